@@ -1,0 +1,184 @@
+#include "apps/common/app_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+#include "apps/common/config_file.hpp"
+
+namespace tessera::app {
+namespace {
+
+constexpr int64_t most_devices = 4096;
+
+std::vector<Option> common_options(CommonOptions& o) {
+  const std::string run = "Devices and layout";
+  const std::string data = "Data";
+  const std::string training = "Training";
+  const std::string output = "Output";
+  return {
+      {"device", run, "kind of device to run on", choice(o.device, {"cpu", "cuda"})},
+      {"devices", run, "devices of this process; the mesh's if absent",
+       integer(o.devices, 1, most_devices)},
+      {"mesh", run, "mesh dimensions and sizes, such as batch=4,model=2", mesh_dims(o.mesh)},
+      {"layouts", run, "layout rules of weights and data", input_file(o.layouts, "FILE.json")},
+      {"dtype", run, "type of weights and activations", choice(o.dtype, {"float32", "float64"})},
+      {"data-dir", data, "folder of the data files", input_folder(o.data_dir)},
+      {"train-size", data, "training samples to use", count_or_all(o.train_size)},
+      {"test-size", data, "test samples to use", count_or_all(o.test_size)},
+      {"batch-size", training, "samples per step, over all devices", integer(o.batch_size, 1)},
+      {"epochs", training, "passes over the training data", integer(o.epochs, 0)},
+      {"steps-per-epoch", training, "steps per epoch; to the end of the data if absent",
+       integer(o.steps_per_epoch, 1)},
+      {"learning-rate", training, "step size of the optimizer; the model's own if absent",
+       positive_number(o.learning_rate)},
+      {"shuffle", training, "draw the samples in a new order every epoch", toggle(o.shuffle)},
+      {"seed", training, "seed of shuffling and random draws", integer(o.seed, 0)},
+      {"history", output, "file for losses and metrics", output_file(o.history, "FILE.json")},
+      {"verbose", output, "0 silent, 1 progress bar, 2 one line per epoch",
+       integer(o.verbose, 0, 2)},
+  };
+}
+
+std::string help_text(const Option& option) {
+  const std::string value = option.value.get();
+  return option.help + (value.empty() ? "" : " [default: " + value + "]");
+}
+
+void check_device_count(const CommonOptions& options, const MeshDims& mesh) {
+  int64_t size = 1;
+  for (const auto& dim : mesh) {
+    if (dim.second > most_devices / size) {
+      throw ConfigError("--mesh", str("must have at most ", most_devices, " devices"),
+                        to_string(mesh), "write smaller sizes");
+    }
+    size *= dim.second;
+  }
+  if (options.devices && *options.devices != size) {
+    throw ConfigError("--devices", str("must be the number of devices in the mesh, ", size),
+                      str(*options.devices, " with mesh ", to_string(mesh)),
+                      "leave --devices out or change the mesh");
+  }
+}
+
+void declare(CLI::App& cli, const std::vector<Option>& options) {
+  for (const Option& option : options) {
+    const bool is_switch = option.value.form == JsonForm::boolean;
+    CLI::Option* flag =
+        is_switch ? cli.add_flag("--" + option.name + ",!--no-" + option.name)
+                  : cli.add_option("--" + option.name)->option_text(option.value.placeholder);
+    flag->group(option.group)->description(help_text(option));
+    flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  cli.add_option("--config")
+      ->option_text("FILE.json")
+      ->description("options from a file, with keys such as batch_size")
+      ->group("General")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  cli.set_help_flag("-h,--help", "print this text")->group("General");
+  cli.allow_extras();
+  cli.get_formatter()->column_width(34);
+}
+
+/// The text that the command line gives for an option.
+std::optional<std::string> given(const CLI::App& cli, const std::string& flag) {
+  const CLI::Option* option = cli.get_option(flag);
+  if (option->count() == 0) return std::nullopt;
+  const std::string text = option->results().back();
+  // CLI11 takes whatever follows for the value.
+  if (text.rfind("--", 0) == 0) {
+    throw ConfigError(flag, "needs a value", in_quotes(text), "write the value after the option");
+  }
+  return text;
+}
+
+void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
+  const std::vector<std::string> extras = cli.remaining();
+  if (extras.empty()) return;
+  const std::string flag = extras[0].substr(0, extras[0].find('='));
+  if (flag.rfind("-", 0) != 0) {
+    throw ConfigError("command line", "every value follows its option", in_quotes(flag) + " alone",
+                      "put an option such as --epochs before it");
+  }
+  std::vector<std::string> names{"--config", "--help"};
+  for (const Option& option : options) {
+    names.push_back("--" + option.name);
+    if (option.value.form == JsonForm::boolean) names.push_back("--no-" + option.name);
+  }
+  throw ConfigError("command line", "there is no such option", one_line(flag),
+                    suggestion(flag, names));
+}
+
+/// Splits the arguments. Returns false if they ask for help only.
+bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    throw ConfigError(text.substr(0, text.find(':')), "needs a value", "none",
+                      "write the value after the option");
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError("command line", error.what(), "", "see --help");
+  }
+  return true;
+}
+
+}  // namespace
+
+struct AppOptions::Impl {
+  explicit Impl(const std::string& app_name, const std::string& app_description)
+      : name(app_name), description(app_description), options(common_options(common)) {}
+
+  std::string name;
+  std::string description;
+  CommonOptions common;
+  std::vector<Option> options;
+};
+
+AppOptions::AppOptions(const std::string& name, const std::string& description)
+    : impl_(std::make_unique<Impl>(name, description)) {}
+
+AppOptions::~AppOptions() = default;
+
+CommonOptions& AppOptions::common() { return impl_->common; }
+
+void AppOptions::add(Option option) { impl_->options.push_back(std::move(option)); }
+
+bool AppOptions::parse(int argc, const char* const* argv) { return parse(argc, argv, std::cout); }
+
+bool AppOptions::parse(int argc, const char* const* argv, std::ostream& out) {
+  CLI::App cli(impl_->description, impl_->name);
+  declare(cli, impl_->options);
+  if (!read_arguments(cli, argc, argv)) {
+    out << cli.help() << std::flush;
+    return false;
+  }
+  std::vector<std::optional<std::string>> texts;
+  for (const Option& option : impl_->options) texts.push_back(given(cli, "--" + option.name));
+  CommonOptions& common = impl_->common;
+  common.config = given(cli, "--config").value_or("");
+  refuse_extras(cli, impl_->options);
+  if (!common.config.empty()) read_config_file(common.config, impl_->options);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i]) impl_->options[i].value.set("--" + impl_->options[i].name, *texts[i]);
+  }
+  if (!common.mesh.empty()) check_device_count(common, common.mesh);
+  return true;
+}
+
+Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
+                 const MeshDims& fallback) {
+  MeshDims dims = !options.mesh.empty() ? options.mesh : from_layouts;
+  if (dims.empty()) dims = options.devices ? MeshDims{{"batch", *options.devices}} : fallback;
+  check_device_count(options, dims);
+  int64_t size = 1;
+  for (const auto& dim : dims) size *= dim.second;
+  return create_mesh(dims, options.device == "cuda" ? cuda_devices(size) : virtual_cpus(size));
+}
+
+}  // namespace tessera::app

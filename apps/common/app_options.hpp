@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tessera/framework/mesh/mesh.hpp>
+
+#include "apps/common/option.hpp"
+
+namespace tessera::app {
+
+/// The options every application has; an application sets its own defaults before parsing.
+struct CommonOptions {
+  std::string device = "cpu";
+  /// Devices of this process; absent: as many as the mesh has.
+  std::optional<int64_t> devices;
+  /// Empty: the layouts file's mesh, else the application's.
+  MeshDims mesh;
+  std::string layouts;
+  std::string config;
+  std::string dtype = "float32";
+  int64_t seed = 1337;
+  std::string data_dir;
+  /// Absent: all there are.
+  std::optional<int64_t> train_size;
+  std::optional<int64_t> test_size;
+  int64_t batch_size = 128;
+  int64_t epochs = 3;
+  /// Absent: until the data end.
+  std::optional<int64_t> steps_per_epoch;
+  /// Absent: the model's own.
+  std::optional<double> learning_rate;
+  bool shuffle = true;
+  std::string history;
+  int64_t verbose = 1;
+};
+
+/// Command line and configuration file of an application: the common options and those it adds.
+///
+/// The command line beats `--config FILE.json`, which beats the defaults. The file is one JSON
+/// object whose keys are the options' names with '_' for '-'.
+class AppOptions {
+ public:
+  AppOptions(const std::string& name, const std::string& description);
+  ~AppOptions();
+  AppOptions(const AppOptions&) = delete;
+  AppOptions& operator=(const AppOptions&) = delete;
+
+  /// The defaults before parse(), the values after.
+  CommonOptions& common();
+
+  /// Adds an option of the application's own; its variable's value at parse() is the default.
+  void add(Option option);
+
+  /// Reads the arguments and the file they may name. Returns false if only help was asked for,
+  /// which it writes to `out`. Throws ConfigError or FileError for anything wrong.
+  bool parse(int argc, const char* const* argv, std::ostream& out);
+  /// parse() with help on the standard output.
+  bool parse(int argc, const char* const* argv);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The mesh to run on: `--mesh`, else `from_layouts` (the layouts file's), else `batch=N` for
+/// `--devices N`, else `fallback`; on virtual CPUs or GPUs as `--device` says.
+/// Throws ConfigError if `--devices` is another number than the mesh's.
+Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
+                 const MeshDims& fallback);
+
+}  // namespace tessera::app

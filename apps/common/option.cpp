@@ -1,0 +1,196 @@
+#include "apps/common/option.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The number that is the whole of `text`, or nothing.
+template <class Number>
+std::optional<Number> whole(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || rest != end) return std::nullopt;
+  return number;
+}
+
+std::string range_text(int64_t minimum, int64_t maximum) {
+  if (maximum == INT64_MAX) return str("an integer of at least ", minimum);
+  return str("an integer from ", minimum, " to ", maximum);
+}
+
+int64_t read_integer(const std::string& where, const std::string& text, int64_t minimum,
+                     int64_t maximum, const std::string& alternative = "") {
+  const auto number = whole<int64_t>(text);
+  if (number && *number >= minimum && *number <= maximum) return *number;
+  throw ConfigError(
+      where, "must be " + range_text(minimum, maximum) + alternative, in_quotes(text),
+      str("write for example ", std::clamp<int64_t>(number.value_or(minimum), minimum, maximum)));
+}
+
+void require_path(bool ok, const std::string& where, const std::string& expected,
+                  const std::string& path, const std::string& fix) {
+  if (!ok) throw ConfigError(where, expected, in_quotes(path), fix);
+}
+
+void check_output(const std::string& where, const std::string& text) {
+  std::error_code ignored;
+  const bool replaceable = !fs::exists(text, ignored) || fs::is_regular_file(text, ignored);
+  require_path(!text.empty() && replaceable, where, "must name a file to write", text,
+               "name a new or a regular file");
+  const fs::path parent = fs::path(text).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  require_path(fs::is_directory(folder, ignored), where, "must lie in a folder that exists", text,
+               "create " + in_quotes(folder) + " or name another");
+  require_path(access(folder.c_str(), W_OK) == 0, where, "must lie in a folder you may write to",
+               text, "choose another folder than " + in_quotes(folder));
+}
+
+OptionValue path_value(std::string& value, const std::string& placeholder,
+                       std::function<void(const std::string&, const std::string&)> check) {
+  return {
+      .placeholder = placeholder,
+      .form = JsonForm::text,
+      .set =
+          [&value, check = std::move(check)](const std::string& where, const std::string& text) {
+            check(where, text);
+            value = text;
+          },
+      .get = [&value] { return value; }};
+}
+
+}  // namespace
+
+OptionValue choice(std::string& value, std::vector<std::string> choices) {
+  const std::string placeholder = join(choices, "|");
+  const auto set = [&value, choices = std::move(choices)](const std::string& where,
+                                                          const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      throw ConfigError(where, "must be " + join(choices, " or "), in_quotes(text),
+                        "write one of them");
+    }
+    value = text;
+  };
+  return {placeholder, JsonForm::text, set, [&value] { return value; }};
+}
+
+OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum) {
+  const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
+    value = read_integer(where, text, minimum, maximum);
+  };
+  return {"N", JsonForm::integer, set, [&value] { return std::to_string(value); }};
+}
+
+OptionValue integer(std::optional<int64_t>& value, int64_t minimum, int64_t maximum) {
+  const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
+    value = read_integer(where, text, minimum, maximum);
+  };
+  return {"N", JsonForm::integer, set, [&value] { return value ? std::to_string(*value) : ""; }};
+}
+
+OptionValue count_or_all(std::optional<int64_t>& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    if (text == "all") {
+      value.reset();
+    } else {
+      value = read_integer(where, text, 1, INT64_MAX, " or \"all\"");
+    }
+  };
+  return {"N|all", JsonForm::count, set,
+          [&value] { return value ? std::to_string(*value) : "all"; }};
+}
+
+OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
+  const auto set = [&value, minimum](const std::string& where, const std::string& text) {
+    std::vector<int64_t> numbers;
+    for (size_t from = 0; from <= text.size();) {
+      const size_t comma = std::min(text.find(',', from), text.size());
+      const auto number = whole<int64_t>(text.substr(from, comma - from));
+      if (!number || *number < minimum) {
+        throw ConfigError(where,
+                          str("must be integers of at least ", minimum, " with commas between"),
+                          in_quotes(text), "write for example 700,500");
+      }
+      numbers.push_back(*number);
+      from = comma + 1;
+    }
+    value = std::move(numbers);
+  };
+  const auto get = [&value] {
+    std::vector<std::string> words;
+    for (int64_t number : value) words.push_back(std::to_string(number));
+    return join(words, ",");
+  };
+  return {"N,N,...", JsonForm::integers, set, get};
+}
+
+OptionValue positive_number(std::optional<double>& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    const auto number = whole<double>(text);
+    if (!number || !std::isfinite(*number) || *number <= 0) {
+      throw ConfigError(where, "must be a number above 0", in_quotes(text),
+                        "write for example 0.001");
+    }
+    value = number;
+  };
+  return {"X", JsonForm::number, set, [&value] { return value ? str(*value) : ""; }};
+}
+
+OptionValue mesh_dims(MeshDims& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    MeshDims dims = parse_mesh_dims(text);
+    std::set<std::string> names;
+    for (const auto& [name, size] : dims) {
+      if (size < 1 || !names.insert(name).second) {
+        throw ConfigError(where, "must name each dimension once, with a size of at least 1",
+                          in_quotes(text), "write for example batch=4,model=2");
+      }
+    }
+    value = std::move(dims);
+  };
+  return {"DIM=N,...", JsonForm::sizes, set, [&value] { return to_string(value); }};
+}
+
+OptionValue input_file(std::string& value, const std::string& placeholder) {
+  return path_value(value, placeholder, [](const std::string& where, const std::string& text) {
+    std::error_code ignored;
+    require_path(fs::exists(text, ignored) && !fs::is_directory(text, ignored), where,
+                 "must name a file that exists", text, "check the path");
+  });
+}
+
+OptionValue output_file(std::string& value, const std::string& placeholder) {
+  return path_value(value, placeholder, check_output);
+}
+
+OptionValue input_folder(std::string& value) {
+  return path_value(value, "DIR", [](const std::string& where, const std::string& text) {
+    std::error_code ignored;
+    require_path(fs::is_directory(text, ignored), where, "must name a folder that exists", text,
+                 "check the path");
+  });
+}
+
+OptionValue toggle(bool& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    if (text != "true" && text != "false") {
+      throw ConfigError(where, "must be true or false", in_quotes(text), "write one of them");
+    }
+    value = text == "true";
+  };
+  return {"", JsonForm::boolean, set, [&value] { return value ? "true" : "false"; }};
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,43 @@
+#include "apps/common/run_app.hpp"
+
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera::app {
+namespace {
+
+constexpr size_t longest_text = 4000;
+
+int report(const std::string& program, const std::string& text) {
+  std::cout << std::flush;
+  std::cerr << program << ": error: " << one_line(text, longest_text) << std::endl;
+  return 1;
+}
+
+}  // namespace
+
+int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_function) {
+  const std::string path = argc > 0 ? argv[0] : "";
+  const std::string program = std::filesystem::path(path).filename().string();
+  try {
+    return main_function(argc, argv);
+  } catch (const Error& error) {
+    return report(program, error.what());
+  } catch (const std::bad_alloc&) {
+    return report(program, "out of memory. To fix: use a smaller batch or model.");
+  } catch (const std::exception& error) {
+    // Texts of libraries may go on with a stack trace.
+    const std::string text = error.what();
+    return report(program, text.substr(0, text.find('\n')));
+  } catch (...) {
+    return report(program, "an exception of unknown type");
+  }
+}
+
+}  // namespace tessera::app

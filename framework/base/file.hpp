@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// Whether something (file, folder, device) lies at `path`.
+bool exists(const std::string& path);
+
+/// A regular file read from its beginning; a name ending in .gz is unpacked on the way, with its
+/// checksum verified. Every failure is a FileError naming the file and the system's reason.
+class InputFile {
+ public:
+  /// Opens `path`. Throws FileError if it is missing, unreadable or not a regular file.
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// Fills `out` with the next bytes; returns how many, fewer than asked for only at the end.
+  size_t read(std::span<std::byte> out);
+
+  /// Number of bytes on disk.
+  uint64_t stored_size() const;
+
+  /// An upper bound of the number of bytes that read() can deliver in all.
+  uint64_t size_bound() const;
+
+ private:
+  class Gzip;
+
+  size_t read_stored(std::span<std::byte> out);
+
+  std::string path_;
+  int descriptor_ = -1;
+  uint64_t stored_size_ = 0;
+  std::unique_ptr<Gzip> gzip_;
+};
+
+/// All bytes of a file, unpacked if its name ends in .gz. Throws FileError if it cannot be read or
+/// holds more than `max_bytes`.
+std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
+
+/// Replaces the file at `path` by the parts, one after the other, in one step: a reader, a crash or
+/// a full disk sees the old file or the new one. The bytes are on disk when it returns. Throws
+/// FileError naming the path and the system's reason, leaving the old file and nothing else behind.
+void write_file_atomically(const std::string& path,
+                           std::span<const std::span<const std::byte>> parts);
+
+/// The same for a text.
+void write_file_atomically(const std::string& path, std::string_view text);
+
+}  // namespace tessera

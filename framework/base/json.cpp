@@ -1,0 +1,166 @@
+#include <tessera/framework/base/json.hpp>
+
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr size_t max_depth = 64;
+constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
+
+/// Place of byte `offset` as "where:line:column", both from 1, columns in characters.
+std::string place(std::string_view text, size_t offset, const std::string& where) {
+  size_t line = 1;
+  size_t column = 1;
+  for (char c : text.substr(0, offset)) {
+    const bool continuation = (static_cast<uint8_t>(c) & 0xC0) == 0x80;
+    column = c == '\n' ? 1 : column + (continuation ? 0 : 1);
+    line += c == '\n';
+  }
+  return str(where, ":", line, ":", column);
+}
+
+/// Walks over a text and tells how far the parser has come.
+struct TrackedIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  const char* at;
+  const char** furthest;
+
+  const char& operator*() const { return *at; }
+  TrackedIterator& operator++() {
+    *furthest = ++at;
+    return *this;
+  }
+  bool operator==(const TrackedIterator& other) const { return at == other.at; }
+  bool operator!=(const TrackedIterator& other) const { return at != other.at; }
+};
+
+/// Builds the value from the parser's events, under the limits of parse_json.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Builder(std::string_view text, const std::string& where)
+      : text_(text), where_(where), furthest_(text.data()) {}
+
+  Json build() {
+    const TrackedIterator first{text_.data(), &furthest_};
+    const TrackedIterator last{text_.data() + text_.size(), &furthest_};
+    Json::sax_parse(first, last, this);
+    return std::move(root_);
+  }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    if (!open_.back().keys.insert(name).second) {
+      fail("a key may stand only once in an object", in_quotes(name) + " again",
+           "remove one of the two");
+    }
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason": the place is ours.
+    std::string reason = error.what();
+    reason.erase(0, reason.find("] ") + 2);
+    if (reason.starts_with("parse error at")) reason.erase(0, reason.find(": ") + 2);
+    fail("the text must be valid JSON", one_line(reason, 200), "correct the text at this place");
+  }
+
+ private:
+  struct Open {
+    Json* container;
+    std::unordered_set<std::string> keys;
+  };
+
+  [[noreturn]] void fail(const std::string& expected, const std::string& received,
+                         const std::string& fix) const {
+    const auto read = static_cast<size_t>(furthest_ - text_.data());
+    throw ConfigError(place(text_, read > 0 ? read - 1 : 0, where_), expected, received, fix);
+  }
+
+  Json* place_value(Json&& value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back().container;
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    // Appends without searching for the key, which key() has found to be new.
+    auto& entries = parent.get_ref<Json::object_t&>();
+    return &entries.emplace_back(std::move(key_), std::move(value)).second;
+  }
+
+  bool add(Json value) {
+    place_value(std::move(value));
+    return true;
+  }
+
+  bool open(Json container) {
+    if (open_.size() == max_depth) {
+      fail(str("lists and objects may lie at most ", max_depth, " deep"), "one more",
+           "use a flatter structure");
+    }
+    open_.push_back({place_value(std::move(container)), {}});
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  const std::string& where_;
+  const char* furthest_;
+  Json root_;
+  std::vector<Open> open_;
+  std::string key_;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where) {
+  // The library takes a NUL for the end of the text.
+  const size_t nul = text.find('\0');
+  if (nul != std::string_view::npos) {
+    throw ConfigError(place(text, nul, where), "the text must be valid JSON", "a NUL byte",
+                      "remove it, or write \\u0000 inside a string");
+  }
+  return Builder(text, where).build();
+}
+
+Json read_json_file(const std::string& path) {
+  return parse_json(read_file(path, max_file_bytes), path);
+}
+
+std::string to_json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace tessera

@@ -1,0 +1,253 @@
+#include <tessera/framework/base/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+using Key = std::array<uint32_t, 2>;
+
+uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
+uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+
+/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11).
+inline Words philox(Words c, Key key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {high(p1) ^ c[1] ^ key[0], low(p1), high(p0) ^ c[3] ^ key[1], low(p0)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return c;
+}
+
+Words words_of(Seed seed) {
+  const auto a = static_cast<uint64_t>(seed.a);
+  const auto b = static_cast<uint64_t>(seed.b);
+  return {low(a), high(a), low(b), high(b)};
+}
+
+uint64_t join(uint32_t lo, uint32_t hi) { return uint64_t{hi} << 32 | lo; }
+
+/// The key and the upper half of the block counter that TensorFlow derives from a seed pair.
+class Stream {
+ public:
+  explicit Stream(Seed seed) {
+    const Words m = philox(words_of(seed), {0x3ec8f720, 0x02461e29});
+    key_ = {m[0], m[1]};
+    upper_ = join(m[2], m[3]);
+  }
+
+  /// Words of block number (upper : lower) counted from the stream's start.
+  Words block(uint64_t lower, uint64_t upper = 0) const {
+    const uint64_t top = upper_ + upper;
+    return philox({low(lower), high(lower), low(top), high(top)}, key_);
+  }
+
+ private:
+  Key key_{};
+  uint64_t upper_ = 0;
+};
+
+float unit_float(uint32_t word) {
+  return std::bit_cast<float>((word & 0x7fffffu) | 0x3f800000u) - 1.0f;
+}
+
+/// Two normal values from two words, in TensorFlow's operations and rounding order.
+std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
+  const float u = std::max(unit_float(a), 1e-7f);
+  const auto angle =
+      static_cast<float>(2.0 * std::numbers::pi * static_cast<double>(unit_float(b)));
+  const float radius = std::sqrt(-2.0f * std::log(u));
+  return {std::sin(angle) * radius, std::cos(angle) * radius};
+}
+
+/// Group `g` of four truncated values: its own sub-stream, 256 blocks after the one before.
+std::array<float, 4> truncated_group(const Stream& stream, uint64_t g) {
+  std::array<float, 4> group{};
+  size_t filled = 0;
+  for (uint64_t block = 0; filled < 4; ++block) {
+    const uint64_t lower = (g << 8) + block;
+    const uint64_t carry = lower < block ? 1 : 0;
+    const Words w = stream.block(lower, (g >> 56) + carry);
+    for (size_t i = 0; i < 4 && filled < 4; i += 2) {
+      for (float value : normal_pair(w[i], w[i + 1])) {
+        if (std::abs(value) < 2.0f && filled < 4) group[filled++] = value;
+      }
+    }
+  }
+  return group;
+}
+
+void check_slice(const Shape& global, std::span<const Interval> slice) {
+  bool fits = slice.size() == global.size();
+  for (size_t i = 0; fits && i < slice.size(); ++i) {
+    fits = 0 <= slice[i].lo && slice[i].lo <= slice[i].hi && slice[i].hi <= global[i];
+  }
+  if (fits) return;
+  std::string received;
+  for (Interval part : slice) received += str("[", part.lo, ", ", part.hi, ") ");
+  throw ShapeError("random draw", str("the slice must lie inside shape ", to_string(global)),
+                   received, "pass one interval per axis of the global shape");
+}
+
+/// Writes elements [first, first + count) of the flattened draw; `group(g)` gives the values of
+/// elements 4g to 4g + 3.
+template <class T, class Group>
+void fill_run(uint64_t first, uint64_t count, T* out, const Group& group) {
+  const uint64_t end = first + count;
+  uint64_t at = first;
+  while (at < end) {
+    const std::array<T, 4> values = group(at / 4);
+    const uint64_t from = at % 4;
+    const uint64_t to = std::min<uint64_t>(4, from + (end - at));
+    if (to - from == 4) {
+      std::copy(values.begin(), values.end(), out);
+    } else {
+      std::copy(values.begin() + from, values.begin() + to, out);
+    }
+    out += to - from;
+    at += to - from;
+  }
+}
+
+/// Calls fill_run for every contiguous run of the slice, in row-major order.
+template <class T, class Group>
+void fill_slice(const Shape& global, std::span<const Interval> slice, T* out,
+                const Group& group) {
+  check_slice(global, slice);
+  if (std::any_of(slice.begin(), slice.end(), [](Interval part) { return part.empty(); })) return;
+  size_t outer = global.size();
+  uint64_t run = 1;
+  bool whole = true;
+  while (outer > 0 && whole) {
+    --outer;
+    run *= static_cast<uint64_t>(slice[outer].size());
+    whole = slice[outer].size() == global[outer];
+  }
+  std::vector<int64_t> index;
+  for (Interval part : slice) index.push_back(part.lo);
+  while (true) {
+    uint64_t first = 0;
+    for (size_t i = 0; i < global.size(); ++i) {
+      first = first * static_cast<uint64_t>(global[i]) + static_cast<uint64_t>(index[i]);
+    }
+    fill_run(first, run, out, group);
+    out += run;
+    size_t axis = outer;
+    while (axis > 0 && ++index[axis - 1] == slice[axis - 1].hi) {
+      index[axis - 1] = slice[axis - 1].lo;
+      --axis;
+    }
+    if (axis == 0) return;
+  }
+}
+
+}  // namespace
+
+uint64_t stable_hash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+Seed fold_in(Seed seed, uint64_t data) {
+  const Words m = philox(words_of(seed), {low(data), high(data)});
+  return {static_cast<int64_t>(join(m[0], m[1])), static_cast<int64_t>(join(m[2], m[3]))};
+}
+
+void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
+                    uint32_t* out) {
+  const Stream stream(seed);
+  fill_slice(global, slice, out, [&](uint64_t g) { return stream.block(g); });
+}
+
+void stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,
+                       float hi, float* out) {
+  const Stream stream(seed);
+  const float range = hi - lo;
+  fill_slice(global, slice, out, [&](uint64_t g) {
+    const Words w = stream.block(g);
+    std::array<float, 4> values;
+    for (size_t i = 0; i < 4; ++i) values[i] = unit_float(w[i]) * range + lo;
+    return values;
+  });
+}
+
+void stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice, float mean,
+                      float stddev, float* out) {
+  const Stream stream(seed);
+  fill_slice(global, slice, out, [&](uint64_t g) {
+    const Words w = stream.block(g);
+    const auto [z0, z1] = normal_pair(w[0], w[1]);
+    const auto [z2, z3] = normal_pair(w[2], w[3]);
+    return std::array<float, 4>{z0 * stddev + mean, z1 * stddev + mean, z2 * stddev + mean,
+                                z3 * stddev + mean};
+  });
+}
+
+void stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
+                                float mean, float stddev, float* out) {
+  const Stream stream(seed);
+  fill_slice(global, slice, out, [&](uint64_t g) {
+    std::array<float, 4> values = truncated_group(stream, g);
+    for (float& value : values) value = value * stddev + mean;
+    return values;
+  });
+}
+
+Permutation::Permutation(int64_t n, Seed seed)
+    : n_(n),
+      rows_(1),
+      columns_(1),
+      // Mixed once, so that seeds which differ in few bits share no round function.
+      seed_(fold_in(seed, stable_hash("permutation"))) {
+  if (n < 0) {
+    throw ConfigError("permutation", "the size must not be negative", str(n),
+                      "pass the number of examples");
+  }
+  if (n < 2) return;
+  rows_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+  columns_ = (static_cast<uint64_t>(n) + rows_ - 1) / rows_;
+}
+
+uint64_t Permutation::shuffled_once(uint64_t value) const {
+  // A Feistel network over Z_rows x Z_columns: each half is shifted by a random function of the
+  // other, which keeps the map a bijection whatever the function.
+  constexpr uint32_t rounds = 10;
+  uint64_t row = value / columns_;
+  uint64_t column = value % columns_;
+  const Words key = words_of(seed_);
+  for (uint32_t round = 0; round < rounds; round += 2) {
+    const auto shift = [&](uint64_t x, uint32_t r) {
+      const Words w = philox({low(x), high(x), key[2] ^ r, key[3]}, {key[0], key[1]});
+      return join(w[0], w[1]);
+    };
+    row = (row + shift(column, round) % rows_) % rows_;
+    column = (column + shift(row, round + 1) % columns_) % columns_;
+  }
+  return row * columns_ + column;
+}
+
+int64_t Permutation::operator()(int64_t i) const {
+  if (i < 0 || i >= n_) {
+    throw ShapeError("permutation", str("the index must lie in [0, ", n_, ")"), str(i),
+                     "ask for an example the dataset has");
+  }
+  // The grid has fewer than `rows` cells beyond n: walking on leaves them soon.
+  auto value = static_cast<uint64_t>(i);
+  do {
+    value = shuffled_once(value);
+  } while (value >= static_cast<uint64_t>(n_));
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace tessera

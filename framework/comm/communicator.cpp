@@ -1,0 +1,89 @@
+#include <tessera/framework/comm/communicator.hpp>
+
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+int owner_of(const Mesh& mesh, int64_t device, int ranks) {
+  return static_cast<int>(device * ranks / mesh.size());
+}
+
+}  // namespace
+
+void wait(const WorkPtr& work) {
+  if (work) work->wait();
+}
+
+void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+  switch (kind) {
+    case Reduce::sum: a.add_(b); return;
+    case Reduce::max: at::maximum_out(a, a, b); return;
+    case Reduce::min: at::minimum_out(a, a, b); return;
+  }
+}
+
+at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options) {
+  if (kind == Reduce::sum) return at::zeros(shape, options);
+  const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
+  if (type == at::kBool) return at::full(shape, kind == Reduce::min, options);
+  const bool lowest = kind == Reduce::max;
+  if (at::isFloatingType(type)) {
+    const double inf = std::numeric_limits<double>::infinity();
+    return at::full(shape, lowest ? -inf : inf, options);
+  }
+  int64_t low = std::numeric_limits<int64_t>::min();
+  int64_t high = std::numeric_limits<int64_t>::max();
+  if (type == at::kInt) low = std::numeric_limits<int32_t>::min(), high = INT32_MAX;
+  if (type == at::kShort) low = INT16_MIN, high = INT16_MAX;
+  if (type == at::kChar) low = INT8_MIN, high = INT8_MAX;
+  if (type == at::kByte) low = 0, high = UINT8_MAX;
+  return at::full(shape, lowest ? low : high, options);
+}
+
+at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  at::Tensor out;
+  switch (kind) {
+    case Reduce::sum: out = at::add(parts[0], parts[1]); break;
+    case Reduce::max: out = at::maximum(parts[0], parts[1]); break;
+    case Reduce::min: out = at::minimum(parts[0], parts[1]); break;
+  }
+  for (size_t i = 2; i < parts.size(); ++i) reduce_into(kind, out, parts[i]);
+  return out;
+}
+
+Communicator& communicator_of(const Mesh& mesh) {
+  static const std::shared_ptr<Communicator> local = local_communicator();
+  return mesh.communicator() ? *mesh.communicator() : *local;
+}
+
+Group make_group(const Mesh& mesh, const std::vector<int>& dims,
+                 const std::vector<int64_t>& members) {
+  Group group;
+  group.dims = dims;
+  int64_t count = 1;
+  for (int dim : dims) count *= members[static_cast<size_t>(dim)];
+  const int ranks = mesh.is_local() ? 1 : communicator_of(mesh).size();
+  std::vector<int64_t> at = mesh.coordinates(mesh.local_ids().front());
+  for (int64_t m = 0; m < count; ++m) {
+    int64_t rest = m;
+    bool here = true;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const size_t d = static_cast<size_t>(dims[i]);
+      const int64_t coordinate = rest % members[d];
+      rest /= members[d];
+      at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
+      here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
+    }
+    group.owner.push_back(owner_of(mesh, mesh.id(at), ranks));
+    if (here) group.local.push_back(m);
+  }
+  return group;
+}
+
+}  // namespace tessera

@@ -1,0 +1,142 @@
+#include <tessera/framework/mesh/layout_file.hpp>
+
+#include <utility>
+
+namespace tessera {
+namespace {
+
+AxisSpec read_axis(const Json& json, const JsonPath& path) {
+  if (json.is_null()) return nullptr;
+  if (json.is_string()) return json_as<std::string>(json, path);
+  if (!json.is_array()) {
+    json_fail(json, path, "null, a mesh dimension's name or a list of such names");
+  }
+  const auto dims = json_as<std::vector<std::string>>(json, path);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == unsharded) json_fail(json[i], path.index(i), "the name of a mesh dimension");
+  }
+  return AxisSpec(dims);
+}
+
+LayoutSpec read_spec(const Json& json, const JsonPath& path) {
+  if (!json.is_array()) json_fail(json, path, "a list with one entry per axis");
+  LayoutSpec spec;
+  for (size_t i = 0; i < json.size(); ++i) spec.push_back(read_axis(json[i], path.index(i)));
+  return spec;
+}
+
+std::optional<LayoutSpec> read_optional_spec(JsonObject& object, const std::string& key) {
+  const auto json = object.take_optional<Json>(key);
+  if (!json) return std::nullopt;
+  return read_spec(*json, object.path().key(key));
+}
+
+LayoutRule read_rule(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  LayoutRule rule;
+  rule.match = object.take<std::string>("match");
+  rule.layout = read_spec(object.take<Json>("layout"), path.key("layout"));
+  rule.use = read_optional_spec(object, "use");
+  rule.slots = read_optional_spec(object, "slots");
+  rule.optional = object.take_or("optional", false);
+  object.finish();
+  return rule;
+}
+
+MeshDims read_mesh(const Json& json, const JsonPath& path) {
+  if (!json.is_object()) json_fail(json, path, "an object of dimension names and sizes");
+  MeshDims dims;
+  for (const auto& [name, size] : json.items()) {
+    dims.emplace_back(name, json_as<int64_t>(size, path.key(name)));
+  }
+  return dims;
+}
+
+std::map<std::string, LayoutSpec> read_data(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  std::map<std::string, LayoutSpec> data;
+  for (const char* name : {"x", "y", "sample_weight"}) {
+    if (const auto spec = read_optional_spec(object, name)) data[name] = *spec;
+  }
+  object.finish();
+  return data;
+}
+
+OnMultiple read_on_multiple(const Json& json, const JsonPath& path) {
+  if (json == "error") return OnMultiple::error;
+  if (json == "first") return OnMultiple::first;
+  json_fail(json, path, "\"error\" or \"first\"");
+}
+
+Json spec_json(const LayoutSpec& spec) {
+  Json json = Json::array();
+  for (const AxisSpec& axis : spec) {
+    if (axis.dims().empty()) {
+      json.push_back(nullptr);
+    } else if (axis.dims().size() == 1) {
+      json.push_back(axis.dims()[0]);
+    } else {
+      json.push_back(axis.dims());
+    }
+  }
+  return json;
+}
+
+Json rule_json(const LayoutRule& rule) {
+  Json json;
+  json["match"] = rule.match;
+  json["layout"] = spec_json(rule.layout);
+  if (rule.use) json["use"] = spec_json(*rule.use);
+  if (rule.slots) json["slots"] = spec_json(*rule.slots);
+  if (rule.optional) json["optional"] = true;
+  return json;
+}
+
+}  // namespace
+
+LayoutFile layout_file_from_json(const Json& json, const std::string& source) {
+  const JsonPath path(source);
+  JsonObject object(json, path);
+  LayoutFile file;
+  if (const auto mesh = object.take_optional<Json>("mesh")) {
+    file.mesh = read_mesh(*mesh, path.key("mesh"));
+  }
+  if (const auto data = object.take_optional<Json>("data")) {
+    file.data = read_data(*data, path.key("data"));
+  }
+  const auto rules = object.take_or<std::vector<Json>>("layouts", {});
+  for (size_t i = 0; i < rules.size(); ++i) {
+    file.rules.push_back(read_rule(rules[i], path.key("layouts").index(i)));
+  }
+  if (const auto on_multiple = object.take_optional<Json>("on_multiple")) {
+    file.on_multiple = read_on_multiple(*on_multiple, path.key("on_multiple"));
+  }
+  object.finish();
+  return file;
+}
+
+LayoutFile read_layout_file(const std::string& path) {
+  return layout_file_from_json(read_json_file(path), path);
+}
+
+LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
+  LayoutMap map(mesh, {.on_multiple = file.on_multiple});
+  for (const LayoutRule& rule : file.rules) map.add(rule);
+  for (const auto& [name, spec] : file.data) map.set_data(name, spec);
+  return map;
+}
+
+Json to_json(const LayoutMap& map) {
+  Json json = {{"mesh", Json::object()}, {"data", Json::object()}, {"layouts", Json::array()}};
+  for (const auto& [name, size] : map.mesh().dims()) json["mesh"][name] = size;
+  for (const auto& [name, spec] : map.data()) json["data"][name] = spec_json(spec);
+  for (const LayoutRule& rule : map.rules()) json["layouts"].push_back(rule_json(rule));
+  json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";
+  return json;
+}
+
+LayoutMap layout_map_from_json(const Json& json, const Mesh& mesh, const std::string& source) {
+  return make_layout_map(layout_file_from_json(json, source), mesh);
+}
+
+}  // namespace tessera

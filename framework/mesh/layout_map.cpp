@@ -1,0 +1,286 @@
+#include <tessera/framework/mesh/layout_map.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <re2/re2.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+// Paths are a few names long; RE2 would spend seconds and megabytes on reading a long expression.
+constexpr size_t max_match_bytes = 16384;
+
+/// A rule or path as the place of an error.
+std::string place_of(const std::string& match) {
+  return match.empty() ? "layout rule" : one_line(match);
+}
+
+std::string construct(const std::string& match, const std::string& part) {
+  const std::string rest = match.substr(std::min(match.find(part), match.size()));
+  const std::pair<const char*, const char*> names[] = {
+      {"(?=", "look-ahead \"(?=\""},    {"(?!", "look-ahead \"(?!\""},
+      {"(?<=", "look-behind \"(?<=\""}, {"(?<!", "look-behind \"(?<!\""},
+      {"(?<", "named group \"(?<\""},   {"(?P=", "back-reference \"(?P=\""},
+      {"(?>", "atomic group \"(?>\""}};
+  for (const auto& [prefix, name] : names) {
+    if (rest.starts_with(prefix)) return name;
+  }
+  const bool back = part.size() == 2 && part[0] == '\\' && '1' <= part[1] && part[1] <= '9';
+  return back ? "back-reference " + in_quotes(part) : "";
+}
+
+std::shared_ptr<const RE2> compile(const std::string& match) {
+  if (match.size() > max_match_bytes) {
+    throw LayoutError(place_of(match), str("a rule has at most ", max_match_bytes, " bytes"),
+                      str(match.size(), " bytes"), "write a shorter expression");
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_never_capture(true);
+  auto expression = std::make_shared<const RE2>(match, options);
+  if (expression->ok()) return expression;
+  const std::string unsupported = construct(match, expression->error_arg());
+  if (!unsupported.empty()) {
+    throw LayoutError(place_of(match), "a rule is an RE2 expression, which has no such construct",
+                      unsupported, "write the rule without it, for example as several rules");
+  }
+  throw LayoutError(place_of(match), "a rule is a valid RE2 expression",
+                    in_quotes(expression->error()),
+                    "correct the expression; a backslash before a "
+                    "special character of a name makes it an ordinary one");
+}
+
+/// Throws LayoutError for an unknown or repeated dimension; `rule` and `part` say where it stands.
+void check_spec(const LayoutSpec& spec, const Mesh& mesh, const std::string& rule,
+                const std::string& part) {
+  DimMask used = 0;
+  for (const AxisSpec& axis : spec) {
+    for (const std::string& dim : axis.dims()) {
+      const int found = mesh.find(dim);
+      if (found < 0) {
+        throw LayoutError(rule, part + " names mesh dimension " + in_quotes(dim),
+                          "mesh " + mesh.describe(),
+                          suggestion(dim, mesh.dim_names()) + " in rule \"" + rule + "\"");
+      }
+      if (used >> found & 1) {
+        throw LayoutError(rule, part + " names a mesh dimension at most once",
+                          in_quotes(dim) + " twice in " + to_string(spec),
+                          "leave one of the axes unsharded");
+      }
+      used |= 1u << found;
+    }
+  }
+}
+
+/// Whether every axis of `fine` is cut as in `coarse`, or further.
+bool refines(const LayoutSpec& fine, const LayoutSpec& coarse) {
+  for (size_t axis = 0; axis < coarse.size(); ++axis) {
+    const auto& outer = coarse[axis].dims();
+    const auto& inner = fine[axis].dims();
+    const bool prefix =
+        outer.size() <= inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
+    if (!prefix) return false;
+  }
+  return true;
+}
+
+void check_rule(const LayoutRule& rule, const Mesh& mesh) {
+  const std::string where = place_of(rule.match);
+  check_spec(rule.layout, mesh, where, "layout");
+  for (const auto& [part, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
+    if (!*spec) continue;
+    check_spec(**spec, mesh, where, part);
+    if ((*spec)->size() != rule.layout.size()) {
+      throw LayoutError(where, str("layout and ", part, " have the same rank"),
+                        "layout " + to_string(rule.layout) + ", " + part + " " + to_string(**spec),
+                        str("give ", part, " one entry per axis"));
+    }
+  }
+  if (rule.slots && !refines(*rule.slots, rule.layout)) {
+    throw LayoutError(where, "slots cuts every axis as layout does, or further",
+                      "layout " + to_string(rule.layout) + ", slots " + to_string(*rule.slots),
+                      "begin each axis of slots with the mesh dimensions of layout");
+  }
+}
+
+/// The layout of a vector along the last axis of `layout`.
+Layout last_axis(const Layout& layout) {
+  return Layout::from_axes(layout.mesh(), {layout.axes().back()});
+}
+
+std::vector<std::string> nearest_three(const std::string& match, std::vector<std::string> paths) {
+  std::vector<std::string> close;
+  while (close.size() < 3) {
+    const std::string next = nearest(match, paths);
+    if (next.empty()) break;
+    close.push_back(next);
+    std::erase(paths, next);
+  }
+  return close;
+}
+
+void require_mesh(const LayoutMap& map) {
+  if (map.defined()) return;
+  throw StateError("layout map", "a layout map needs a mesh", "a default-constructed LayoutMap",
+                   "construct it as LayoutMap(mesh)");
+}
+
+}  // namespace
+
+LayoutMap::Slot& LayoutMap::Slot::operator=(LayoutSpec layout) {
+  map_.set({.match = match_, .layout = std::move(layout)});
+  return *this;
+}
+
+LayoutMap::Slot& LayoutMap::Slot::operator=(const Layout& layout) {
+  if (!layout.defined() || !(layout.mesh() == map_.mesh_)) {
+    throw LayoutError(place_of(match_), "a rule's layout lies on the mesh of the layout map",
+                      layout.defined() ? "mesh " + layout.mesh().describe() : "no layout",
+                      "build the layout on the map's mesh");
+  }
+  return *this = layout.spec();
+}
+
+LayoutMap::LayoutMap(const Mesh& mesh, LayoutMapOptions options) : mesh_(mesh), options_(options) {
+  require_mesh(*this);
+}
+
+void LayoutMap::add(LayoutRule rule) {
+  for (const LayoutRule& other : rules_) {
+    if (other.match != rule.match) continue;
+    throw LayoutError(place_of(rule.match), "each rule has a match of its own", "two rules for it",
+                      "remove one of the two");
+  }
+  set(std::move(rule));
+}
+
+void LayoutMap::set(LayoutRule rule) {
+  require_mesh(*this);
+  check_rule(rule, mesh_);
+  auto expression = compile(rule.match);
+  const auto same = [&](const LayoutRule& other) { return other.match == rule.match; };
+  const auto at = std::find_if(rules_.begin(), rules_.end(), same);
+  if (at != rules_.end()) {
+    *at = std::move(rule);
+    return;
+  }
+  rules_.push_back(std::move(rule));
+  expressions_.push_back(std::move(expression));
+}
+
+void LayoutMap::set_data(const std::string& name, LayoutSpec layout) {
+  require_mesh(*this);
+  const std::vector<std::string> names = {"x", "y", "sample_weight"};
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw LayoutError("data", "data layouts are for x, y and sample_weight", in_quotes(name),
+                      suggestion(name, names));
+  }
+  check_spec(layout, mesh_, "data." + name, "layout");
+  data_[name] = std::move(layout);
+}
+
+bool LayoutMap::matches(size_t rule, const std::string& path) const {
+  return rules_[rule].match == path || RE2::FullMatch(path, *expressions_[rule]);
+}
+
+int LayoutMap::match(const std::string& path) const {
+  std::vector<size_t> found;
+  for (size_t rule = 0; rule < rules_.size(); ++rule) {
+    if (rules_[rule].match == path) return static_cast<int>(rule);
+    if (matches(rule, path)) found.push_back(rule);
+  }
+  if (found.empty()) return -1;
+  if (found.size() > 1 && options_.on_multiple == OnMultiple::error) {
+    std::vector<std::string> names;
+    for (size_t rule : found) names.push_back(rules_[rule].match);
+    throw LayoutError(place_of(path), "at most one layout rule matches a weight",
+                      "rules " + quoted_list(names),
+                      "narrow one of them, or add a rule with the weight's exact path");
+  }
+  return static_cast<int>(found[0]);
+}
+
+Placement LayoutMap::place(int rule_index, const std::string& path, const Shape& shape) const {
+  const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
+  if (rule.layout.size() != shape.size()) {
+    throw LayoutError(place_of(path),
+                      str("rule ", in_quotes(rule.match), " has a layout of rank ",
+                          rule.layout.size(), ", the weight has rank ", shape.size()),
+                      "layout " + to_string(rule.layout) + ", shape " + to_string(shape),
+                      "give the layout one entry per axis of the weight, or narrow the rule");
+  }
+  Placement placement{.shape = shape, .layout = Layout(rule.layout, mesh_), .rule = rule_index};
+  if (rule.use) placement.use = Layout(*rule.use, mesh_);
+  if (rule.slots) placement.slots = Layout(*rule.slots, mesh_);
+  return placement;
+}
+
+Placement LayoutMap::find(const std::string& path, const Shape& shape,
+                          const Placement* kernel) const {
+  require_mesh(*this);
+  const int rule = match(path);
+  if (rule >= 0) return place(rule, path, shape);
+  const auto rank = static_cast<int64_t>(shape.size());
+  Placement placement{.shape = shape, .layout = Layout::replicated(mesh_, rank)};
+  const bool follows =
+      kernel && rank == 1 && !kernel->shape.empty() && kernel->shape.back() == shape[0];
+  if (!follows) return placement;
+  placement.layout = last_axis(kernel->layout);
+  if (kernel->use) placement.use = last_axis(*kernel->use);
+  if (kernel->slots) placement.slots = last_axis(*kernel->slots);
+  return placement;
+}
+
+void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
+  for (size_t rule = 0; rule < rules_.size(); ++rule) {
+    const auto matched = [&](const std::string& path) { return matches(rule, path); };
+    if (rules_[rule].optional || std::any_of(paths.begin(), paths.end(), matched)) continue;
+    const std::vector<std::string> close = nearest_three(rules_[rule].match, paths);
+    throw LayoutError(place_of(rules_[rule].match), "a layout rule matches at least one weight",
+                      paths.empty()   ? "a model without weights"
+                      : close.empty() ? "weights " + quoted_list(paths, 8)
+                                      : "nearest weights " + quoted_list(close),
+                      "correct the rule, remove it or make it optional");
+  }
+}
+
+Layout LayoutMap::data_layout(const std::string& name, int64_t rank) const {
+  require_mesh(*this);
+  const auto own = data_.find(name);
+  if (own != data_.end()) {
+    if (static_cast<int64_t>(own->second.size()) == rank) return Layout(own->second, mesh_);
+    throw LayoutError(
+        "data." + name,
+        str("the data layout has rank ", own->second.size(), ", the batch has rank ", rank),
+        "layout " + to_string(own->second), "give it one entry per axis of the batch");
+  }
+  if (rank < 1) return Layout::replicated(mesh_, rank);
+  AxisSpec first = nullptr;
+  const auto x = data_.find("x");
+  if (x != data_.end()) {
+    if (!x->second.empty()) first = x->second[0];
+  } else if (mesh_.find("batch") >= 0) {
+    first = "batch";
+  }
+  LayoutSpec spec(static_cast<size_t>(rank), nullptr);
+  spec[0] = first;
+  return Layout(spec, mesh_);
+}
+
+std::string LayoutMap::describe() const {
+  std::string text;
+  for (const LayoutRule& rule : rules_) {
+    text += place_of(rule.match) + ": " + to_string(rule.layout);
+    if (rule.use) text += ", use " + to_string(*rule.use);
+    if (rule.slots) text += ", slots " + to_string(*rule.slots);
+    text += rule.optional ? ", optional\n" : "\n";
+  }
+  for (const auto& [name, spec] : data_) text += "data " + name + ": " + to_string(spec) + "\n";
+  return text;
+}
+
+}  // namespace tessera

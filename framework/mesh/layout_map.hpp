@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/mesh/layout.hpp>
+
+namespace re2 {
+class RE2;
+}
+
+namespace tessera {
+
+/// What a LayoutMap does with a path that several expressions match.
+enum class OnMultiple : uint8_t { error, first };
+
+struct LayoutMapOptions {
+  /// `error` throws, as Keras 3 does; `first` takes the first rule in order, as tf.keras does.
+  OnMultiple on_multiple = OnMultiple::error;
+};
+
+/// The layout of the weights whose path is `match` or is matched, as a whole, by the RE2 expression
+/// `match`.
+struct LayoutRule {
+  std::string match = {};
+  LayoutSpec layout = {};
+  /// What ops gather the weight to, while it rests in `layout` (fully sharded data parallelism).
+  std::optional<LayoutSpec> use = std::nullopt;
+  /// Where optimizer slots rest: `layout`, cut further (ZeRO).
+  std::optional<LayoutSpec> slots = std::nullopt;
+  /// Whether the rule may match no weight at all.
+  bool optional = false;
+  bool operator==(const LayoutRule&) const = default;
+};
+
+/// Where one weight goes.
+struct Placement {
+  Shape shape = {};
+  Layout layout = {};
+  std::optional<Layout> use = std::nullopt;
+  std::optional<Layout> slots = std::nullopt;
+  /// Position of the rule in LayoutMap::rules(), -1 where none matched.
+  int rule = -1;
+};
+
+/// Layouts of a model's weights by their path, and of its data by name
+/// (keras.distribution.LayoutMap):
+///
+///     LayoutMap layouts(mesh);
+///     layouts["hidden/kernel"] = {unsharded, "model"};
+///     layouts[".*/gamma"] = {unsharded};
+///
+/// A weight's layout is that of the rule with its exact path; else of the one expression that
+/// matches the whole path; else, for a vector as long as the last axis of its layer's kernel, the
+/// layout of that axis; else replicated. Expressions are RE2's: no look-around, no back-references.
+class LayoutMap {
+ public:
+  /// What `layouts["path"]` returns: assigning a layout to it sets the rule, replacing any before.
+  class Slot {
+   public:
+    /// Throws LayoutError as LayoutMap::add does, except for a repeated rule.
+    Slot& operator=(LayoutSpec layout);
+    /// Throws LayoutError also if `layout` lies on another mesh.
+    Slot& operator=(const Layout& layout);
+
+   private:
+    friend class LayoutMap;
+    Slot(LayoutMap& map, std::string match) : map_(map), match_(std::move(match)) {}
+    LayoutMap& map_;
+    std::string match_;
+  };
+
+  LayoutMap() = default;
+  explicit LayoutMap(const Mesh& mesh, LayoutMapOptions options = {});
+
+  bool defined() const { return mesh_.defined(); }
+  const Mesh& mesh() const { return mesh_; }
+  const LayoutMapOptions& options() const { return options_; }
+  const std::vector<LayoutRule>& rules() const { return rules_; }
+  const std::map<std::string, LayoutSpec>& data() const { return data_; }
+
+  Slot operator[](const std::string& match) { return Slot(*this, match); }
+
+  /// Appends a rule. Throws LayoutError if a rule for the same `match` exists, the expression is
+  /// invalid, a mesh dimension is unknown or used twice, the ranks of `layout`, `use` and `slots`
+  /// differ, or `slots` does not refine `layout`.
+  void add(LayoutRule rule);
+
+  /// Sets how batches of "x", "y" or "sample_weight" are cut. Throws LayoutError for an unknown or
+  /// repeated mesh dimension.
+  void set_data(const std::string& name, LayoutSpec layout);
+
+  /// Where the weight `path` of shape `shape` goes; `kernel` is what find() returned for the
+  /// layer's kernel, null if it has none. Throws LayoutError if several expressions match or the
+  /// rule's rank is not the weight's.
+  Placement find(const std::string& path, const Shape& shape,
+                 const Placement* kernel = nullptr) const;
+
+  /// Throws LayoutError, with the nearest paths, if a rule that is not optional matches none of
+  /// `paths`, the weights of the whole model.
+  void check_all_used(const std::vector<std::string>& paths) const;
+
+  /// How a batch of `name` with `rank` axes is cut. Without an entry of its own, axis 0 goes where
+  /// axis 0 of "x" goes; without one for "x", to the mesh dimension "batch" if there is one. Throws
+  /// LayoutError if the entry has another rank.
+  Layout data_layout(const std::string& name, int64_t rank) const;
+
+  /// One line per rule and data entry: "hidden/kernel: (unsharded, model)".
+  std::string describe() const;
+
+ private:
+  int match(const std::string& path) const;
+  bool matches(size_t rule, const std::string& path) const;
+  void set(LayoutRule rule);
+  Placement place(int rule, const std::string& path, const Shape& shape) const;
+
+  Mesh mesh_;
+  LayoutMapOptions options_;
+  std::vector<LayoutRule> rules_;
+  std::vector<std::shared_ptr<const re2::RE2>> expressions_;
+  std::map<std::string, LayoutSpec> data_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,223 @@
+#include <tessera/framework/mesh/mesh.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr size_t max_dims = 16;
+constexpr int64_t max_devices = 65536;
+
+void check_dims(const MeshDims& dims) {
+  if (dims.empty() || dims.size() > max_dims) {
+    throw MeshError("mesh", str("a mesh has 1 to ", max_dims, " dimensions"),
+                    str(dims.size(), " dimensions"), "name at least one, for example batch=8");
+  }
+  std::set<std::string> seen;
+  int64_t product = 1;
+  for (const auto& [name, size] : dims) {
+    if (name.empty() || name == "unsharded" || name.find_first_of(" ,=|:()") != name.npos) {
+      throw MeshError("mesh", "a dimension's name is a plain word other than \"unsharded\"",
+                      "\"" + name + "\"", "use a name like batch or model");
+    }
+    if (!seen.insert(name).second) {
+      throw MeshError("mesh", "dimension names differ", "\"" + name + "\" twice",
+                      "give each dimension its own name");
+    }
+    if (size < 1 || size > max_devices || (product *= size) > max_devices) {
+      throw MeshError("mesh", str("sizes are at least 1 and multiply to at most ", max_devices),
+                      to_string(dims), "choose smaller sizes");
+    }
+  }
+}
+
+MeshDims with_inferred_size(MeshDims dims, int64_t devices) {
+  int64_t known = 1;
+  int64_t* open = nullptr;
+  for (auto& [name, size] : dims) {
+    if (size > max_devices || known > max_devices) return dims;
+    if (size == -1 && open) {
+      throw MeshError("mesh", "at most one dimension may be -1", to_string(dims),
+                      "write the other sizes out");
+    }
+    if (size == -1) open = &size;
+    known *= std::max<int64_t>(1, size);
+  }
+  if (!open) return dims;
+  if (devices < 1 || devices % known != 0) {
+    throw MeshError("mesh", str("the other sizes of ", to_string(dims), " divide the devices"),
+                    str(devices, " devices"), "give a number of devices that they divide");
+  }
+  *open = devices / known;
+  return dims;
+}
+
+void combine(size_t& seed, size_t value) {
+  seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
+}
+
+}  // namespace
+
+Mesh Mesh::make(State state) {
+  check_dims(state.dims);
+  if (state.name.find('|') != state.name.npos) {
+    throw MeshError("mesh", "a mesh's name has no \"|\"", "\"" + state.name + "\"",
+                    "use a plain word");
+  }
+  state.size = 1;
+  for (const auto& [name, size] : state.dims) {
+    state.size *= size;
+    combine(state.hash, std::hash<std::string>{}(name));
+    combine(state.hash, static_cast<size_t>(size));
+  }
+  for (int64_t id : state.local_ids) combine(state.hash, static_cast<size_t>(id));
+  Mesh mesh(std::make_shared<const State>(state));
+  std::vector<Interval> box(state.dims.size(), {max_devices, 0});
+  for (int64_t id : state.local_ids) {
+    const std::vector<int64_t> at = mesh.coordinates(id);
+    for (size_t d = 0; d < at.size(); ++d) {
+      box[d] = {std::min(box[d].lo, at[d]), std::max(box[d].hi, at[d] + 1)};
+    }
+  }
+  int64_t volume = 1;
+  for (Interval side : box) volume *= side.size();
+  const bool ascending = std::adjacent_find(state.local_ids.begin(), state.local_ids.end(),
+                                            std::greater_equal<>()) == state.local_ids.end();
+  const bool fits = ascending && volume == static_cast<int64_t>(state.local_ids.size()) &&
+                    state.local_ids.size() == state.local_devices.size();
+  if (!fits || state.local_ids.front() < 0 || state.local_ids.back() >= state.size) {
+    throw MeshError("mesh", "a process's devices fill a box of the mesh, their ids ascending",
+                    "mesh " + mesh.describe() + ", ids " +
+                        ids,
+                    "give each process one device per id, the ids neighbours in the mesh");
+  }
+  state.local_box = std::move(box);
+  return Mesh(std::make_shared<const State>(std::move(state)));
+}
+
+std::vector<std::string> Mesh::dim_names() const {
+  std::vector<std::string> names;
+  for (const auto& dim : dims()) names.push_back(dim.first);
+  return names;
+}
+
+int Mesh::find(const std::string& dim) const {
+  for (size_t d = 0; d < state_->dims.size(); ++d) {
+    if (state_->dims[d].first == dim) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+int Mesh::index(const std::string& dim) const {
+  const int found = find(dim);
+  if (found >= 0) return found;
+  throw MeshError("mesh", "the mesh has no dimension " + in_quotes(dim), "mesh " + describe(),
+                  suggestion(dim, dim_names()));
+}
+
+int64_t Mesh::size_of(DimMask dims) const {
+  int64_t product = 1;
+  for (int d = 0; d < rank(); ++d) product *= (dims >> d & 1) ? dim_size(d) : 1;
+  return product;
+}
+
+std::string Mesh::names(DimMask mask) const {
+  std::string text;
+  for (int d = 0; d < rank(); ++d) {
+    if (mask >> d & 1) text += (text.empty() ? "" : ",") + dims()[static_cast<size_t>(d)].first;
+  }
+  return text;
+}
+
+std::vector<int64_t> Mesh::coordinates(int64_t id) const {
+  std::vector<int64_t> at(state_->dims.size());
+  for (size_t d = at.size(); d-- > 0;) {
+    at[d] = id % state_->dims[d].second;
+    id /= state_->dims[d].second;
+  }
+  return at;
+}
+
+int64_t Mesh::id(const std::vector<int64_t>& coordinates) const {
+  int64_t id = 0;
+  for (size_t d = 0; d < coordinates.size(); ++d) id = id * dims()[d].second + coordinates[d];
+  return id;
+}
+
+Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
+  State part;
+  part.name = name();
+  part.communicator = communicator();
+  DimMask kept = 0;
+  for (const std::string& dim : names) kept |= 1u << index(dim);
+  for (int d = 0; d < rank(); ++d) {
+    if (kept >> d & 1) part.dims.push_back(dims()[static_cast<size_t>(d)]);
+  }
+  const std::vector<int64_t> first = coordinates(local_ids().front());
+  for (size_t i = 0; i < local_ids().size(); ++i) {
+    const std::vector<int64_t> at = coordinates(local_ids()[i]);
+    int64_t id = 0;
+    bool inside = true;
+    for (int d = 0; d < rank(); ++d) {
+      const size_t axis = static_cast<size_t>(d);
+      if (kept >> d & 1) {
+        id = id * dim_size(d) + at[axis];
+      } else {
+        inside = inside && at[axis] == first[axis];
+      }
+    }
+    if (!inside) continue;
+    part.local_ids.push_back(id);
+    part.local_devices.push_back(local_devices()[i]);
+  }
+  return make(std::move(part));
+}
+
+bool Mesh::operator==(const Mesh& other) const {
+  if (state_ == other.state_) return true;
+  if (!state_ || !other.state_ || state_->hash != other.state_->hash) return false;
+  return state_->dims == other.state_->dims && state_->local_ids == other.state_->local_ids &&
+         state_->local_devices == other.state_->local_devices &&
+         state_->communicator == other.state_->communicator && state_->name == other.state_->name;
+}
+
+Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,
+                 const std::string& name) {
+  Mesh::State state;
+  state.name = name;
+  state.dims = with_inferred_size(dims, static_cast<int64_t>(devices.size()));
+  check_dims(state.dims);
+  int64_t size = 1;
+  for (const auto& dim : state.dims) size *= dim.second;
+  state.local_devices = devices.empty() ? virtual_cpus(size) : devices;
+  if (static_cast<int64_t>(state.local_devices.size()) != size) {
+    throw MeshError("mesh", str("the mesh ", to_string(state.dims), " needs ", size, " devices"),
+                    str(devices.size(), " devices"),
+                    "change the mesh's sizes or the number of devices");
+  }
+  for (int64_t id = 0; id < size; ++id) state.local_ids.push_back(id);
+  return Mesh::make(std::move(state));
+}
+
+Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
+                      const std::vector<Device>& local_devices,
+                      std::shared_ptr<Communicator> communicator, const std::string& name) {
+  if (local_ids.empty()) {
+    throw MeshError("mesh", "every process of a mesh holds a device", "no local ids",
+                    "start fewer processes or make the mesh larger");
+  }
+  Mesh::State state;
+  state.name = name;
+  state.dims = dims;
+  state.local_ids = local_ids;
+  state.local_devices = local_devices;
+  state.communicator = std::move(communicator);
+  return Mesh::make(std::move(state));
+}
+
+}  // namespace tessera

@@ -1,0 +1,89 @@
+#include <tessera/framework/tensor/dtensor.hpp>
+
+#include <atomic>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+
+uint64_t DTensor::next_id() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+DTensor::DTensor(ShardingPtr sharding, Blocks blocks)
+    : state_(std::make_shared<State>(
+          State{std::move(sharding), std::move(blocks), next_id(), false})) {}
+
+int64_t DTensor::size(int64_t axis) const {
+  return shape()[static_cast<size_t>(normalize_axis(axis, rank(), "DTensor::size"))];
+}
+
+at::Tensor DTensor::full() const {
+  const DTensor whole = relayout(*this, Layout::replicated(mesh(), rank()));
+  return whole.blocks()[0];
+}
+
+at::Tensor DTensor::local(int device) const {
+  const c10::InferenceMode inference;
+  if (layout().is_pending()) {
+    throw StateError("DTensor::local", "the value is a pending reduction, not complete here",
+                     layout().describe(), "call full() or relayout() on every process first");
+  }
+  if (device < 0 || device >= static_cast<int>(mesh().local_ids().size())) {
+    throw MeshError("DTensor::local", str("this process holds ", mesh().local_ids().size(),
+                    " devices"), str("device ", device), "name one of them");
+  }
+  const std::vector<int64_t> at = mesh().coordinates(mesh().local_ids()[size_t(device)]);
+  const int index = sharding()->block_of(at);
+  const BlockInfo& block = sharding()->blocks[static_cast<size_t>(index)];
+  std::vector<Interval> here;
+  for (int64_t coordinate : at) here.push_back({coordinate, coordinate + 1});
+  at::Tensor shard = blocks()[static_cast<size_t>(index)];
+  for (int64_t a = 0; a < rank(); ++a) {
+    const Interval want = axis_interval(layout(), a, shape()[static_cast<size_t>(a)], here);
+    const Interval have = block.intervals[static_cast<size_t>(a)];
+    if (!(want == have)) shard = shard.narrow(a, want.lo - have.lo, want.size());
+  }
+  return shard;
+}
+
+at::Tensor DTensor::complete_element() const {
+  if (numel() != 1) {
+    throw ShapeError("DTensor::item", "item() reads a tensor of one element",
+                     "shape " + tessera::to_string(shape()), "reduce or slice it first");
+  }
+  if (!layout().is_fully_replicated()) {
+    throw StateError("DTensor::item", "the value is not complete on this device",
+                     "layout " + layout().describe(), "call full() on every process first");
+  }
+  return blocks()[0];
+}
+
+std::string DTensor::to_string() const {
+  if (!defined()) return "DTensor()";
+  std::string text = str("DTensor(shape=", tessera::to_string(shape()), ", dtype=",
+                         c10::toString(dtype()), ", layout=", layout().describe());
+  if (layout().is_fully_replicated() && numel() <= 1000) text += str("\n", blocks()[0]);
+  return text + ")";
+}
+
+void DTensor::replace(const DTensor& equal) const {
+  state_->sharding = equal.state_->sharding;
+  state_->blocks = equal.state_->blocks;
+}
+
+bool DTensor::owns_memory() const {
+  if (state_.use_count() != 1) return false;
+  for (const at::Tensor& block : state_->blocks) {
+    if (!block.defined() || block.use_count() != 1 || block.storage().use_count() != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tessera

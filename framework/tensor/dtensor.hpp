@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+#include <tessera/framework/tensor/sharding.hpp>
+
+namespace tessera {
+
+/// One tensor for each block of a Sharding, in order. Undefined: an absent addend.
+using Blocks = c10::SmallVector<at::Tensor, 4>;
+
+/// A tensor cut over a mesh, seen whole: its shape is the global one, and operations on it give what
+/// one device would. A handle: copies share one value, which no operation changes.
+class DTensor {
+ public:
+  DTensor() = default;
+  /// For the runtime: blocks that belong to the sharding.
+  DTensor(ShardingPtr sharding, Blocks blocks);
+
+  bool defined() const { return state_ != nullptr; }
+  const Shape& shape() const { return state_->sharding->shape; }
+  int64_t rank() const { return static_cast<int64_t>(shape().size()); }
+  int64_t size(int64_t axis) const;
+  int64_t numel() const { return tessera::numel(shape()); }
+  at::ScalarType dtype() const { return state_->sharding->dtype; }
+  /// The layout of the value; a pending reduction is shown as it is.
+  const Layout& layout() const { return state_->sharding->layout; }
+  const Mesh& mesh() const { return layout().mesh(); }
+
+  /// The whole tensor, on every process. Collective. Memory may be shared with the value: read only.
+  at::Tensor full() const;
+  /// The shard that local device `device` (a position in Mesh::local_devices()) holds; a view.
+  /// Never communicates. Throws StateError while a reduction is pending.
+  at::Tensor local(int device) const;
+  /// The number in a tensor of one element. Never communicates: throws StateError if the value is
+  /// not complete here.
+  template <class T = double>
+  T item() const {
+    return complete_element().item<T>();
+  }
+  /// Shape, dtype and layout; the numbers where they are complete here and few.
+  std::string to_string() const;
+
+  // For the runtime.
+  const ShardingPtr& sharding() const { return state_->sharding; }
+  const Blocks& blocks() const { return state_->blocks; }
+  /// Tells values apart on a tape; a Variable's value keeps its Variable's identity.
+  uint64_t id() const { return state_->id; }
+  void set_id(uint64_t id) const { state_->id = id; }
+  /// A Variable's value, or one through cast, transpose or reshape.
+  bool is_parameter() const { return state_->parameter; }
+  void mark_parameter() const { state_->parameter = true; }
+  /// Puts an equal value in another form into this handle and all its copies.
+  void replace(const DTensor& equal) const;
+  /// True if nobody else holds the blocks' memory.
+  bool owns_memory() const;
+  /// Fresh identity.
+  static uint64_t next_id();
+
+ private:
+  struct State {
+    ShardingPtr sharding;
+    Blocks blocks;
+    uint64_t id = 0;
+    bool parameter = false;
+  };
+  at::Tensor complete_element() const;
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <c10/core/Device.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/mesh/device.hpp>
+
+namespace tessera {
+
+/// Where a device's work runs: the ATen device and, for a GPU, its compute and communication
+/// streams. Only run_blocks() and communicators enter one.
+class ExecutionContext {
+ public:
+  /// The context of a device of this process. Throws ConfigError for a GPU in a build without CUDA.
+  static const ExecutionContext& of(Device device);
+  c10::Device torch_device() const { return torch_device_; }
+
+ private:
+  explicit ExecutionContext(c10::Device device) : torch_device_(device) {}
+  c10::Device torch_device_;
+};
+
+/// Worker threads that blocks of virtual CPUs are shared among: ATen's intra-op threads.
+int64_t worker_count();
+
+/// Elements below which handing blocks to other threads costs more than it saves.
+inline constexpr int64_t inline_elements = 16384;
+
+/// Calls run(b) for b in [0, blocks), under InferenceMode: inline when there is one block or little
+/// work, else in fixed contiguous ranges on ATen's threads, inside which ATen is serial. Rethrows
+/// the exception of the lowest block.
+template <class Run>
+void run_blocks(int64_t blocks, bool parallel, const Run& run) {
+  if (blocks <= 1 || !parallel) {
+    const c10::InferenceMode inference;
+    for (int64_t b = 0; b < blocks; ++b) run(b);
+    return;
+  }
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(blocks));
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode inference;
+    for (int64_t b = begin; b < end; ++b) {
+      try {
+        run(b);
+      } catch (...) {
+        errors[static_cast<size_t>(b)] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace tessera

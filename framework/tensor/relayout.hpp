@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera {
+
+/// One step on the way from one layout to another.
+struct RelayoutStep {
+  enum class Kind : uint8_t { slice, all_gather, all_reduce, reduce_scatter, all_to_all };
+  Kind kind;
+  std::vector<int> dims;   ///< mesh dimensions it works over, most significant first
+  int64_t axis = 0;        ///< axis gathered, scattered, sliced, or left by all_to_all
+  int64_t to_axis = 0;     ///< axis that all_to_all cuts instead
+  Layout after;
+};
+
+/// The steps that bring a layout to another, fewest bytes first: free slices, pending sums straight
+/// into shards, shards from one axis to another by all-to-all, the rest by all-gather. A pure
+/// function. Throws LayoutError when the target is pending and the source is not so.
+std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to);
+
+/// Bytes that each device receives on the way.
+double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
+                      const Layout& to);
+
+/// The same value under another layout of the same mesh (tf.experimental.dtensor.relayout).
+/// Collective; free where it only slices. Throws MeshError for a layout of another mesh, LayoutError
+/// for one of another rank. Not recorded on a tape: ops::relayout is.
+DTensor relayout(const DTensor& value, const Layout& layout);
+
+/// As relayout, and cut into the blocks that `target` names; no pending reduction.
+DTensor relayout_to(const DTensor& value, const ShardingPtr& target);
+
+/// Finishes a pending reduction, in this handle and its copies: replicated over those dimensions.
+void resolve(const DTensor& value);
+
+}  // namespace tessera

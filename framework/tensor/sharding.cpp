@@ -1,0 +1,222 @@
+#include <tessera/framework/tensor/sharding.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+namespace tessera {
+namespace {
+
+thread_local int scoped_policy = -1;
+
+BlockPolicy environment_policy() {
+  const char* value = std::getenv("TESSERA_BLOCKS");
+  if (!value || !*value) return BlockPolicy::per_worker;
+  const std::string text = value;
+  if (text == "per_device") return BlockPolicy::per_device;
+  if (text == "per_shard") return BlockPolicy::per_shard;
+  if (text == "per_worker") return BlockPolicy::per_worker;
+  throw ConfigError("TESSERA_BLOCKS", "it is per_device, per_shard or per_worker",
+                    "\"" + text + "\"", "set one of them or unset it");
+}
+
+Groups finest(const Mesh& mesh) {
+  Groups groups;
+  for (const auto& dim : mesh.dims()) groups.push_back(dim.second);
+  return groups;
+}
+
+/// One group for each worker, taken from the first dimensions: their shards are the longest runs of
+/// memory. Processes hold equal boxes, or shards are not merged.
+Groups worker_groups(const Mesh& mesh) {
+  Groups groups = finest(mesh);
+  int64_t workers = worker_count();
+  for (size_t d = 0; d < groups.size(); ++d) {
+    const Interval box = mesh.local_box()[d];
+    if (groups[d] % box.size() != 0 || box.lo % box.size() != 0) return finest(mesh);
+    const int64_t here = std::min(box.size(), workers);
+    workers /= here;
+    groups[d] = groups[d] / box.size() * here;
+  }
+  return groups;
+}
+
+size_t hash_of(const Shape& shape, at::ScalarType dtype, const Layout& layout,
+               const Groups& groups) {
+  size_t hash = layout.hash() * 31 + static_cast<size_t>(dtype);
+  for (int64_t n : shape) hash = hash * 1000003 + static_cast<size_t>(n);
+  for (int64_t n : groups) hash = hash * 1000003 + static_cast<size_t>(n);
+  return hash;
+}
+
+BlockInfo make_block(const Sharding& sharding, const std::vector<int64_t>& group) {
+  const Mesh& mesh = sharding.mesh();
+  BlockInfo block;
+  block.group = group;
+  std::vector<Interval> range;
+  for (size_t d = 0; d < group.size(); ++d) {
+    const int64_t size = mesh.dim_size(static_cast<int>(d));
+    range.push_back(group_range(size, sharding.groups[d], group[d]));
+  }
+  for (size_t a = 0; a < sharding.shape.size(); ++a) {
+    block.intervals.push_back(
+        axis_interval(sharding.layout, static_cast<int64_t>(a), sharding.shape[a], range));
+    block.empty = block.empty || block.intervals.back().empty();
+  }
+  for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
+    const std::vector<int64_t> at = mesh.coordinates(mesh.local_ids()[i]);
+    bool inside = true;
+    for (size_t d = 0; d < at.size(); ++d) {
+      inside = inside && at[d] >= range[d].lo && at[d] < range[d].hi;
+    }
+    if (inside) block.devices.push_back(static_cast<int>(i));
+  }
+  return block;
+}
+
+}  // namespace
+
+BlockPolicy block_policy() {
+  static const BlockPolicy from_environment = environment_policy();
+  return scoped_policy < 0 ? from_environment : static_cast<BlockPolicy>(scoped_policy);
+}
+
+BlockPolicyScope::BlockPolicyScope(BlockPolicy policy) : former_(scoped_policy) {
+  scoped_policy = static_cast<int>(policy);
+}
+BlockPolicyScope::~BlockPolicyScope() { scoped_policy = former_; }
+
+int64_t group_of(int64_t size, int64_t groups, int64_t coordinate) {
+  int64_t index = coordinate * groups / size;
+  while (group_range(size, groups, index).hi <= coordinate) ++index;
+  while (group_range(size, groups, index).lo > coordinate) --index;
+  return index;
+}
+
+Interval axis_interval(const Layout& layout, int64_t axis, int64_t extent,
+                       const std::vector<Interval>& coordinates) {
+  int64_t first = 0, last = 0, shards = 1;
+  for (int dim : layout.axis(axis)) {
+    const int64_t size = layout.mesh().dim_size(dim);
+    const Interval range = coordinates[static_cast<size_t>(dim)];
+    first = first * size + range.lo;
+    last = last * size + range.hi - 1;
+    shards *= size;
+  }
+  return {shard_interval(extent, shards, first).lo, shard_interval(extent, shards, last).hi};
+}
+
+void refine(const Layout& layout, Groups& groups) {
+  const Mesh& mesh = layout.mesh();
+  for (const std::vector<int>& dims : layout.axes()) {
+    // A block is one interval if at most one of the axis' dimensions is partly merged and the less
+    // significant ones after it are merged whole.
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const size_t d = static_cast<size_t>(dims[i]);
+      if (groups[d] == mesh.dim_size(dims[i])) continue;
+      bool later_split = false;
+      for (size_t j = i + 1; j < dims.size(); ++j) {
+        later_split = later_split || groups[static_cast<size_t>(dims[j])] > 1;
+      }
+      if (later_split) groups[d] = mesh.dim_size(dims[i]);
+    }
+  }
+}
+
+Groups used_groups(const Layout& layout, Groups groups) {
+  if (block_policy() == BlockPolicy::per_device) return finest(layout.mesh());
+  for (size_t d = 0; d < groups.size(); ++d) {
+    if (!(layout.used_dims() >> d & 1)) groups[d] = 1;
+  }
+  return groups;
+}
+
+Groups groups_for(const Layout& layout) {
+  const Mesh& mesh = layout.mesh();
+  const bool merge = block_policy() == BlockPolicy::per_worker;
+  Groups groups = used_groups(layout, merge ? worker_groups(mesh) : finest(mesh));
+  refine(layout, groups);
+  return groups;
+}
+
+int Sharding::block_of(const std::vector<int64_t>& coordinates) const {
+  int64_t index = 0;
+  for (size_t d = 0; d < groups.size(); ++d) {
+    const int64_t size = mesh().dim_size(static_cast<int>(d));
+    const int64_t group = group_of(size, groups[d], coordinates[d]) - first_[d];
+    if (group < 0 || group >= count_[d]) return -1;
+    index = index * count_[d] + group;
+  }
+  return static_cast<int>(index);
+}
+
+int64_t Sharding::bytes() const {
+  return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype));
+}
+
+double Sharding::shard_bytes() const {
+  double bytes = static_cast<double>(c10::elementSize(dtype));
+  for (int64_t a = 0; a < layout.rank(); ++a) {
+    const int64_t extent = shape[static_cast<size_t>(a)], shards = layout.num_shards(a);
+    bytes *= static_cast<double>((extent + shards - 1) / shards);
+  }
+  return bytes;
+}
+
+ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
+                   const Groups& groups) {
+  static std::mutex mutex;
+  static std::unordered_multimap<size_t, std::weak_ptr<const Sharding>> table;
+  if (layout.rank() != static_cast<int64_t>(shape.size())) {
+    throw LayoutError("layout", "a layout names every axis of its tensor",
+                      "layout " + layout.describe() + " for shape " + to_string(shape),
+                      str("give it ", shape.size(), " entries"));
+  }
+  const size_t hash = hash_of(shape, dtype, layout, groups);
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto range = table.equal_range(hash);
+  for (auto it = range.first; it != range.second;) {
+    const ShardingPtr found = it->second.lock();
+    if (!found) {
+      it = table.erase(it);
+      continue;
+    }
+    if (found->shape == shape && found->dtype == dtype && found->groups == groups &&
+        found->layout == layout) {
+      return found;
+    }
+    ++it;
+  }
+  auto made = std::make_shared<Sharding>();
+  made->shape = shape;
+  made->dtype = dtype;
+  made->layout = layout;
+  made->groups = groups;
+  const Mesh& mesh = layout.mesh();
+  for (size_t d = 0; d < groups.size(); ++d) {
+    const int64_t size = mesh.dim_size(static_cast<int>(d));
+    const Interval box = mesh.local_box()[d];
+    made->first_.push_back(group_of(size, groups[d], box.lo));
+    made->count_.push_back(group_of(size, groups[d], box.hi - 1) - made->first_[d] + 1);
+  }
+  int64_t total = 1;
+  for (int64_t n : made->count_) total *= n;
+  for (int64_t b = 0; b < total; ++b) {
+    std::vector<int64_t> group(groups.size());
+    int64_t rest = b;
+    for (size_t d = groups.size(); d-- > 0;) {
+      group[d] = made->first_[d] + rest % made->count_[d];
+      rest /= made->count_[d];
+    }
+    made->blocks.push_back(make_block(*made, group));
+  }
+  ShardingPtr result = std::move(made);
+  table.emplace(hash, result);
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#include "apps/common/run_app.hpp"
+
+#include <iostream>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// Exit code and standard error of a program whose main function is `body`.
+std::pair<int, std::string> outcome(const std::function<int()>& body) {
+  std::string path = "/some/where/mnist";
+  char* argv[] = {path.data(), nullptr};
+  std::ostringstream captured;
+  std::streambuf* before = std::cerr.rdbuf(captured.rdbuf());
+  const int code = app::run_app(1, argv, [&](int, char**) { return body(); });
+  std::cerr.rdbuf(before);
+  return {code, captured.str()};
+}
+
+using Outcome = std::pair<int, std::string>;
+
+}  // namespace
+
+TEST_CASE("an application returns its main function's exit code", "[run_app]") {
+  CHECK(outcome([] { return 0; }) == Outcome{0, ""});
+  CHECK(outcome([] { return 3; }) == Outcome{3, ""});
+}
+
+TEST_CASE("an exception becomes one line and exit code 1", "[run_app]") {
+  CHECK(
+      outcome([]() -> int { throw ConfigError("--mesh", "must be\nright", "a\tb", "mend it"); }) ==
+      Outcome{1,
+              "mnist: error: [--mesh] must be\\x0aright. Received: a\\x09b. To fix: mend it.\n"});
+  CHECK(outcome([]() -> int { throw std::runtime_error("first\nstack\ntrace"); }) ==
+        Outcome{1, "mnist: error: first\n"});
+  CHECK(outcome([]() -> int { throw std::bad_alloc(); }) ==
+        Outcome{1, "mnist: error: out of memory. To fix: use a smaller batch or model.\n"});
+  CHECK(outcome([]() -> int { throw 3; }) ==
+        Outcome{1, "mnist: error: an exception of unknown type\n"});
+}

@@ -1,0 +1,29 @@
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+TEST_CASE("an error is one line of where, expected, received and fix") {
+  const LayoutError error("hidden/kernel", "layout names mesh dimension \"modle\"",
+                          "mesh batch=4, model=2", "write \"model\"");
+  CHECK(std::string(error.what()) ==
+        "[hidden/kernel] layout names mesh dimension \"modle\". Received: mesh batch=4, model=2. "
+        "To fix: write \"model\".");
+}
+
+TEST_CASE("empty parts of an error are left out and full stops are not doubled") {
+  CHECK(std::string(StateError("", "not built", "", "").what()) == "not built.");
+  CHECK(std::string(FileError("a.gz", "cut short.", "", "fetch it again.").what()) ==
+        "[a.gz] cut short. To fix: fetch it again.");
+}
+
+TEST_CASE("every error is an Error and a std::runtime_error") {
+  CHECK_THROWS_AS(throw ShapeError("a", "b", "c", "d"), Error);
+  CHECK_THROWS_AS(throw CommError("a", "b", "c", "d"), std::runtime_error);
+}
+
+TEST_CASE("str joins what it is given") {
+  CHECK(str("axis ", -1, " of ", 3, '.') == "axis -1 of 3.");
+  CHECK(str("") == "");
+}

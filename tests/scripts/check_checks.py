@@ -1,0 +1,52 @@
+"""The other checks catch planted offenders, and pass a clean tree."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+CLEAN = {
+    "framework/base/a.hpp": "#include <vector>\n",
+    "framework/ops/a.cpp": "#include <tessera/framework/tensor/a.hpp>\n#include <ATen/ATen.h>\n",
+    "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
+    "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
+}
+PLANTED = [
+    ("check_size", "framework/base/b.cpp", "int a;\n" * 301, "301 lines"),
+    ("check_size", "framework/base/b.cpp", "x" * 101 + "\n", "101 columns"),
+    ("check_forbidden_names", "layers/b.cpp", "torch::nn::Linear a;\n", "torch::nn"),
+    ("check_forbidden_names", "layers/b.cpp", "#include <torch/types.h>\n", "types.h"),
+    ("check_forbidden_names", "apps/a/b.cpp", "a.set_requires_grad(true);\n", "a.set_"),
+    ("check_include_order", "framework/base/b.cpp",
+     "#include <tessera/framework/ops/a.hpp>\n", "may not include framework/ops"),
+    ("check_include_order", "framework/mesh/b.cpp", "#include <ATen/ATen.h>\n", "libtorch"),
+    ("check_include_order", "framework/training/b.cpp",
+     "#include <tessera/layers/a.hpp>\n", "may not include layers"),
+    ("check_include_order", "layers/b.cpp",
+     "#include <tessera/framework/model/a.hpp>\n", "may not include framework/model"),
+    ("check_include_order", "framework/other/b.cpp", "\n", "not in the table"),
+    ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
+]
+
+
+def run_check(name, files):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            file = pathlib.Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return subprocess.run([sys.executable, "-B", HERE / f"{name}.py", folder],
+                              capture_output=True, text=True)
+
+
+failures = []
+for name in sorted({case[0] for case in PLANTED}):
+    done = run_check(name, CLEAN)
+    if done.returncode != 0:
+        failures.append(f"{name} rejects a clean tree: {done.stdout}{done.stderr}")
+for name, path, text, expected in PLANTED:
+    done = run_check(name, {**CLEAN, path: text})
+    if done.returncode != 1 or expected not in done.stdout:
+        failures.append(f"{name} misses {path} ({expected}): {done.stdout}{done.stderr}")
+print("\n".join(failures) or f"{len(PLANTED)} planted offenders caught")
+sys.exit(1 if failures else 0)

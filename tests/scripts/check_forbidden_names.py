@@ -1,0 +1,16 @@
+"""Of libtorch only ATen: no module, optimizer, data loader, autograd or process group."""
+import re
+
+from sources import finish, sources
+
+FORBIDDEN = re.compile(
+    r"torch::(nn|optim|data|autograd|jit)\b|\bc10d\b|requires_grad|#\s*include\s*<torch/")
+
+offenders = []
+seen = 0
+for path, lines in sources():
+    seen += 1
+    for number, line in enumerate(lines, 1):
+        if FORBIDDEN.search(line):
+            offenders.append(f"{path}:{number}: {line.strip()}")
+finish(offenders, "of libtorch only at:: and c10::", seen)

@@ -1,0 +1,61 @@
+"""Dependencies point downward: every #include obeys the order of the folders."""
+from sources import INCLUDE, finish, sources
+
+# Each folder may include itself, the ones named here and whatever those may include.
+ALLOWED = {
+    "framework/base": [],
+    "framework/mesh": ["framework/base"],
+    "framework/comm": ["framework/mesh"],
+    "framework/tensor": ["framework/comm"],
+    "framework/ops": ["framework/tensor"],
+    "framework/autodiff": ["framework/ops"],
+    "framework/nn": ["framework/autodiff"],
+    "framework/model": ["framework/nn"],
+    "framework/training": ["framework/model"],
+    "framework/io": ["framework/training"],
+    "framework/strategy": ["framework/io"],
+    "layers": ["framework/nn"],
+    "optimizers": ["framework/nn"],
+    "metrics": ["framework/nn"],
+    "datasets": ["framework/nn"],
+}
+TORCH_FREE = ["framework/base", "framework/mesh"]
+TORCH_HEADERS = ("ATen/", "c10/", "torch/")
+
+
+def reachable(folder):
+    found, waiting = set(), [folder]
+    while waiting:
+        current = waiting.pop()
+        if current not in found:
+            found.add(current)
+            waiting += ALLOWED[current]
+    return found
+
+
+def folder_of(parts):
+    return "/".join(parts[:2]) if parts[0] == "framework" else parts[0]
+
+
+offenders = []
+seen = 0
+for path, lines in sources(["framework", "layers", "optimizers", "metrics", "datasets"]):
+    folder = folder_of(path.parts)
+    if folder not in ALLOWED:
+        offenders.append(f"{path}: folder {folder} is not in the table")
+        continue
+    allowed = reachable(folder)
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        seen += 1
+        header = match.group(1)
+        target = folder_of(header.split("/")[1:]) if header.startswith("tessera/") else None
+        if target and target not in allowed:
+            offenders.append(f"{path}:{number}: {folder} may not include {target}")
+        if header.startswith(TORCH_HEADERS) and folder in TORCH_FREE:
+            offenders.append(f"{path}:{number}: {folder} may not include libtorch")
+        if header.startswith(("apps/", "tests/", "../")):
+            offenders.append(f"{path}:{number}: write <tessera/...>, not {header}")
+finish(offenders, "a folder includes itself and the folders below it", seen)
