@@ -38,8 +38,7 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"shuffle", training, "draw the samples in a new order every epoch", toggle(o.shuffle)},
       {"seed", training, "seed of shuffling and random draws", integer(o.seed, 0)},
       {"history", output, "file for losses and metrics", output_file(o.history, "FILE.json")},
-      {"verbose", output, "0 silent, 1 progress bar, 2 one line per epoch",
-       integer(o.verbose, 0, 2)},
+      {"verbose", output, "silent, progress bar or one line per epoch", integer(o.verbose, 0, 2)},
   };
 }
 
@@ -64,6 +63,19 @@ void check_device_count(const CommonOptions& options, const MeshDims& mesh) {
   }
 }
 
+/// Help without the default values that CLI11 shows for the two sides of a switch.
+struct HelpFormatter : CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    return name.substr(0, name.find('{'));
+  }
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    const std::string text = CLI::Formatter::make_help(app, name, mode);
+    return CLI::detail::find_and_replace(text, "\n\n\n", "\n\n");
+  }
+};
+
 void declare(CLI::App& cli, const std::vector<Option>& options) {
   for (const Option& option : options) {
     const bool is_switch = option.value.form == JsonForm::boolean;
@@ -80,7 +92,9 @@ void declare(CLI::App& cli, const std::vector<Option>& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   cli.set_help_flag("-h,--help", "print this text")->group("General");
   cli.allow_extras();
-  cli.get_formatter()->column_width(34);
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(34);
+  cli.formatter(formatter);
 }
 
 /// The text that the command line gives for an option.
@@ -108,8 +122,9 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
     names.push_back("--" + option.name);
     if (option.value.form == JsonForm::boolean) names.push_back("--no-" + option.name);
   }
+  const std::string meant = nearest(flag, names);
   throw ConfigError("command line", "there is no such option", one_line(flag),
-                    suggestion(flag, names));
+                    meant.empty() ? "see --help" : "write " + meant);
 }
 
 /// Splits the arguments. Returns false if they ask for help only.

@@ -40,6 +40,27 @@ int64_t read_integer(const std::string& where, const std::string& text, int64_t 
       str("write for example ", std::clamp<int64_t>(number.value_or(minimum), minimum, maximum)));
 }
 
+std::string integer_placeholder(int64_t minimum, int64_t maximum) {
+  if (minimum < 0 || maximum > 9) return "N";
+  std::string text = std::to_string(minimum);
+  for (int64_t number = minimum + 1; number <= maximum; ++number) text += str("|", number);
+  return text;
+}
+
+std::optional<MeshDims> read_mesh_dims(const std::string& text) {
+  MeshDims dims;
+  try {
+    dims = parse_mesh_dims(text);
+  } catch (const MeshError&) {
+    return std::nullopt;
+  }
+  std::set<std::string> names;
+  for (const auto& [name, size] : dims) {
+    if (size < 1 || !names.insert(name).second) return std::nullopt;
+  }
+  return dims;
+}
+
 void require_path(bool ok, const std::string& where, const std::string& expected,
                   const std::string& path, const std::string& fix) {
   if (!ok) throw ConfigError(where, expected, in_quotes(path), fix);
@@ -90,7 +111,8 @@ OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum) {
   const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
     value = read_integer(where, text, minimum, maximum);
   };
-  return {"N", JsonForm::integer, set, [&value] { return std::to_string(value); }};
+  return {integer_placeholder(minimum, maximum), JsonForm::integer, set,
+          [&value] { return std::to_string(value); }};
 }
 
 OptionValue integer(std::optional<int64_t>& value, int64_t minimum, int64_t maximum) {
@@ -150,15 +172,12 @@ OptionValue positive_number(std::optional<double>& value) {
 
 OptionValue mesh_dims(MeshDims& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
-    MeshDims dims = parse_mesh_dims(text);
-    std::set<std::string> names;
-    for (const auto& [name, size] : dims) {
-      if (size < 1 || !names.insert(name).second) {
-        throw ConfigError(where, "must name each dimension once, with a size of at least 1",
-                          in_quotes(text), "write for example batch=4,model=2");
-      }
+    const std::optional<MeshDims> dims = read_mesh_dims(text);
+    if (!dims) {
+      throw ConfigError(where, "must name each dimension once, with a size of at least 1",
+                        in_quotes(text), "write for example batch=4,model=2");
     }
-    value = std::move(dims);
+    value = *dims;
   };
   return {"DIM=N,...", JsonForm::sizes, set, [&value] { return to_string(value); }};
 }

@@ -27,9 +27,7 @@ void fail_at(const std::string& file, uint64_t offset, const std::string& expect
 ByteReader::ByteReader(std::span<const std::byte> bytes, std::string file)
     : bytes_(bytes), file_(std::move(file)) {}
 
-uint8_t ByteReader::u8(const std::string& what) {
-  return static_cast<uint8_t>(take(1, what)[0]);
-}
+uint8_t ByteReader::u8(const std::string& what) { return static_cast<uint8_t>(take(1, what)[0]); }
 
 uint32_t ByteReader::u32_big_endian(const std::string& what) {
   uint32_t value = 0;

@@ -6,7 +6,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -190,7 +189,7 @@ class TemporaryFile {
     static std::atomic<int> counter{0};
     int fd = -1;
     do {
-      path_ = str(folder, "/.tessera-", ::getpid(), "-", counter++, ".tmp");
+      path_ = str(folder, ".tessera-", ::getpid(), "-", counter++, ".tmp");
       fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     } while (fd < 0 && errno == EEXIST);
     descriptor_ = fd;
@@ -257,7 +256,7 @@ void write_file_atomically(const std::string& path,
   bool is_new = false;
   const mode_t mode = target_mode(target, is_new);
   const size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
+  const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
   TemporaryFile file(folder, mode);
   bool good = file.descriptor() >= 0 && (is_new || ::fchmod(file.descriptor(), mode) == 0);
   for (std::span<const std::byte> part : parts) {

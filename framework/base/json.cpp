@@ -82,7 +82,8 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason": the place is ours.
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason": the place is
+    // ours.
     std::string reason = error.what();
     reason.erase(0, reason.find("] ") + 2);
     if (reason.starts_with("parse error at")) reason.erase(0, reason.find(": ") + 2);

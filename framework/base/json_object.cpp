@@ -20,7 +20,7 @@ std::string describe(const Json& json) {
 template <class T>
 void get_integer(const Json& json, const JsonPath& path, T& out) {
   using Limits = std::numeric_limits<T>;
-  const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<uint64_t>())
+  const bool fits = json.is_number_unsigned()  ? std::in_range<T>(json.get<uint64_t>())
                     : json.is_number_integer() ? std::in_range<T>(json.get<int64_t>())
                                                : false;
   if (!fits) json_fail(json, path, str("an integer in [", Limits::min(), ", ", Limits::max(), "]"));

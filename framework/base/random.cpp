@@ -121,8 +121,7 @@ void fill_run(uint64_t first, uint64_t count, T* out, const Group& group) {
 
 /// Calls fill_run for every contiguous run of the slice, in row-major order.
 template <class T, class Group>
-void fill_slice(const Shape& global, std::span<const Interval> slice, T* out,
-                const Group& group) {
+void fill_slice(const Shape& global, std::span<const Interval> slice, T* out, const Group& group) {
   check_slice(global, slice);
   if (std::any_of(slice.begin(), slice.end(), [](Interval part) { return part.empty(); })) return;
   size_t outer = global.size();

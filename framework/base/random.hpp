@@ -26,8 +26,7 @@ Seed fold_in(Seed seed, uint64_t data);
 /// part `slice` (one interval per axis) of the draw of shape `global` to `out`, row-major and
 /// contiguous; element numbers are global, so that any slice is the slice of the whole draw.
 /// Throws ShapeError unless `slice` lies inside `global`. The same holds for the draws below.
-void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
-                    uint32_t* out);
+void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice, uint32_t* out);
 
 /// tf.random.stateless_uniform: u * (hi - lo) + lo with u in [0, 1).
 void stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,

@@ -2,207 +2,109 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/safetensors_header.hpp>
 #include <tessera/framework/base/text.hpp>
 
 namespace tessera {
 namespace {
 
-constexpr uint64_t length_bytes = 8;
-constexpr uint64_t max_header_bytes = 100'000'000;
-constexpr const char* metadata_key = "__metadata__";
-
-struct Dtype {
-  std::string_view name;
-  uint64_t bits;
-};
-
-// In the order of the reference implementation, whose writer puts the later ones first.
-constexpr std::array<Dtype, 22> dtypes{{
-    {"BOOL", 8},     {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},
-    {"I8", 8},       {"F8_E5M2", 8},     {"F8_E4M3", 8},     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
-    {"F8_E5M2FNUZ", 8}, {"I16", 16},     {"U16", 16},        {"F16", 16},    {"BF16", 16},
-    {"I32", 32},     {"U32", 32},        {"F32", 32},        {"C64", 64},    {"F64", 64},
-    {"I64", 64},     {"U64", 64},
-}};
-
-/// Position in `dtypes`; its size for an unknown name.
-size_t dtype_rank(std::string_view name) {
-  const auto found = std::find_if(dtypes.begin(), dtypes.end(),
-                                  [&](const Dtype& dtype) { return dtype.name == name; });
-  return static_cast<size_t>(found - dtypes.begin());
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
-/// Bytes of a tensor; nothing where they overflow or end inside a byte.
-std::optional<uint64_t> byte_size(const Shape& shape, uint64_t bits_per_element) {
-  std::optional<uint64_t> bits = 1;
-  for (int64_t extent : shape) {
-    if (bits) bits = checked_mul(*bits, static_cast<uint64_t>(extent));
+void check_tensor(const SafeTensor& tensor, const std::string& path) {
+  const std::string where = str(path, ", tensor ", in_quotes(tensor.name));
+  if (!is_utf8(tensor.name) || tensor.name == safetensors_metadata_key) {
+    throw ConfigError(where, "a tensor's name must be UTF-8 and not the key of the metadata",
+                      in_quotes(tensor.name), "rename the tensor");
   }
-  if (bits) bits = checked_mul(*bits, bits_per_element);
-  if (!bits || *bits % 8 != 0) return std::nullopt;
-  return *bits / 8;
+  if (!safetensors_bits(tensor.dtype)) {
+    throw ConfigError(where, "the dtype must be one of the safetensors format",
+                      in_quotes(tensor.dtype), "use a name such as F32");
+  }
+  const bool negative = std::any_of(tensor.shape.begin(), tensor.shape.end(),
+                                    [](int64_t extent) { return extent < 0; });
+  if (negative || safetensors_bytes(tensor.shape, tensor.dtype) != tensor.data.size()) {
+    throw ConfigError(
+        where, str("the data must fit ", tensor.dtype, " of shape ", to_string(tensor.shape)),
+        str(tensor.data.size(), " bytes"), "pass all elements, and no more");
+  }
 }
 
-/// Turns a header's JSON value into entries; knows the file and the tensor for errors.
-class HeaderReader {
- public:
-  explicit HeaderReader(const std::string& path) : path_(path) {}
-
-  [[noreturn]] void fail(const std::string& expected, const std::string& received) const {
-    const std::string subject = tensor_.empty() ? "" : "tensor " + in_quotes(tensor_) + ": ";
-    fail_at(path_, length_bytes, subject + expected, received);
+/// Checks the tensors and puts them in the order of the file.
+void arrange(std::vector<SafeTensor>& tensors, const std::string& path) {
+  for (const SafeTensor& tensor : tensors) check_tensor(tensor, path);
+  std::sort(tensors.begin(), tensors.end(), [](const SafeTensor& a, const SafeTensor& b) {
+    const size_t rank_a = safetensors_rank(a.dtype);
+    const size_t rank_b = safetensors_rank(b.dtype);
+    return rank_a != rank_b ? rank_a > rank_b : a.name < b.name;
+  });
+  std::vector<std::string_view> names;
+  for (const SafeTensor& tensor : tensors) names.push_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) {
+    throw ConfigError(path, "every tensor must have a name of its own",
+                      in_quotes(*twice) + " twice", "rename one of the two");
   }
+}
 
-  SafetensorsEntry entry(const std::string& name, const Json& json) {
-    tensor_ = name;
-    SafetensorsEntry entry{name, dtype(field(json, "dtype")), shape(field(json, "shape"))};
-    const Json& offsets = field(json, "data_offsets");
-    if (!offsets.is_array() || offsets.size() != 2) fail("data_offsets are a pair", show(offsets));
-    entry.begin = natural(offsets[0], "an offset");
-    entry.end = natural(offsets[1], "an offset");
-    return entry;
+/// The header's length and text, padded so that the data begin at a multiple of 8.
+std::string header_bytes(const std::vector<SafeTensor>& tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  auto& entries = header.get_ref<Json::object_t&>();
+  if (!metadata.empty()) entries.emplace_back(safetensors_metadata_key, metadata);
+  uint64_t end = 0;
+  for (const SafeTensor& tensor : tensors) {
+    const uint64_t begin = std::exchange(end, end + tensor.data.size());
+    entries.emplace_back(
+        tensor.name,
+        Json{{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}});
   }
-
-  std::map<std::string, std::string> metadata(const Json& json) {
-    tensor_ = metadata_key;
-    std::map<std::string, std::string> texts;
-    if (json.is_null()) return texts;
-    if (!json.is_object()) fail("an object of texts is expected", show(json));
-    for (const auto& item : json.items()) {
-      if (!item.value().is_string()) fail("an object of texts is expected", show(item.value()));
-      texts.emplace(item.key(), item.value().get<std::string>());
-    }
-    return texts;
-  }
-
-  void check_bytes(const SafetensorsEntry& entry, uint64_t begin) {
-    tensor_ = entry.name;
-    if (entry.begin != begin || entry.end < begin) {
-      fail(str("its bytes must begin at ", begin, ", where those before end"),
-           str("[", entry.begin, ", ", entry.end, ")"));
-    }
-    const auto size = byte_size(entry.shape, *safetensors_bits(entry.dtype));
-    if (!size || *size != entry.end - entry.begin) {
-      const std::string needed = size ? str(*size, " bytes") : "no whole 64-bit number of bytes";
-      fail(str(entry.dtype, " of shape ", to_string(entry.shape), " has ", needed),
-           str(entry.end - entry.begin, " bytes"));
-    }
-  }
-
- private:
-  static std::string show(const Json& json) { return one_line(to_json_text(json, -1)); }
-
-  const Json& field(const Json& json, const char* key) const {
-    const auto found = json.find(key);
-    if (found == json.end()) {
-      fail(str("an object with dtype, shape and data_offsets is expected"), show(json));
-    }
-    return *found;
-  }
-
-  uint64_t natural(const Json& json, const char* what) const {
-    if (!json.is_number_unsigned()) fail(str(what, " is a natural number"), show(json));
-    return json.get<uint64_t>();
-  }
-
-  std::string dtype(const Json& json) const {
-    const bool known = json.is_string() && safetensors_bits(json.get_ref<const std::string&>());
-    if (!known) fail("a dtype of the safetensors format is expected", show(json));
-    return json.get<std::string>();
-  }
-
-  Shape shape(const Json& json) const {
-    if (!json.is_array()) fail("the shape is a list", show(json));
-    Shape extents;
-    for (const Json& extent : json) {
-      const uint64_t value = natural(extent, "an extent");
-      if (!std::in_range<int64_t>(value)) fail("an extent is below 2^63", show(extent));
-      extents.push_back(static_cast<int64_t>(value));
-    }
-    return extents;
-  }
-
-  const std::string& path_;
-  std::string tensor_;
-};
-
-Json header_json(std::string_view text, const std::string& path) {
-  const HeaderReader reader(path);
-  Json json;
-  try {
-    // The format has no byte order mark, which the JSON parser would skip.
-    if (text.starts_with('\xef')) reader.fail("the header is a JSON object", "a byte order mark");
-    json = parse_json(text, "header");
-  } catch (const ConfigError& error) {
-    reader.fail("the header is a JSON object", error.what());
-  }
-  if (!json.is_object()) reader.fail("the header is a JSON object", one_line(text));
-  return json;
+  std::string text = to_json_text(header, -1);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string length(safetensors_length_bytes, '\0');
+  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(text.size() >> 8 * i);
+  return length + text;
 }
 
 }  // namespace
 
-std::optional<uint64_t> safetensors_bits(std::string_view dtype) {
-  const size_t rank = dtype_rank(dtype);
-  if (rank == dtypes.size()) return std::nullopt;
-  return dtypes[rank].bits;
-}
-
-SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes,
-                                           const std::string& path) {
-  const Json json = header_json(text, path);
-  HeaderReader reader(path);
-  SafetensorsHeader header;
-  for (const auto& item : json.items()) {
-    if (item.key() == metadata_key) {
-      header.metadata = reader.metadata(item.value());
-    } else {
-      header.tensors.push_back(reader.entry(item.key(), item.value()));
-    }
-  }
-  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
-  uint64_t end = 0;
-  for (const SafetensorsEntry& entry : header.tensors) {
-    reader.check_bytes(entry, end);
-    end = entry.end;
-  }
-  if (end != data_bytes) {
-    fail_at(path, length_bytes + text.size(), str("the tensors take ", end, " bytes"),
-            str(data_bytes, " bytes after the header"));
-  }
-  return header;
-}
-
 SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   InputFile file(path);
-  std::array<std::byte, length_bytes> start;
-  const uint64_t length =
-      ByteReader(std::span(start).first(file.read(start)), path).u64_little_endian(
-          "the header's length");
-  const uint64_t rest = file.stored_size() - length_bytes;
-  if (length > std::min(rest, max_header_bytes)) {
-    fail_at(path, 0, str("the header has at most ", std::min(rest, max_header_bytes), " bytes"),
+  std::array<std::byte, safetensors_length_bytes> start;
+  const uint64_t length = ByteReader(std::span(start).first(file.read(start)), path)
+                              .u64_little_endian("the header's length");
+  const uint64_t rest = file.stored_size() - safetensors_length_bytes;
+  if (length > std::min(rest, max_safetensors_header)) {
+    fail_at(path, 0,
+            str("the header has at most ", std::min(rest, max_safetensors_header), " bytes"),
             str(length));
   }
   std::string text(length, '\0');
   if (file.read(std::as_writable_bytes(std::span(text))) != length) {
-    fail_at(path, length_bytes, str("a header of ", length, " bytes"), "the file ends inside it");
+    fail_at(path, safetensors_length_bytes, str("a header of ", length, " bytes"),
+            "the file ends inside it");
   }
   SafetensorsHeader header = parse_safetensors_header(text, rest - length, path);
   const size_t size = rest - length;
   data_ = std::make_unique_for_overwrite<std::byte[]>(size);
   const std::span<std::byte> data(data_.get(), size);
   if (file.read(data) != size) {
-    fail_at(path, length_bytes + length, str(size, " bytes of tensors"), "the file has shrunk");
+    fail_at(path, safetensors_length_bytes + length, str(size, " bytes of tensors"),
+            "the file has shrunk");
   }
   for (SafetensorsEntry& entry : header.tensors) {
     tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
@@ -225,6 +127,19 @@ const SafeTensor& SafetensorsFile::at(std::string_view name) const {
   throw FileError(path_, str("the file must hold the tensor ", in_quotes(name)),
                   names.empty() ? "no tensors" : quoted_list(names),
                   "pass the weights of this model, or " + suggestion(name, names));
+}
+
+void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  arrange(tensors, path);
+  const std::string header = header_bytes(tensors, metadata);
+  if (header.size() > safetensors_length_bytes + max_safetensors_header) {
+    throw ConfigError(path, str("the header may take ", max_safetensors_header, " bytes"),
+                      str(header.size()), "write fewer tensors, or shorter metadata");
+  }
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(header))};
+  for (const SafeTensor& tensor : tensors) parts.push_back(tensor.data);
+  write_file_atomically(path, parts);
 }
 
 }  // namespace tessera

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,31 +20,6 @@ struct SafeTensor {
   Shape shape;
   std::span<const std::byte> data;
 };
-
-/// Bits of one element of a safetensors dtype ("F32": 32); nothing for an unknown name.
-std::optional<uint64_t> safetensors_bits(std::string_view dtype);
-
-/// One tensor of a header; its bytes are [begin, end) of the data after the header.
-struct SafetensorsEntry {
-  std::string name;
-  std::string dtype;
-  Shape shape;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-/// The header of a safetensors file, tensors in the order of their bytes.
-struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> tensors;
-  std::map<std::string, std::string> metadata;
-};
-
-/// Checks and reads a header's JSON text, which `data_bytes` bytes of tensors follow in the file
-/// `path`. Accepts what the reference implementation 0.8.0 does, but no name or key twice, no
-/// extent of 2^63 or more, no tensor written as a list and no nesting deeper than 64. Throws
-/// FileError.
-SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes,
-                                           const std::string& path);
 
 /// A safetensors file in memory.
 class SafetensorsFile {

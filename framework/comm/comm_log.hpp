@@ -7,7 +7,14 @@
 namespace tessera {
 
 /// Kinds of communication between devices.
-enum class CommOp : uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, exchange, broadcast };
+enum class CommOp : uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  exchange,
+  broadcast
+};
 
 /// "all_reduce", "all_gather", …
 std::string to_string(CommOp op);

@@ -9,14 +9,33 @@
 namespace tessera {
 namespace {
 
+/// The rank whose shard_interval() of the devices holds this one.
 int owner_of(const Mesh& mesh, int64_t device, int ranks) {
-  return static_cast<int>(device * ranks / mesh.size());
+  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
+}
+
+void check_placement(const Mesh& mesh, const Communicator& communicator) {
+  const int rank = communicator.rank(), ranks = communicator.size();
+  const int64_t first = mesh.local_ids().front(), last = mesh.local_ids().back();
+  // A mesh without a communicator is turned away by the local one.
+  if (ranks == 1 || mesh.is_local()) return;
+  if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
+  const Interval fit = shard_interval(mesh.size(), ranks, rank);
+  throw MeshError("mesh", str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ",
+                              fit.hi - 1, " of mesh ", mesh.describe()),
+                  str("devices ", first, " to ", last),
+                  "give each rank its run of neighbouring ids, in the order of the ranks");
 }
 
 }  // namespace
 
 void wait(const WorkPtr& work) {
   if (work) work->wait();
+}
+
+at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind) {
+  const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
+  return half && kind == Reduce::sum ? at::kFloat : dtype;
 }
 
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
@@ -64,11 +83,12 @@ Communicator& communicator_of(const Mesh& mesh) {
 
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members) {
+  const Communicator& communicator = communicator_of(mesh);
+  check_placement(mesh, communicator);
   Group group;
   group.dims = dims;
   int64_t count = 1;
   for (int dim : dims) count *= members[static_cast<size_t>(dim)];
-  const int ranks = mesh.is_local() ? 1 : communicator_of(mesh).size();
   std::vector<int64_t> at = mesh.coordinates(mesh.local_ids().front());
   for (int64_t m = 0; m < count; ++m) {
     int64_t rest = m;
@@ -80,7 +100,8 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
       at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
       here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
     }
-    group.owner.push_back(owner_of(mesh, mesh.id(at), ranks));
+    group.owner.push_back(here ? communicator.rank()
+                               : owner_of(mesh, mesh.id(at), communicator.size()));
     if (here) group.local.push_back(m);
   }
   return group;

@@ -33,10 +33,12 @@ using WorkPtr = std::shared_ptr<Work>;
 /// Waits where there is something to wait for.
 void wait(const WorkPtr& work);
 
-/// Carries collectives of a mesh: `local` inside a process, Gloo and NCCL between them. Every process
-/// of a group calls the same operations in the same order, from one thread. Tensors named `parts`
-/// are this process's, one for each of group.local in order; they are read, never written. Results
-/// are fresh memory, or a part where that already is the result. Throws CommError once aborted.
+/// Carries collectives of a mesh: `local` inside a process, Gloo and NCCL between them. Every
+/// process of a group calls the same operations in the same order, from one thread. Tensors named
+/// `parts` are this process's, one for each of group.local in order (for reductions one at least:
+/// absent addends are left out); they are read, never written. Results are fresh memory, or a part
+/// where that already is the result, and may be read once the work is done. Throws CommError once
+/// aborted.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -51,7 +53,8 @@ class Communicator {
   /// may differ or be 0.
   virtual WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
                              const std::vector<at::Tensor>& parts, at::Tensor& out) = 0;
-  /// Reduction of all members' parts, of which member m gets the interval `pieces[m]` of `axis`.
+  /// Reduction of all members' parts, of which member m gets the interval `pieces[m]` of `axis`,
+  /// counted from the parts' beginning.
   virtual WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
                                  const std::vector<Interval>& pieces,
                                  const std::vector<at::Tensor>& parts,
@@ -73,6 +76,9 @@ class Communicator {
   virtual void abort(const std::string& reason) = 0;
 };
 
+/// The dtype that addends are combined in: float32 for sums of half types, which lose too much when
+/// many addends meet; else the dtype itself.
+at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
 /// a reduced with b in place of a.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 /// The value that changes nothing: 0, or the lowest or highest of the dtype.
@@ -87,7 +93,8 @@ std::shared_ptr<Communicator> local_communicator();
 Communicator& communicator_of(const Mesh& mesh);
 
 /// Members along `dims`, with `members[d]` of them along mesh dimension d, through the coordinates
-/// that this process holds elsewhere.
+/// that this process holds elsewhere. Throws MeshError unless rank r of n holds the devices
+/// shard_interval(mesh.size(), n, r).
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members);
 

@@ -27,6 +27,7 @@ void StatusWord::exchange(const Mesh& mesh) {
   const int64_t gravest = out.item<int64_t>();
   status_ = static_cast<StepStatus>(gravest / ranks);
   rank_ = static_cast<int>(ranks - 1 - gravest % ranks);
+  if (rank_ != communicator.rank()) reason_.clear();
 }
 
 }  // namespace tessera

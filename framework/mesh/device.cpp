@@ -1,6 +1,7 @@
 #include <tessera/framework/mesh/device.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
 
 namespace tessera {
 namespace {
@@ -32,7 +33,7 @@ Device device_from_string(const std::string& text) {
   const bool digits = !number.empty() && number.size() < 6 &&
                       number.find_first_not_of("0123456789") == std::string::npos;
   if ((kind != "cpu" && kind != "cuda") || !digits) {
-    throw MeshError("device", "a device is written cpu:N or cuda:N", "\"" + text + "\"",
+    throw MeshError("device", "a device is written cpu:N or cuda:N", in_quotes(text),
                     "write for example cpu:0");
   }
   return {kind == "cpu" ? Device::Type::cpu : Device::Type::cuda, std::stoi(number)};

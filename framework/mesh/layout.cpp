@@ -21,7 +21,7 @@ std::string spec_text(const LayoutSpec& spec, const char* separator) {
 }
 
 LayoutError unreadable(const std::string& text) {
-  return LayoutError("layout", "a layout is written sharding_specs:… mesh:…", "\"" + text + "\"",
+  return LayoutError("layout", "a layout is written sharding_specs:… mesh:…", in_quotes(text),
                      "use the text of Layout::to_string()");
 }
 

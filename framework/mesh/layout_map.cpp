@@ -19,15 +19,16 @@ std::string place_of(const std::string& match) {
   return match.empty() ? "layout rule" : one_line(match);
 }
 
-std::string construct(const std::string& match, const std::string& part) {
-  const std::string rest = match.substr(std::min(match.find(part), match.size()));
-  const std::pair<const char*, const char*> names[] = {
-      {"(?=", "look-ahead \"(?=\""},    {"(?!", "look-ahead \"(?!\""},
-      {"(?<=", "look-behind \"(?<=\""}, {"(?<!", "look-behind \"(?<!\""},
-      {"(?<", "named group \"(?<\""},   {"(?P=", "back-reference \"(?P=\""},
-      {"(?>", "atomic group \"(?>\""}};
-  for (const auto& [prefix, name] : names) {
-    if (rest.starts_with(prefix)) return name;
+/// Name of a construct that RE2 lacks, from the part of the expression that it stumbled over; empty
+/// if the expression is wrong in another way.
+std::string unsupported_construct(const std::string& match, const std::string& part) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"(?=", "look-ahead"},           {"(?!", "look-ahead"},      {"(?<=", "look-behind"},
+      {"(?<!", "look-behind"},         {"(?P=", "back-reference"}, {"(?>", "atomic group"},
+      {"(?<", "named group without P"}};
+  for (const auto& [opening, name] : names) {
+    const bool here = opening.starts_with(part) && match.find(opening) != match.npos;
+    if (!part.empty() && here) return str(name, " ", in_quotes(opening));
   }
   const bool back = part.size() == 2 && part[0] == '\\' && '1' <= part[1] && part[1] <= '9';
   return back ? "back-reference " + in_quotes(part) : "";
@@ -43,15 +44,14 @@ std::shared_ptr<const RE2> compile(const std::string& match) {
   options.set_never_capture(true);
   auto expression = std::make_shared<const RE2>(match, options);
   if (expression->ok()) return expression;
-  const std::string unsupported = construct(match, expression->error_arg());
+  const std::string unsupported = unsupported_construct(match, expression->error_arg());
   if (!unsupported.empty()) {
     throw LayoutError(place_of(match), "a rule is an RE2 expression, which has no such construct",
                       unsupported, "write the rule without it, for example as several rules");
   }
   throw LayoutError(place_of(match), "a rule is a valid RE2 expression",
                     in_quotes(expression->error()),
-                    "correct the expression; a backslash before a "
-                    "special character of a name makes it an ordinary one");
+                    "correct it, with a backslash before each special character of a name");
 }
 
 /// Throws LayoutError for an unknown or repeated dimension; `rule` and `part` say where it stands.

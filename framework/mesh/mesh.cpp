@@ -23,10 +23,10 @@ void check_dims(const MeshDims& dims) {
   for (const auto& [name, size] : dims) {
     if (name.empty() || name == "unsharded" || name.find_first_of(" ,=|:()") != name.npos) {
       throw MeshError("mesh", "a dimension's name is a plain word other than \"unsharded\"",
-                      "\"" + name + "\"", "use a name like batch or model");
+                      in_quotes(name), "use a name like batch or model");
     }
     if (!seen.insert(name).second) {
-      throw MeshError("mesh", "dimension names differ", "\"" + name + "\" twice",
+      throw MeshError("mesh", "dimension names differ", in_quotes(name) + " twice",
                       "give each dimension its own name");
     }
     if (size < 1 || size > max_devices || (product *= size) > max_devices) {
@@ -66,7 +66,7 @@ void combine(size_t& seed, size_t value) {
 Mesh Mesh::make(State state) {
   check_dims(state.dims);
   if (state.name.find('|') != state.name.npos) {
-    throw MeshError("mesh", "a mesh's name has no \"|\"", "\"" + state.name + "\"",
+    throw MeshError("mesh", "a mesh's name has no \"|\"", in_quotes(state.name),
                     "use a plain word");
   }
   state.size = 1;
@@ -76,24 +76,24 @@ Mesh Mesh::make(State state) {
     combine(state.hash, static_cast<size_t>(size));
   }
   for (int64_t id : state.local_ids) combine(state.hash, static_cast<size_t>(id));
-  Mesh mesh(std::make_shared<const State>(state));
+  const Mesh mesh(std::make_shared<const State>(state));
+  const std::vector<int64_t>& ids = state.local_ids;
   std::vector<Interval> box(state.dims.size(), {max_devices, 0});
-  for (int64_t id : state.local_ids) {
+  for (int64_t id : ids) {
     const std::vector<int64_t> at = mesh.coordinates(id);
     for (size_t d = 0; d < at.size(); ++d) {
       box[d] = {std::min(box[d].lo, at[d]), std::max(box[d].hi, at[d] + 1)};
     }
   }
-  int64_t volume = 1;
-  for (Interval side : box) volume *= side.size();
-  const bool ascending = std::adjacent_find(state.local_ids.begin(), state.local_ids.end(),
-                                            std::greater_equal<>()) == state.local_ids.end();
-  const bool fits = ascending && volume == static_cast<int64_t>(state.local_ids.size()) &&
-                    state.local_ids.size() == state.local_devices.size();
-  if (!fits || state.local_ids.front() < 0 || state.local_ids.back() >= state.size) {
+  size_t volume = 1;
+  for (Interval side : box) volume *= static_cast<size_t>(side.size());
+  const bool ascending =
+      std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
+  const bool inside = ascending && ids.front() >= 0 && ids.back() < state.size;
+  if (!inside || volume != ids.size() || ids.size() != state.local_devices.size()) {
     throw MeshError("mesh", "a process's devices fill a box of the mesh, their ids ascending",
-                    "mesh " + mesh.describe() + ", ids " +
-                        ids,
+                    str("mesh ", mesh.describe(), ", ", ids.size(), " ids from ", ids.front(),
+                        " to ", ids.back(), ", ", state.local_devices.size(), " devices"),
                     "give each process one device per id, the ids neighbours in the mesh");
   }
   state.local_box = std::move(box);

@@ -24,7 +24,7 @@ int64_t parse_count(const std::string& text, const std::string& whole) {
   const std::string digits = text.substr(sign ? 1 : 0);
   if (digits.empty() || digits.size() > 9 ||
       digits.find_first_not_of("0123456789") != digits.npos) {
-    throw MeshError("mesh", "sizes and ids are whole numbers", "\"" + whole + "\"",
+    throw MeshError("mesh", "sizes and ids are whole numbers", in_quotes(whole),
                     "write for example batch=4,model=2");
   }
   return std::stoll(text);
@@ -32,7 +32,7 @@ int64_t parse_count(const std::string& text, const std::string& whole) {
 
 MeshError unreadable(const std::string& text) {
   return MeshError("mesh", "a mesh is written name|dimensions|global ids|local ids|devices",
-                   "\"" + text + "\"", "use the text of Mesh::to_string()");
+                   in_quotes(text), "use the text of Mesh::to_string()");
 }
 
 template <class T, class Text>
@@ -77,7 +77,7 @@ MeshDims parse_mesh_dims(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw MeshError("mesh", "a mesh is written name=size,name=size", "\"" + text + "\"",
+      throw MeshError("mesh", "a mesh is written name=size,name=size", in_quotes(text),
                       "write for example batch=4,model=2");
     }
     dims.emplace_back(part.substr(0, equals), parse_count(part.substr(equals + 1), text));

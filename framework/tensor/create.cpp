@@ -30,8 +30,26 @@ at::Tensor cut(const at::Tensor& whole, const BlockInfo& block) {
   return piece;
 }
 
+void check_tensor(const at::Tensor& tensor, const Layout& layout) {
+  if (!tensor.defined()) {
+    throw ShapeError("pack", "a tensor holds numbers", "an undefined tensor", "");
+  }
+  if (!layout.defined() || tensor.dim() != layout.rank()) {
+    throw LayoutError("pack", "a layout names every axis of its tensor",
+                      "layout " + layout.describe() + " for shape " + to_string(shape_of(tensor)),
+                      str("give it ", tensor.dim(), " entries"));
+  }
+}
+
+/// False also for memory that an allocator of ours does not own, such as a user's own buffer.
+bool may_take_over(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
+         tensor.storage().allocator() && tensor.is_non_overlapping_and_dense();
+}
+
 DTensor pack_whole(const at::Tensor& whole, const Layout& layout, bool copy) {
   const c10::InferenceMode inference;
+  check_tensor(whole, layout);
   const ShardingPtr sharding = intern(shape_of(whole), whole.scalar_type(), layout);
   const bool per_device = block_policy() == BlockPolicy::per_device;
   Blocks blocks;
@@ -57,12 +75,13 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
   const c10::InferenceMode inference;
   const Layout layout = default_layout(static_cast<int64_t>(shape.size()));
   const ShardingPtr sharding = intern(shape, dtype, layout);
-  Blocks blocks;
-  for (const BlockInfo& block : sharding->blocks) {
+  Blocks blocks(sharding->blocks.size());
+  run_blocks(int64_t(blocks.size()), numel(shape) >= inline_elements, [&](int64_t b) {
+    const BlockInfo& block = sharding->blocks[size_t(b)];
     const at::Tensor out = at::empty(extents(block), at::kFloat);
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
-    blocks.push_back(out.to(dtype));
-  }
+    blocks[size_t(b)] = out.to(dtype);
+  });
   return DTensor(sharding, std::move(blocks));
 }
 
@@ -73,23 +92,18 @@ DTensor pack(const at::Tensor& whole, const Layout& layout) {
 }
 
 DTensor pack(at::Tensor&& whole, const Layout& layout) {
-  return pack_whole(whole, layout, false);
+  return pack_whole(whole, layout, whole.defined() && !may_take_over(whole));
 }
 
 DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
              std::optional<Shape> shape) {
   const c10::InferenceMode inference;
-  const Mesh& mesh = layout.mesh();
-  if (per_device.size() != mesh.local_ids().size()) {
-    throw ShapeError("pack", str("one tensor for each of the ", mesh.local_ids().size(),
-                     " local devices"), str(per_device.size(), " tensors"),
-                     "pass them in mesh order");
+  const size_t devices = layout.defined() ? layout.mesh().local_ids().size() : 0;
+  if (devices != per_device.size()) {
+    throw ShapeError("pack", str("one tensor for each of the ", devices, " local devices"),
+                     str(per_device.size(), " tensors"), "pass them in mesh order");
   }
-  if (per_device[0].dim() != layout.rank()) {
-    throw LayoutError("pack", "a layout names every axis of its tensor",
-                      layout.describe() + " for shards of shape " +
-                          to_string(shape_of(per_device[0])), "");
-  }
+  for (const at::Tensor& shard : per_device) check_tensor(shard, layout);
   const ShardingPtr target = intern(shape ? *shape : global_shape(per_device[0], layout),
                                     per_device[0].scalar_type(), layout);
   const BlockPolicyScope finest(BlockPolicy::per_device);
@@ -101,6 +115,11 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
       throw ShapeError("pack", str("the shard of local device ", i, " has shape ",
                        to_string(want)), to_string(shape_of(per_device[i])),
                        "give the global shape if shards differ in size");
+    }
+    if (per_device[i].scalar_type() != target->dtype) {
+      throw ConfigError("pack", str("all shards are ", c10::toString(target->dtype)),
+                        str("shard ", i, " is ", c10::toString(per_device[i].scalar_type())),
+                        "give all shards one dtype");
     }
     blocks.push_back(per_device[i].clone());
   }
@@ -117,13 +136,20 @@ std::vector<at::Tensor> unpack(const DTensor& value) {
 
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout) { return pack(value, layout); }
 
-DTensor copy_to_mesh(const DTensor& value, const Layout& layout) {
-  if (value.mesh() == layout.mesh()) return relayout(value, layout);
+DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout) {
+  if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
   return pack(value.full(), layout);
 }
 
-DefaultMeshScope::DefaultMeshScope(const Mesh& mesh) : former_(scoped_mesh) { scoped_mesh = mesh; }
-DefaultMeshScope::~DefaultMeshScope() { scoped_mesh = former_; }
+DefaultMeshScope::DefaultMeshScope(const Mesh& mesh)
+    : former_(scoped_mesh), former_layout_(scoped_layout) {
+  scoped_mesh = mesh;
+  scoped_layout = Layout();
+}
+DefaultMeshScope::~DefaultMeshScope() {
+  scoped_mesh = former_;
+  scoped_layout = former_layout_;
+}
 
 Mesh default_mesh() {
   static const Mesh single = create_mesh({{"batch", 1}});

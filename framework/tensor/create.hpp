@@ -10,14 +10,15 @@
 namespace tessera {
 
 /// Cuts a whole tensor, the same on every process, into the shards that this process holds
-/// (Keras' distribute_tensor). Copies; an rvalue is taken over and its shards are views.
-/// Throws LayoutError when the layout's rank is not the tensor's.
+/// (Keras' distribute_tensor). Copies; an rvalue whose memory nobody else holds is taken over and
+/// its shards are views. Throws LayoutError when the layout's rank is not the tensor's.
 DTensor pack(const at::Tensor& whole, const Layout& layout);
 DTensor pack(at::Tensor&& whole, const Layout& layout);
 
 /// Joins one tensor per local device, in mesh order, into a DTensor (tf.experimental.dtensor.pack).
 /// Replicas must agree; the first device's is taken. `shape` is the global shape; without it all
-/// shards must be of one size. Throws ShapeError when a shard's shape is not its interval's.
+/// shards must be of one size. Throws ShapeError when a shard's shape is not its interval's,
+/// ConfigError when dtypes differ.
 DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
              std::optional<Shape> shape = std::nullopt);
 
@@ -27,7 +28,7 @@ std::vector<at::Tensor> unpack(const DTensor& value);
 /// The value on another mesh. From a host tensor: as pack. Between meshes the value passes through
 /// a whole copy. Collective on both meshes.
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout);
-DTensor copy_to_mesh(const DTensor& value, const Layout& layout);
+DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout);
 
 /// The layout a user sees: a pending reduction counts as done.
 inline Layout fetch_layout(const DTensor& value) { return value.layout().resolved(); }
@@ -43,6 +44,7 @@ class DefaultMeshScope {
 
  private:
   Mesh former_;
+  Layout former_layout_;
 };
 /// The innermost scope's mesh, else a mesh of one virtual CPU.
 Mesh default_mesh();
@@ -84,12 +86,12 @@ DTensor stateless_normal(const Shape& shape, Seed seed, double mean = 0, double 
 DTensor stateless_truncated_normal(const Shape& shape, Seed seed, double mean = 0,
                                    double stddev = 1, at::ScalarType dtype = at::kFloat);
 
-DTensor relayout(const DTensor& value, const Layout& layout);
+DTensor relayout_value(const DTensor& value, const Layout& layout);
 
 template <class Function, class... Args>
 DTensor call_with_layout(Function&& function, const Layout& layout, Args&&... args) {
   const DefaultLayoutScope scope(layout);
-  return relayout(std::forward<Function>(function)(std::forward<Args>(args)...), layout);
+  return relayout_value(std::forward<Function>(function)(std::forward<Args>(args)...), layout);
 }
 
 }  // namespace tessera

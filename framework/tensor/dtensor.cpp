@@ -16,14 +16,14 @@ uint64_t DTensor::next_id() {
 
 DTensor::DTensor(ShardingPtr sharding, Blocks blocks)
     : state_(std::make_shared<State>(
-          State{std::move(sharding), std::move(blocks), next_id(), false})) {}
+          State{std::move(sharding), std::move(blocks), next_id(), false, nullptr})) {}
 
 int64_t DTensor::size(int64_t axis) const {
   return shape()[static_cast<size_t>(normalize_axis(axis, rank(), "DTensor::size"))];
 }
 
 at::Tensor DTensor::full() const {
-  const DTensor whole = relayout(*this, Layout::replicated(mesh(), rank()));
+  const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
   return whole.blocks()[0];
 }
 
@@ -31,7 +31,7 @@ at::Tensor DTensor::local(int device) const {
   const c10::InferenceMode inference;
   if (layout().is_pending()) {
     throw StateError("DTensor::local", "the value is a pending reduction, not complete here",
-                     layout().describe(), "call full() or relayout() on every process first");
+                     layout().describe(), "call full() or relayout_value() on every process first");
   }
   if (device < 0 || device >= static_cast<int>(mesh().local_ids().size())) {
     throw MeshError("DTensor::local", str("this process holds ", mesh().local_ids().size(),

@@ -15,8 +15,15 @@ namespace tessera {
 /// One tensor for each block of a Sharding, in order. Undefined: an absent addend.
 using Blocks = c10::SmallVector<at::Tensor, 4>;
 
-/// A tensor cut over a mesh, seen whole: its shape is the global one, and operations on it give what
-/// one device would. A handle: copies share one value, which no operation changes.
+/// What a Variable's value carries: the Variable's identity, and how often it was assigned.
+struct VariableTag {
+  uint64_t id = 0;
+  uint64_t version = 0;
+  bool trainable = true;
+};
+
+/// A tensor cut over a mesh, seen whole: its shape is the global one, and operations on it give
+/// what one device would. A handle: copies share one value, which no operation changes.
 class DTensor {
  public:
   DTensor() = default;
@@ -33,7 +40,8 @@ class DTensor {
   const Layout& layout() const { return state_->sharding->layout; }
   const Mesh& mesh() const { return layout().mesh(); }
 
-  /// The whole tensor, on every process. Collective. Memory may be shared with the value: read only.
+  /// The whole tensor, on every process. Collective. Memory may be shared with the value: only read
+  /// it.
   at::Tensor full() const;
   /// The shard that local device `device` (a position in Mesh::local_devices()) holds; a view.
   /// Never communicates. Throws StateError while a reduction is pending.
@@ -51,8 +59,13 @@ class DTensor {
   const ShardingPtr& sharding() const { return state_->sharding; }
   const Blocks& blocks() const { return state_->blocks; }
   /// Tells values apart on a tape; a Variable's value keeps its Variable's identity.
-  uint64_t id() const { return state_->id; }
-  void set_id(uint64_t id) const { state_->id = id; }
+  uint64_t id() const { return state_->tag ? state_->tag->id : state_->id; }
+  /// Makes this the value of a Variable.
+  void set_tag(std::shared_ptr<const VariableTag> tag) const {
+    state_->tag = std::move(tag);
+    state_->parameter = true;
+  }
+  const std::shared_ptr<const VariableTag>& tag() const { return state_->tag; }
   /// A Variable's value, or one through cast, transpose or reshape.
   bool is_parameter() const { return state_->parameter; }
   void mark_parameter() const { state_->parameter = true; }
@@ -69,6 +82,7 @@ class DTensor {
     Blocks blocks;
     uint64_t id = 0;
     bool parameter = false;
+    std::shared_ptr<const VariableTag> tag;
   };
   at::Tensor complete_element() const;
 

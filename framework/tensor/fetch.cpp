@@ -12,12 +12,6 @@
 namespace tessera {
 namespace {
 
-DimMask mask_of(const std::vector<int>& dims) {
-  DimMask mask = 0;
-  for (int dim : dims) mask |= 1u << dim;
-  return mask;
-}
-
 /// Local blocks that differ only along the axis' dimensions, in member order.
 std::vector<std::vector<int>> rows(const Sharding& sharding, int64_t axis) {
   const std::vector<int64_t> members = block_members(sharding, axis);
@@ -68,24 +62,94 @@ Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
   return recv;
 }
 
-void log_exchange(const Sharding& sharding, const AxisShards& shards,
-                  const std::vector<Interval>& wanted) {
-  CommLog* log = CommLogScope::current();
-  const DimMask mask = mask_of(sharding.layout.axis(shards.axis));
-  if (!log || shards.have.size() <= 1) return;
-  int64_t most = 0;
-  for (size_t m = 0; m < wanted.size(); ++m) {
-    const Interval inside =
-        intersect(wanted[m], {shards.have.front().lo, shards.have.back().hi});
-    most = std::max(most, inside.size() - intersect(inside, shards.have[m]).size());
-  }
-  if (most == 0) return;
-  const int64_t extent = sharding.shape[size_t(shards.axis)];
-  const double row = extent ? double(sharding.bytes()) / double(extent) : 0;
-  log->add({CommOp::exchange, sharding.mesh().names(mask), int64_t(wanted.size()),
-            int64_t(row * double(most)), row * double(most)});
+at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double fill,
+                at::ScalarType dtype) {
+  Shape shape = tensor.sizes().vec();
+  shape[size_t(axis)] = extent;
+  return at::full(shape, fill, tensor.options().dtype(dtype));
 }
 
+/// The interval `want` of the axis from what each member gave of it.
+at::Tensor join(const std::vector<at::Tensor>& got, int64_t axis,
+                const std::vector<Interval>& from, Interval want, const at::Tensor& mine,
+                double fill) {
+  at::Tensor result;
+  for (size_t m = 0; m < from.size(); ++m) {
+    const Interval piece = intersect(from[m], want);
+    if (piece.empty()) continue;
+    if (piece == want) return got[m];
+    if (!result.defined()) result = like(mine, axis, want.size(), fill, mine.scalar_type());
+    part(result, axis, want, piece).copy_(got[m]);
+  }
+  if (result.defined()) return result;
+  return like(mine, axis, std::max<int64_t>(0, want.size()), fill, mine.scalar_type());
+}
+
+/// The sum, over the interval `have`, of what each member gave of it.
+at::Tensor add_up(const std::vector<at::Tensor>& got, int64_t axis,
+                  const std::vector<Interval>& from, Interval have, const at::Tensor& mine) {
+  const at::ScalarType wide = reduction_dtype(mine.scalar_type(), Reduce::sum);
+  const at::Tensor sum = like(mine, axis, have.size(), 0, wide);
+  for (size_t m = 0; m < from.size(); ++m) {
+    const Interval piece = intersect(from[m], have);
+    if (!piece.empty()) part(sum, axis, have, piece).add_(got[m]);
+  }
+  return sum.to(mine.scalar_type());
+}
+
+/// Most bytes that one of the receivers of `to` lacks of what the others hold in `from`.
+double missing_bytes(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
+                     const std::vector<Interval>& to) {
+  int64_t most = 0;
+  for (size_t m = 0; m < to.size(); ++m) {
+    int64_t missing = 0;
+    for (size_t j = 0; j < from.size(); ++j) {
+      if (j != m) missing += intersect(from[j], to[m]).size();
+    }
+    most = std::max(most, missing);
+  }
+  Shape rest = sharding.shape;
+  rest.erase(rest.begin() + axis);
+  return double(most) * shard_bytes(rest, sharding.dtype, sharding.layout.remove({axis}));
+}
+
+void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
+                  const std::vector<Interval>& to) {
+  CommLog* log = CommLogScope::current();
+  if (!log || to.size() <= 1) return;
+  const double bytes = missing_bytes(sharding, axis, from, to);
+  if (bytes == 0) return;
+  DimMask dims = 0;
+  for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
+  const Mesh& mesh = sharding.mesh();
+  log->add({CommOp::exchange, mesh.names(dims), mesh.size_of(dims), int64_t(bytes), bytes});
+}
+
+/// Intervals by member, from those by member or by shard: a member's shards lie side by side.
+std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
+                                const std::vector<Interval>& intervals) {
+  const std::vector<int>& dims = sharding.layout.axis(axis);
+  int64_t count = 1;
+  for (int dim : dims) count *= sharding.groups[size_t(dim)];
+  if (count == int64_t(intervals.size())) return intervals;
+  std::vector<Interval> list(size_t(count), {0, 0});
+  for (int64_t shard = 0; shard < int64_t(intervals.size()); ++shard) {
+    int64_t rest = shard, member = 0, stride = 1;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const int64_t size = sharding.mesh().dim_size(dims[i]);
+      const int64_t groups = sharding.groups[size_t(dims[i])];
+      member += group_of(size, groups, rest % size) * stride;
+      stride *= groups;
+      rest /= size;
+    }
+    Interval& joined = list[size_t(member)];
+    const Interval one = intervals[size_t(shard)];
+    if (one.empty()) continue;
+    joined = joined.empty() ? one
+                            : Interval{std::min(joined.lo, one.lo), std::max(joined.hi, one.hi)};
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -109,6 +173,15 @@ AxisShards axis_shards(const Sharding& sharding, int64_t axis) {
   return shards;
 }
 
+AxisShards layout_shards(const Sharding& sharding, int64_t axis) {
+  AxisShards shards{axis, {}};
+  const int64_t count = sharding.layout.num_shards(axis);
+  for (int64_t i = 0; i < count; ++i) {
+    shards.have.push_back(shard_interval(sharding.shape[size_t(axis)], count, i));
+  }
+  return shards;
+}
+
 std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
   std::vector<int64_t> members;
   for (const BlockInfo& block : sharding.blocks) {
@@ -124,35 +197,17 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
 Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
              const std::vector<Interval>& wanted, double fill) {
   const c10::InferenceMode inference;
-  log_exchange(sharding, shards, wanted);
   const int64_t axis = shards.axis;
-  const Group group =
-      make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
+  log_exchange(sharding, axis, shards.have, wanted);
+  const std::vector<Interval> from = by_member(sharding, axis, shards.have);
+  const std::vector<Interval> to = by_member(sharding, axis, wanted);
+  const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(blocks.size());
   for (const std::vector<int>& row : rows(sharding, axis)) {
-    const Matrix got = exchange(sharding, group, axis, row, blocks, shards.have, wanted);
+    const Matrix got = exchange(sharding, group, axis, row, blocks, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
-      const Interval want = wanted[size_t(group.local[i])];
       const at::Tensor& mine = blocks[size_t(row[i])];
-      at::Tensor& result = out[size_t(row[i])];
-      for (size_t m = 0; m < wanted.size(); ++m) {
-        const Interval piece = intersect(shards.have[m], want);
-        if (piece.empty()) continue;
-        if (piece == want) {
-          result = got[i][m];
-          break;
-        }
-        if (!result.defined()) {
-          Shape shape = mine.sizes().vec();
-          shape[size_t(axis)] = want.size();
-          result = at::full(shape, fill, mine.options());
-        }
-        part(result, axis, want, piece).copy_(got[i][m]);
-      }
-      if (result.defined()) continue;
-      Shape shape = mine.sizes().vec();
-      shape[size_t(axis)] = want.size();
-      result = at::full(shape, fill, mine.options());
+      out[size_t(row[i])] = join(got[i], axis, from, to[size_t(group.local[i])], mine, fill);
     }
   }
   return out;
@@ -161,29 +216,28 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
 Blocks fetch(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
              double fill) {
   resolve(value);
-  return fetch(*value.sharding(), value.blocks(), axis_shards(*value.sharding(), axis), wanted,
-               fill);
+  const Sharding& sharding = *value.sharding();
+  const int64_t a = normalize_axis(axis, value.rank(), "fetch");
+  const AxisShards shards = int64_t(wanted.size()) == value.layout().num_shards(a)
+                                ? layout_shards(sharding, a)
+                                : axis_shards(sharding, a);
+  return fetch(sharding, value.blocks(), shards, wanted, fill);
 }
 
 Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShards& shards,
                  const std::vector<Interval>& wanted) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
-  const Group group =
-      make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
+  log_exchange(sharding, axis, wanted, shards.have);
+  const std::vector<Interval> from = by_member(sharding, axis, wanted);
+  const std::vector<Interval> to = by_member(sharding, axis, shards.have);
+  const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(pieces.size());
   for (const std::vector<int>& row : rows(sharding, axis)) {
-    const Matrix got = exchange(sharding, group, axis, row, pieces, wanted, shards.have);
+    const Matrix got = exchange(sharding, group, axis, row, pieces, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
-      const Interval have = shards.have[size_t(group.local[i])];
-      Shape shape = pieces[size_t(row[i])].sizes().vec();
-      shape[size_t(axis)] = have.size();
-      const at::Tensor sum = at::zeros(shape, pieces[size_t(row[i])].options());
-      for (size_t m = 0; m < wanted.size(); ++m) {
-        const Interval piece = intersect(wanted[m], have);
-        if (!piece.empty()) part(sum, axis, have, piece).add_(got[i][m]);
-      }
-      out[size_t(row[i])] = sum;
+      const at::Tensor& mine = pieces[size_t(row[i])];
+      out[size_t(row[i])] = add_up(got[i], axis, from, to[size_t(group.local[i])], mine);
     }
   }
   return out;

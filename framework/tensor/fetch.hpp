@@ -6,13 +6,16 @@
 
 namespace tessera {
 
-/// The shards along one axis of a sharding, as this process's blocks cut them: member m of the group
-/// of the axis' mesh dimensions holds global interval `have[m]`.
+/// Intervals along one axis that the members of the group of its mesh dimensions hold; or, one for
+/// each shard of the layout, that the single shards hold.
 struct AxisShards {
   int64_t axis = 0;
   std::vector<Interval> have;
 };
+/// As this process's blocks cut the axis.
 AxisShards axis_shards(const Sharding& sharding, int64_t axis);
+/// As the layout cuts the axis: one interval for each of its shards.
+AxisShards layout_shards(const Sharding& sharding, int64_t axis);
 
 /// Member of each local block of the sharding, along an axis.
 std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis);
@@ -21,6 +24,9 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis);
 /// beyond neighbours, past the ends (filled with `fill`), or empty. `blocks` belong to `sharding`
 /// and cover `shards.have` along the axis (which need not be the sharding's own intervals). A view
 /// where one block covers it. Collective; moves only what is missing.
+///
+/// `shards.have` and `wanted` may both be given for each shard of the layout; a block of several
+/// shards then covers all that they want. Only so does a log not depend on how shards are merged.
 Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
              const std::vector<Interval>& wanted, double fill);
 /// Of a DTensor's axis. Resolves a pending reduction first.
@@ -28,7 +34,7 @@ Blocks fetch(const DTensor& value, int64_t axis, const std::vector<Interval>& wa
              double fill = 0);
 
 /// The adjoint: `pieces` cover `wanted` as fetch() gave them; every element is added to the shard
-/// that owns it, and what lies past the ends is dropped.
+/// that owns it, and what lies past the ends is dropped. Half types are added up in float32.
 Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShards& shards,
                  const std::vector<Interval>& wanted);
 

@@ -22,14 +22,18 @@ struct RelayoutStep {
 /// function. Throws LayoutError when the target is pending and the source is not so.
 std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to);
 
+/// What a step on a value of layout `before` adds to a communication log; no bytes for a slice.
+CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
+                     const RelayoutStep& step);
+
 /// Bytes that each device receives on the way.
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to);
 
 /// The same value under another layout of the same mesh (tf.experimental.dtensor.relayout).
-/// Collective; free where it only slices. Throws MeshError for a layout of another mesh, LayoutError
-/// for one of another rank. Not recorded on a tape: ops::relayout is.
-DTensor relayout(const DTensor& value, const Layout& layout);
+/// Collective; free where it only slices. Throws MeshError for a layout of another mesh,
+/// LayoutError for one of another rank. Not recorded on a tape: ops::relayout is.
+DTensor relayout_value(const DTensor& value, const Layout& layout);
 
 /// As relayout, and cut into the blocks that `target` names; no pending reduction.
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target);

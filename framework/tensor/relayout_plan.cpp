@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -36,7 +37,10 @@ class Planner {
   Planner(const Layout& from, const Layout& to) : now_(from), goal_(to) {}
 
   std::vector<RelayoutStep> plan() {
-    reduce();
+    // What slices first has fewer bytes to reduce.
+    while (slice() || reduce_scatter()) {
+    }
+    all_reduce();
     while (slice() || move() || gather()) {
     }
     return std::move(steps_);
@@ -45,6 +49,14 @@ class Planner {
  private:
   void push(Kind kind, Dims dims, int64_t axis, int64_t to_axis, Layout after) {
     now_ = after;
+    if (kind == Kind::all_gather && !steps_.empty() && steps_.back().kind == kind &&
+        steps_.back().axis == axis) {
+      // The dimension gathered before lay inside this one.
+      Dims& inner = steps_.back().dims;
+      inner.insert(inner.begin(), dims.begin(), dims.end());
+      steps_.back().after = std::move(after);
+      return;
+    }
     steps_.push_back({kind, std::move(dims), axis, to_axis, std::move(after)});
   }
 
@@ -54,79 +66,88 @@ class Planner {
     return Layout::from_axes(now_.mesh(), std::move(axes), pending, now_.pending_kind());
   }
 
-  /// Pending dimensions that the goal has on an axis go there at once; the others become replicas.
-  void reduce() {
-    DimMask open = now_.pending_dims() & ~goal_.pending_dims();
-    for (int64_t a = 0; a < now_.rank() && open; ++a) {
-      const Dims& have = now_.axis(a);
-      const Dims& want = goal_.axis(a);
-      if (!starts_with(want, have)) continue;
-      Dims into;
-      for (int dim : tail(want, have.size())) {
-        if (!(open >> dim & 1)) break;
-        into.push_back(dim);
-      }
-      if (into.empty()) continue;
-      open &= ~mask_of(into);
-      Dims joined = have;
-      joined.insert(joined.end(), into.begin(), into.end());
-      push(Kind::reduce_scatter, into, a, a,
-           with_axis(a, joined, now_.pending_dims() & ~mask_of(into)));
+  DimMask open() const { return now_.pending_dims() & ~goal_.pending_dims(); }
+
+  /// The dimensions that the goal cuts `axis` by next, as long as `fits` allows.
+  template <class Fits>
+  Dims next_dims(int64_t axis, const Fits& fits) const {
+    const Dims& have = now_.axis(axis);
+    const Dims& want = goal_.axis(axis);
+    Dims next;
+    if (!starts_with(want, have)) return next;
+    for (int dim : tail(want, have.size())) {
+      if (!fits(DimMask{1} << dim)) break;
+      next.push_back(dim);
     }
-    if (open) {
-      push(Kind::all_reduce, dims_of(open), 0, 0,
-           now_.with_pending(now_.pending_dims() & ~open, now_.pending_kind()));
-    }
+    return next;
   }
 
-  bool slice() {
+  /// Cuts one axis further by dimensions that `fits` allows; these are pending no longer.
+  template <class Fits>
+  bool cut(Kind kind, const Fits& fits) {
     for (int64_t a = 0; a < now_.rank(); ++a) {
-      const Dims& have = now_.axis(a);
-      const Dims& want = goal_.axis(a);
-      if (have == want || !starts_with(want, have)) continue;
-      Dims joined = have, cut;
-      for (int dim : tail(want, have.size())) {
-        if (now_.used_dims() >> dim & 1) break;
-        joined.push_back(dim);
-        cut.push_back(dim);
-      }
-      if (cut.empty()) continue;
-      push(Kind::slice, cut, a, a, with_axis(a, joined, now_.pending_dims()));
+      const Dims next = next_dims(a, fits);
+      if (next.empty()) continue;
+      Dims joined = now_.axis(a);
+      joined.insert(joined.end(), next.begin(), next.end());
+      push(kind, next, a, a, with_axis(a, joined, now_.pending_dims() & ~mask_of(next)));
       return true;
     }
     return false;
+  }
+
+  bool slice() {
+    return cut(Kind::slice, [this](DimMask dim) { return !(now_.used_dims() & dim); });
+  }
+
+  /// Pending dimensions that the goal has on an axis go there at once.
+  bool reduce_scatter() {
+    return cut(Kind::reduce_scatter, [this](DimMask dim) { return (open() & dim) != 0; });
+  }
+
+  /// The other pending dimensions become replicas.
+  void all_reduce() {
+    if (const DimMask rest = open()) {
+      push(Kind::all_reduce, dims_of(rest), 0, 0,
+           now_.with_pending(now_.pending_dims() & ~rest, now_.pending_kind()));
+    }
   }
 
   /// Dimensions that leave the end of one axis for the end of another.
   bool move() {
     for (int64_t a = 0; a < now_.rank(); ++a) {
       const Dims leaving = surplus(a);
-      if (leaving.empty()) continue;
-      for (int64_t b = 0; b < now_.rank(); ++b) {
-        const Dims& have = now_.axis(b);
-        const Dims& want = goal_.axis(b);
-        if (b == a || !starts_with(want, have)) continue;
-        if (!starts_with(tail(want, have.size()), leaving)) continue;
-        std::vector<Dims> axes = now_.axes();
-        axes[static_cast<size_t>(a)].resize(now_.axis(a).size() - leaving.size());
-        Dims& target = axes[static_cast<size_t>(b)];
-        target.insert(target.end(), leaving.begin(), leaving.end());
-        push(Kind::all_to_all, leaving, a, b,
-             Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(),
-                               now_.pending_kind()));
-        return true;
+      for (size_t first = 0; first < leaving.size(); ++first) {
+        for (int64_t b = 0; b < now_.rank(); ++b) {
+          if (b != a && move(a, b, tail(leaving, first))) return true;
+        }
       }
     }
     return false;
   }
 
+  bool move(int64_t from, int64_t to, const Dims& dims) {
+    const DimMask moved = mask_of(dims);
+    Dims next = next_dims(to, [moved](DimMask dim) { return (moved & dim) != 0; });
+    if (next != dims) return false;
+    std::vector<Dims> axes = now_.axes();
+    axes[static_cast<size_t>(from)].resize(now_.axis(from).size() - dims.size());
+    Dims& target = axes[static_cast<size_t>(to)];
+    target.insert(target.end(), dims.begin(), dims.end());
+    push(Kind::all_to_all, dims, from, to,
+         Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(),
+                           now_.pending_kind()));
+    return true;
+  }
+
+  /// One dimension at a time: what remains may then move, which costs less.
   bool gather() {
     for (int64_t a = 0; a < now_.rank(); ++a) {
-      const Dims leaving = surplus(a);
-      if (leaving.empty()) continue;
+      if (surplus(a).empty()) continue;
       Dims kept = now_.axis(a);
-      kept.resize(kept.size() - leaving.size());
-      push(Kind::all_gather, leaving, a, a, with_axis(a, kept, now_.pending_dims()));
+      const int last = kept.back();
+      kept.pop_back();
+      push(Kind::all_gather, {last}, a, a, with_axis(a, kept, now_.pending_dims()));
       return true;
     }
     return false;
@@ -144,15 +165,6 @@ class Planner {
   Layout goal_;
   std::vector<RelayoutStep> steps_;
 };
-
-double layout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& layout) {
-  double bytes = static_cast<double>(c10::elementSize(dtype));
-  for (int64_t a = 0; a < layout.rank(); ++a) {
-    const int64_t shards = layout.num_shards(a), extent = shape[static_cast<size_t>(a)];
-    bytes *= static_cast<double>((extent + shards - 1) / shards);
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -172,23 +184,37 @@ double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& fr
   double bytes = 0;
   Layout now = from;
   for (const RelayoutStep& step : plan_relayout(from, to)) {
-    const int64_t members = from.mesh().size_of(mask_of(step.dims));
-    const double before = layout_bytes(shape, dtype, now);
-    switch (step.kind) {
-      case Kind::slice: break;
-      case Kind::all_gather:
-        bytes += received_bytes(CommOp::all_gather, layout_bytes(shape, dtype, step.after),
-                                members);
-        break;
-      case Kind::all_reduce: bytes += received_bytes(CommOp::all_reduce, before, members); break;
-      case Kind::reduce_scatter:
-        bytes += received_bytes(CommOp::reduce_scatter, before, members);
-        break;
-      case Kind::all_to_all: bytes += received_bytes(CommOp::all_to_all, before, members); break;
-    }
+    bytes += step_entry(shape, dtype, now, step).received;
     now = step.after;
   }
   return bytes;
+}
+
+CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
+                     const RelayoutStep& step) {
+  const DimMask mask = mask_of(step.dims);
+  const int64_t members = before.mesh().size_of(mask);
+  const at::ScalarType wide = reduction_dtype(dtype, before.pending_kind());
+  CommOp op = CommOp::all_gather;
+  double bytes = 0;
+  switch (step.kind) {
+    case Kind::slice: return {};
+    case Kind::all_gather: bytes = shard_bytes(shape, dtype, step.after); break;
+    case Kind::all_reduce:
+      op = CommOp::all_reduce;
+      bytes = shard_bytes(shape, wide, before);
+      break;
+    case Kind::reduce_scatter:
+      op = CommOp::reduce_scatter;
+      bytes = shard_bytes(shape, wide, before);
+      break;
+    case Kind::all_to_all:
+      op = CommOp::all_to_all;
+      bytes = shard_bytes(shape, dtype, before);
+      break;
+  }
+  return {op, before.mesh().names(mask), members, static_cast<int64_t>(bytes),
+          received_bytes(op, bytes, members)};
 }
 
 }  // namespace tessera

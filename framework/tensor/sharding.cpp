@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
 namespace tessera {
@@ -34,10 +35,11 @@ Groups finest(const Mesh& mesh) {
 /// memory. Processes hold equal boxes, or shards are not merged.
 Groups worker_groups(const Mesh& mesh) {
   Groups groups = finest(mesh);
+  const int64_t devices = static_cast<int64_t>(mesh.local_ids().size());
+  if (!mesh.is_local() && devices * communicator_of(mesh).size() != mesh.size()) return groups;
   int64_t workers = worker_count();
   for (size_t d = 0; d < groups.size(); ++d) {
     const Interval box = mesh.local_box()[d];
-    if (groups[d] % box.size() != 0 || box.lo % box.size() != 0) return finest(mesh);
     const int64_t here = std::min(box.size(), workers);
     workers /= here;
     groups[d] = groups[d] / box.size() * here;
@@ -66,14 +68,6 @@ BlockInfo make_block(const Sharding& sharding, const std::vector<int64_t>& group
     block.intervals.push_back(
         axis_interval(sharding.layout, static_cast<int64_t>(a), sharding.shape[a], range));
     block.empty = block.empty || block.intervals.back().empty();
-  }
-  for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
-    const std::vector<int64_t> at = mesh.coordinates(mesh.local_ids()[i]);
-    bool inside = true;
-    for (size_t d = 0; d < at.size(); ++d) {
-      inside = inside && at[d] >= range[d].lo && at[d] < range[d].hi;
-    }
-    if (inside) block.devices.push_back(static_cast<int>(i));
   }
   return block;
 }
@@ -158,7 +152,7 @@ int64_t Sharding::bytes() const {
   return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
-double Sharding::shard_bytes() const {
+double shard_bytes(const Shape& shape, at::ScalarType dtype, const Layout& layout) {
   double bytes = static_cast<double>(c10::elementSize(dtype));
   for (int64_t a = 0; a < layout.rank(); ++a) {
     const int64_t extent = shape[static_cast<size_t>(a)], shards = layout.num_shards(a);
@@ -167,56 +161,63 @@ double Sharding::shard_bytes() const {
   return bytes;
 }
 
-ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
-                   const Groups& groups) {
-  static std::mutex mutex;
-  static std::unordered_multimap<size_t, std::weak_ptr<const Sharding>> table;
-  if (layout.rank() != static_cast<int64_t>(shape.size())) {
-    throw LayoutError("layout", "a layout names every axis of its tensor",
-                      "layout " + layout.describe() + " for shape " + to_string(shape),
-                      str("give it ", shape.size(), " entries"));
-  }
-  const size_t hash = hash_of(shape, dtype, layout, groups);
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto range = table.equal_range(hash);
-  for (auto it = range.first; it != range.second;) {
-    const ShardingPtr found = it->second.lock();
-    if (!found) {
-      it = table.erase(it);
-      continue;
-    }
-    if (found->shape == shape && found->dtype == dtype && found->groups == groups &&
-        found->layout == layout) {
-      return found;
-    }
-    ++it;
-  }
-  auto made = std::make_shared<Sharding>();
-  made->shape = shape;
-  made->dtype = dtype;
-  made->layout = layout;
-  made->groups = groups;
-  const Mesh& mesh = layout.mesh();
-  for (size_t d = 0; d < groups.size(); ++d) {
-    const int64_t size = mesh.dim_size(static_cast<int>(d));
-    const Interval box = mesh.local_box()[d];
-    made->first_.push_back(group_of(size, groups[d], box.lo));
-    made->count_.push_back(group_of(size, groups[d], box.hi - 1) - made->first_[d] + 1);
-  }
+Sharding::Sharding(const Shape& shape_, at::ScalarType dtype_, const Layout& layout_,
+                   const Groups& groups_)
+    : shape(shape_), dtype(dtype_), layout(layout_), groups(groups_) {
   int64_t total = 1;
-  for (int64_t n : made->count_) total *= n;
+  for (size_t d = 0; d < groups.size(); ++d) {
+    const int64_t size = mesh().dim_size(static_cast<int>(d));
+    const Interval box = mesh().local_box()[d];
+    first_.push_back(group_of(size, groups[d], box.lo));
+    count_.push_back(group_of(size, groups[d], box.hi - 1) - first_[d] + 1);
+    total *= count_[d];
+  }
   for (int64_t b = 0; b < total; ++b) {
     std::vector<int64_t> group(groups.size());
     int64_t rest = b;
     for (size_t d = groups.size(); d-- > 0;) {
-      group[d] = made->first_[d] + rest % made->count_[d];
-      rest /= made->count_[d];
+      group[d] = first_[d] + rest % count_[d];
+      rest /= count_[d];
     }
-    made->blocks.push_back(make_block(*made, group));
+    blocks.push_back(make_block(*this, group));
   }
-  ShardingPtr result = std::move(made);
-  table.emplace(hash, result);
-  return result;
+  for (size_t i = 0; i < mesh().local_ids().size(); ++i) {
+    const int block = block_of(mesh().coordinates(mesh().local_ids()[i]));
+    blocks[static_cast<size_t>(block)].devices.push_back(static_cast<int>(i));
+  }
+}
+
+ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
+                   const Groups& groups) {
+  static std::mutex mutex;
+  static std::unordered_multimap<size_t, std::weak_ptr<const Sharding>> table;
+  static size_t sweep_at = 1024;
+  const size_t hash = hash_of(shape, dtype, layout, groups);
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto range = table.equal_range(hash);
+  for (auto it = range.first; it != range.second; ++it) {
+    const ShardingPtr found = it->second.lock();
+    if (found && found->shape == shape && found->dtype == dtype && found->groups == groups &&
+        found->layout == layout) {
+      return found;
+    }
+  }
+  if (table.size() >= sweep_at) {
+    std::erase_if(table, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at = 2 * table.size() + 1024;
+  }
+  const ShardingPtr made = std::make_shared<const Sharding>(shape, dtype, layout, groups);
+  table.emplace(hash, made);
+  return made;
+}
+
+ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout) {
+  if (!layout.defined() || layout.rank() != static_cast<int64_t>(shape.size())) {
+    throw LayoutError("layout", "a layout names every axis of its tensor",
+                      "layout " + layout.describe() + " for shape " + to_string(shape),
+                      str("give it ", shape.size(), " entries"));
+  }
+  return intern(shape, dtype, layout, groups_for(layout));
 }
 
 }  // namespace tessera

@@ -45,8 +45,11 @@ struct BlockInfo {
 /// Shape, dtype, layout and block structure of a DTensor: all but its numbers. Shardings are
 /// interned, so equal ones are one object and pointers compare.
 struct Sharding {
+  /// For intern().
+  Sharding(const Shape& shape, at::ScalarType dtype, const Layout& layout, const Groups& groups);
+
   Shape shape;
-  at::ScalarType dtype = at::kFloat;
+  at::ScalarType dtype;
   Layout layout;
   Groups groups;
   std::vector<BlockInfo> blocks;  ///< those of this process
@@ -55,18 +58,18 @@ struct Sharding {
   int block_of(const std::vector<int64_t>& coordinates) const;
   const Mesh& mesh() const { return layout.mesh(); }
   int64_t bytes() const;
-  /// Bytes of the largest shard.
-  double shard_bytes() const;
 
  private:
   std::vector<int64_t> first_;  ///< group range of this process, per mesh dimension
   std::vector<int64_t> count_;
-  friend std::shared_ptr<const Sharding> intern(const Shape&, at::ScalarType, const Layout&,
-                                                const Groups&);
 };
 using ShardingPtr = std::shared_ptr<const Sharding>;
 
-/// The groups that the policy in force gives a layout.
+/// Bytes of the largest shard.
+double shard_bytes(const Shape& shape, at::ScalarType dtype, const Layout& layout);
+
+/// The groups that the policy in force gives a layout. Every process of a mesh must have the same
+/// policy and number of workers.
 Groups groups_for(const Layout& layout);
 
 /// Makes `groups` fine enough that each block of the layout is one interval per axis.
@@ -76,12 +79,11 @@ void refine(const Layout& layout, Groups& groups);
 /// a block of its own.
 Groups used_groups(const Layout& layout, Groups groups);
 
-/// The one Sharding with these parts. Throws LayoutError when the ranks differ.
+/// The one Sharding with these parts.
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                    const Groups& groups);
-inline ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout) {
-  return intern(shape, dtype, layout, groups_for(layout));
-}
+/// With the groups that the policy in force gives. Throws LayoutError when the ranks differ.
+ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout);
 
 /// Interval of one axis for coordinates [lo, hi) along each mesh dimension.
 Interval axis_interval(const Layout& layout, int64_t axis, int64_t extent,

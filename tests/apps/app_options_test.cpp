@@ -4,64 +4,16 @@
 
 #include <tessera/framework/base/error.hpp>
 
+#include "tests/apps/sample_program.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
 using namespace tessera;
-using namespace tessera::app;
-
-namespace {
-
-/// An application with options of its own, as mnist has them.
-struct Program {
-  Program() {
-    options.common().train_size = 5000;
-    options.add({"model", "Model", "model to train", choice(model, {"core-api", "keras"})});
-    options.add({"hidden", "Model", "sizes of the hidden layers", integers(hidden, 1)});
-    options.add({"save", "Model", "file for the weights", output_file(save, "FILE")});
-  }
-
-  bool parse(std::vector<std::string> arguments) {
-    std::vector<const char*> argv{"mnist"};
-    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    return options.parse(static_cast<int>(argv.size()), argv.data(), out);
-  }
-
-  std::string model = "core-api";
-  std::vector<int64_t> hidden{700, 500};
-  std::string save;
-  AppOptions options{"mnist", "Trains on MNIST."};
-  CommonOptions& common = options.common();
-  std::ostringstream out;
-};
-
-/// The text of the error that the arguments cause; a config file may stand among them.
-std::string error_of(const std::vector<std::string>& arguments) {
-  Program program;
-  try {
-    program.parse(arguments);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-/// The text of the error of a configuration file, with "FILE" for its path.
-std::string error_of_config(const std::string& json) {
-  const test::TempFolder folder;
-  const std::string path = (folder / "run.json").string();
-  test::write_file(path, json);
-  std::string text = error_of({"--config", path});
-  for (size_t at; (at = text.find(path)) != std::string::npos;)
-    text.replace(at, path.size(), "FILE");
-  CHECK(text.find('\n') == std::string::npos);
-  return text;
-}
-
-}  // namespace
+using app::CommonOptions;
+using test::SampleProgram;
 
 TEST_CASE("without arguments the options have their defaults", "[app_options]") {
-  Program program;
+  SampleProgram program;
   REQUIRE(program.parse({}));
   const CommonOptions& common = program.common;
   CHECK(common.device == "cpu");
@@ -84,7 +36,7 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   const std::string layouts = (folder / "layouts.json").string();
   const std::string history = (folder / "history.json").string();
   test::write_file(layouts, "{}");
-  Program program;
+  SampleProgram program;
   REQUIRE(program.parse({"--device",
                          "cuda",
                          "--devices",
@@ -122,7 +74,7 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   const CommonOptions& common = program.common;
   CHECK(common.device == "cuda");
   CHECK(common.devices == 8);
-  CHECK(common.mesh == MeshDims{{"batch", 4}, {"model", 2}});
+  CHECK(to_string(common.mesh) == "batch=4,model=2");
   CHECK(common.layouts == layouts);
   CHECK(common.dtype == "float64");
   CHECK(common.seed == 7);
@@ -146,7 +98,7 @@ TEST_CASE("the command line beats the file, which beats the defaults", "[app_opt
   test::write_file(path, R"({"batch_size": 64, "epochs": 9, "shuffle": false, "train_size": "all",
     "test_size": 10, "learning_rate": 0.1, "mesh": {"model": 2, "batch": 4}, "model": "keras",
     "hidden": [30, 20]})");
-  Program program;
+  SampleProgram program;
   REQUIRE(program.parse({"--epochs", "1", "--config", path, "--hidden=5,6"}));
   CHECK(program.common.batch_size == 64);
   CHECK(program.common.epochs == 1);
@@ -154,12 +106,12 @@ TEST_CASE("the command line beats the file, which beats the defaults", "[app_opt
   CHECK_FALSE(program.common.train_size);
   CHECK(program.common.test_size == 10);
   CHECK(program.common.learning_rate == 0.1);
-  CHECK(program.common.mesh == MeshDims{{"model", 2}, {"batch", 4}});
+  CHECK(to_string(program.common.mesh) == "model=2,batch=4");
   CHECK(program.common.verbose == 1);
   CHECK(program.model == "keras");
   CHECK(program.hidden == std::vector<int64_t>{5, 6});
 
-  Program shuffled;
+  SampleProgram shuffled;
   REQUIRE(shuffled.parse({"--config", path, "--shuffle"}));
   CHECK(shuffled.common.shuffle);
 }
@@ -168,129 +120,21 @@ TEST_CASE("lists and meshes may be strings in the file", "[app_options]") {
   const test::TempFolder folder;
   const std::string path = (folder / "run.json").string();
   test::write_file(path, R"({"mesh": "batch=3", "hidden": "9,8"})");
-  Program program;
+  SampleProgram program;
   REQUIRE(program.parse({"--config", path}));
-  CHECK(program.common.mesh == MeshDims{{"batch", 3}});
+  CHECK(to_string(program.common.mesh) == "batch=3");
   CHECK(program.hidden == std::vector<int64_t>{9, 8});
 }
 
 TEST_CASE("the last of a repeated option counts", "[app_options]") {
-  Program program;
+  SampleProgram program;
   REQUIRE(program.parse({"--epochs", "1", "--epochs", "2", "--no-shuffle", "--shuffle"}));
   CHECK(program.common.epochs == 2);
   CHECK(program.common.shuffle);
 }
 
-TEST_CASE("a bad argument gives one line with what, received and what to do", "[app_options]") {
-  const std::vector<std::vector<std::string>> bad{{"--batch-size", "0"},
-                                                  {"--batch-size", "-1"},
-                                                  {"--batch-size", "1.5"},
-                                                  {"--batch-size", ""},
-                                                  {"--batch-size", "12x"},
-                                                  {"--batch-size", " 12"},
-                                                  {"--epochs", "-1"},
-                                                  {"--devices", "0"},
-                                                  {"--devices", "99999999999999999999"},
-                                                  {"--devices", "5000"},
-                                                  {"--device", "tpu"},
-                                                  {"--dtype", "float16"},
-                                                  {"--seed", "-3"},
-                                                  {"--train-size", "0"},
-                                                  {"--train-size", "none"},
-                                                  {"--test-size", "-5"},
-                                                  {"--steps-per-epoch", "0"},
-                                                  {"--learning-rate", "0"},
-                                                  {"--learning-rate", "nan"},
-                                                  {"--learning-rate", "inf"},
-                                                  {"--learning-rate", "fast"},
-                                                  {"--verbose", "3"},
-                                                  {"--mesh", "batch"},
-                                                  {"--mesh", "batch=0"},
-                                                  {"--mesh", "batch=2,batch=4"},
-                                                  {"--mesh", "batch=2,"},
-                                                  {"--hidden", "700,,500"},
-                                                  {"--hidden", "0"},
-                                                  {"--hidden", "a\nb"},
-                                                  {"--model", "resnet"},
-                                                  {"--layouts", "/nowhere/x.json"},
-                                                  {"--data-dir", "/nowhere"},
-                                                  {"--history", "/nowhere/h.json"},
-                                                  {"--history", "/"},
-                                                  {"--history", "/dev/null"},
-                                                  {"--config", "/nowhere/c.json"}};
-  for (const auto& arguments : bad) {
-    const std::string text = error_of(arguments);
-    CAPTURE(arguments, text);
-    CHECK(text.find('\n') == std::string::npos);
-    CHECK(text.find("To fix: ") != std::string::npos);
-    const bool named = text.rfind("[" + arguments[0] + "] ", 0) == 0;
-    CHECK((named || arguments[0] == "--mesh" || arguments[0] == "--config"));
-  }
-  CHECK(error_of({"--batch-size", "0"}) ==
-        "[--batch-size] must be an integer of at least 1. Received: \"0\". To fix: write for "
-        "example 1.");
-  CHECK(
-      error_of({"--verbose", "3"}) ==
-      "[--verbose] must be an integer from 0 to 2. Received: \"3\". To fix: write for example 2.");
-  CHECK(error_of({"--hidden", "a\nb"}).find(R"(Received: "a\x0ab")") != std::string::npos);
-}
-
-TEST_CASE("an argument that is no option gives one line", "[app_options]") {
-  CHECK(error_of({"--epoch", "3"}) ==
-        "[command line] there is no such option. Received: --epoch. To fix: write \"--epochs\".");
-  CHECK(error_of({"--hiden=3"}) ==
-        "[command line] there is no such option. Received: --hiden. To fix: write \"--hidden\".");
-  CHECK(error_of({"train"}) ==
-        "[command line] every value follows its option. Received: \"train\" alone. To fix: put an "
-        "option such as --epochs before it.");
-  CHECK(error_of({"--epochs"}) ==
-        "[--epochs] needs a value. Received: none. To fix: write the value after the "
-        "option.");
-  CHECK(error_of({"--epochs", "--seed", "3"}).rfind("[--epochs] ", 0) == 0);
-  CHECK(error_of({"--shuffle=maybe"}).find("maybe") != std::string::npos);
-}
-
-TEST_CASE("devices and mesh must agree", "[app_options]") {
-  CHECK(error_of({"--devices", "4", "--mesh", "batch=4,model=2"}) ==
-        "[--devices] must be the number of devices in the mesh, 8. Received: 4 with mesh "
-        "batch=4,model=2. To fix: leave --devices out or change the mesh.");
-  CHECK(error_of({"--devices", "8", "--mesh", "batch=4,model=2"}) == "no error");
-  CHECK(error_of({"--mesh", "batch=100000,model=100000"}) ==
-        "[--mesh] must have at most 4096 devices. Received: "
-        "batch=100000,model=100000. To fix: write smaller sizes.");
-}
-
-TEST_CASE("a bad configuration file gives one line with file and key", "[app_options]") {
-  CHECK(error_of_config(R"({"batch_sise": 3})").find("batch_size") != std::string::npos);
-  CHECK(error_of_config(R"({"config": "other.json"})").find("config") != std::string::npos);
-  CHECK(error_of_config(R"({"batch_size": 0})") ==
-        "[FILE: batch_size] must be an integer of at least 1. Received: \"0\". To fix: write for "
-        "example 1.");
-  CHECK(error_of_config(R"({"device": "tpu"})").rfind("[FILE: device] must be cpu or cuda.", 0) ==
-        0);
-  for (const char* json :
-       {R"({"batch_size": "3"})", R"({"batch_size": 1.5})", R"({"shuffle": 1})",
-        R"({"shuffle": "false"})", R"({"history": 3})", R"({"history": true})",
-        R"({"train_size": 1.5})", R"({"learning_rate": "x"})", R"({"hidden": [3, "4"]})",
-        R"({"hidden": {"a": 1}})", R"({"mesh": ["batch"]})", R"({"mesh": {"batch": "4"}})",
-        R"({"batch-size": 3})", R"({"epochs": 1, "epochs": 2})", R"([1])", R"({"epochs": )", "",
-        "3"}) {
-    const std::string text = error_of_config(json);
-    CAPTURE(json, text);
-    CHECK(text.find("FILE") != std::string::npos);
-    CHECK(text.find("To fix: ") != std::string::npos);
-  }
-}
-
-TEST_CASE("a bad value in the file is refused though the command line beats it", "[app_options]") {
-  const test::TempFolder folder;
-  const std::string path = (folder / "run.json").string();
-  test::write_file(path, R"({"epochs": -1})");
-  CHECK(error_of({"--config", path, "--epochs", "3"}).find("epochs") != std::string::npos);
-}
-
 TEST_CASE("help lists every option in its group with its default", "[app_options]") {
-  Program program;
+  SampleProgram program;
   CHECK_FALSE(program.parse({"--help"}));
   const std::string help = program.out.str();
   for (const char* name : {"--device cpu|cuda",
@@ -309,7 +153,7 @@ TEST_CASE("help lists every option in its group with its default", "[app_options
                            "--learning-rate X",
                            "--no-shuffle",
                            "--history FILE.json",
-                           "--verbose N",
+                           "--verbose 0|1|2",
                            "--hidden N,N,...",
                            "--model core-api|keras",
                            "Trains on MNIST.",
@@ -330,15 +174,15 @@ TEST_CASE("the mesh comes from the option, the layouts file, the devices, the pr
   const MeshDims file{{"batch", 2}, {"feature", 2}};
   const MeshDims fallback{{"batch", 8}};
   const auto chosen = [&](const std::vector<std::string>& arguments, const MeshDims& from_file) {
-    Program program;
+    SampleProgram program;
     program.parse(arguments);
-    return choose_mesh(program.common, from_file, fallback);
+    return app::choose_mesh(program.common, from_file, fallback);
   };
-  CHECK(chosen({"--mesh", "model=3"}, file).dims() == MeshDims{{"model", 3}});
-  CHECK(chosen({}, file).dims() == file);
-  CHECK(chosen({}, {}).dims() == fallback);
-  CHECK(chosen({"--devices", "5"}, {}).dims() == MeshDims{{"batch", 5}});
-  CHECK(chosen({"--devices", "4"}, file).dims() == file);
-  CHECK(chosen({"--device", "cuda"}, file).local_devices()[1] == Device{Device::Type::cuda, 1});
+  CHECK(to_string(chosen({"--mesh", "model=3"}, file).dims()) == "model=3");
+  CHECK(to_string(chosen({}, file).dims()) == to_string(file));
+  CHECK(to_string(chosen({}, {}).dims()) == to_string(fallback));
+  CHECK(to_string(chosen({"--devices", "5"}, {}).dims()) == "batch=5");
+  CHECK(to_string(chosen({"--devices", "4"}, file).dims()) == to_string(file));
+  CHECK(to_string(chosen({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
   CHECK_THROWS_AS(chosen({"--devices", "5"}, file), ConfigError);
 }

@@ -61,9 +61,11 @@ TEST_CASE("malformed JSON is one line with file, line and column") {
   CHECK_THAT(parse_error("{\n  \"a\": 1,\n  b: 2}"), StartsWith("[a.json:3:3] "));
   CHECK_THAT(parse_error("[\"\xc3\xa9\xc3\xa9\", x]"), StartsWith("[a.json:1:8] "));
   for (const std::string text :
-       {"", " ", "{", "[1,", "[1,]", "{\"a\":1,}", "{\"a\"}", "{a:1}", "{'a':1}", "[1] x", "[1][2]",
-        "nul", "NaN", "[NaN]", "Infinity", "-Infinity", "01", "+1", "1.", ".5", "0x10", "\"a",
-        "\"a\nb\"", "\"\\x\"", "\"\\ud800\"", "// c\n1", "[1 2]", "\"\\u12\"", "]", "tru"}) {
+       {"",         " ",         "{",       "[1,",         "[1,]",    "{\"a\":1,}", "{\"a\"}",
+        "{a:1}",    "{'a':1}",   "[1] x",   "[1][2]",      "nul",     "NaN",        "[NaN]",
+        "Infinity", "-Infinity", "01",      "+1",          "1.",      ".5",         "0x10",
+        "\"a",      "\"a\nb\"",  "\"\\x\"", "\"\\ud800\"", "// c\n1", "[1 2]",      "\"\\u12\"",
+        "]",        "tru"}) {
     CAPTURE(text);
     const std::string error = parse_error(text);
     CHECK_THAT(error, StartsWith("[a.json:"));
@@ -91,8 +93,8 @@ TEST_CASE("JSON numbers beyond float64, NUL and bad UTF-8 are errors") {
   CHECK_THAT(parse_error("[-1e400]"), StartsWith("[a.json:1:"));
   CHECK_THAT(parse_error(std::string("[1]\0", 4)), StartsWith("[a.json:1:4] "));
   CHECK_THAT(parse_error(std::string("[\"a\0b\"]", 7)), Contains("NUL"));
-  for (const std::string bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc3",
-                                "\xe2\x82", "\x80"}) {
+  for (const std::string bad :
+       {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc3", "\xe2\x82", "\x80"}) {
     CHECK_THAT(parse_error("[\"" + bad + "\"]"), StartsWith("[a.json:1:"));
     CHECK_THAT(parse_error("[" + bad + "]"), StartsWith("[a.json:1:"));
   }
@@ -108,8 +110,8 @@ TEST_CASE("integers are read without wrapping or rounding") {
   CHECK(json_as<int64_t>(-1, JsonPath("a")) == -1);
   CHECK(json_as<uint64_t>(parse_json("18446744073709551615", "a"), JsonPath("a")) == UINT64_MAX);
   CHECK(json_as<int64_t>(parse_json("-9223372036854775808", "a"), JsonPath("a")) == INT64_MIN);
-  for (const char* text : {"-1", "1.5", "1.0", "1e2", "18446744073709551616", "true", "\"1\"",
-                           "null", "[]", "{}"}) {
+  for (const char* text :
+       {"-1", "1.5", "1.0", "1e2", "18446744073709551616", "true", "\"1\"", "null", "[]", "{}"}) {
     CAPTURE(text);
     CHECK_THAT(read_error<uint64_t>(text), StartsWith("[a.json: k] "));
   }
@@ -141,7 +143,8 @@ TEST_CASE("an object reader takes what it knows and names what it does not") {
   CHECK(object.take_optional<int>("epochs") == 3);
   CHECK_FALSE(object.take_optional<int>("seed").has_value());
   CHECK(object.take_or<int>("batch", 7) == 7);
-  CHECK_THAT(config_error([&] { object.finish(); }), StartsWith("[a.json] ") && Contains("\"inner\""));
+  CHECK_THAT(config_error([&] { object.finish(); }),
+             StartsWith("[a.json] ") && Contains("\"inner\""));
   JsonObject inner = object.take_object("inner");
   CHECK(inner.take<std::vector<int>>("x") == std::vector<int>{1, 2});
   CHECK_NOTHROW(inner.finish());
@@ -163,8 +166,8 @@ TEST_CASE("an unknown key brings the nearest known one") {
 }
 
 TEST_CASE("JSON text reads back as the same values") {
-  for (double value : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0.30000000000000004, 2.5,
-                       1e22, 123456789.123456789, -0.0}) {
+  for (double value : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0.30000000000000004, 2.5, 1e22,
+                       123456789.123456789, -0.0}) {
     const std::string text = to_json_text(Json{{"v", value}});
     CHECK(parse_json(text, "a")["v"].get<double>() == value);
   }

@@ -42,9 +42,9 @@ TEST_CASE("UTF-8 characters are measured strictly") {
   CHECK(utf8_length("\xc3\xa9") == 2);
   CHECK(utf8_length("\xe2\x82\xac") == 3);
   CHECK(utf8_length("\xf0\x9f\x98\x80") == 4);
-  for (const char* bad : {"", "\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3",
-                          "\xe2\x82", "\xc3\x28"}) {
+  for (const char* bad :
+       {"", "\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3", "\xe2\x82", "\xc3\x28"}) {
     CHECK(utf8_length(bad) == 0);
   }
 }

@@ -1,3 +1,21 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace Catch {
+
+// c10 declares operator<< for every vector, also of elements that have none, which fails to compile
+// as soon as Catch prints the vector with it.
+template <class T, class A>
+struct StringMaker<std::vector<T, A>,
+                   std::enable_if_t<Detail::IsStreamInsertable<std::vector<T, A>>::value>> {
+  static std::string convert(const std::vector<T, A>& values) {
+    return rangeToString(values);
+  }
+};
+
+}  // namespace Catch

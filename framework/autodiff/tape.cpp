@@ -1,0 +1,204 @@
+#include <tessera/framework/autodiff/tape.hpp>
+
+#include <unordered_map>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+
+/// One walk back over the entries.
+class GradientTape::Backward {
+ public:
+  Backward(GradientTape& tape, const std::vector<DTensor>& sources, const GradientOptions& options)
+      : tape_(tape), sources_(sources), options_(options), waiting_(sources.size()) {
+    for (size_t s = 0; s < sources.size(); ++s) {
+      source_of_[sources[s].id()].push_back(s);
+      wanted_.insert(sources[s].id());
+    }
+    for (const Entry& entry : tape.entries_) mark(entry);
+  }
+
+  std::vector<DTensor> run(const DTensor& target) {
+    const DTensor one = options_.output_gradient.defined()
+                            ? options_.output_gradient
+                            : filled(target.shape(), 1, target.dtype(), fetch_layout(target));
+    gradients_[target.id()] = one;
+    for (size_t s = 0; s < sources_.size(); ++s) {
+      if (waiting_[s] == 0) ready(s);
+    }
+    for (size_t e = tape_.entries_.size(); e-- > 0;) {
+      Entry& entry = tape_.entries_[e];
+      visit(entry);
+      for (size_t i = 0; i < entry.in_ids.size(); ++i) release(entry.in_ids[i]);
+      if (!tape_.options_.persistent) entry = Entry();
+    }
+    std::vector<DTensor> results;
+    for (const DTensor& source : sources_) results.push_back(result(source));
+    return results;
+  }
+
+ private:
+  /// Finds what depends on a source, and counts the operations that will contribute to it.
+  void mark(const Entry& entry) {
+    bool depends = false;
+    for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+      if (!(entry.tracked >> i & 1) || !wanted_.count(entry.in_ids[i])) continue;
+      depends = true;
+    }
+    for (uint64_t id : entry.in_ids) {
+      const auto found = source_of_.find(id);
+      if (found == source_of_.end()) continue;
+      for (size_t s : found->second) ++waiting_[s];
+    }
+    if (depends) wanted_.insert(entry.out_ids.begin(), entry.out_ids.end());
+  }
+
+  void release(uint64_t id) {
+    const auto found = source_of_.find(id);
+    if (found == source_of_.end()) return;
+    for (size_t s : found->second) {
+      if (--waiting_[s] == 0) ready(s);
+    }
+  }
+
+  void ready(size_t s) {
+    if (!options_.on_ready) return;
+    const auto found = gradients_.find(sources_[s].id());
+    if (found != gradients_.end()) options_.on_ready(s, found->second);
+  }
+
+  void visit(Entry& entry) {
+    Cotangents dy(entry.out_ids.size());
+    bool any = false;
+    for (size_t o = 0; o < dy.size(); ++o) {
+      const auto found = gradients_.find(entry.out_ids[o]);
+      if (found == gradients_.end()) continue;
+      any = true;
+      dy[o] = found->second;
+      if (!(entry.out_parameters >> o & 1)) {
+        dy[o] = relayout_value(dy[o], entry.out_forms[o]->layout.resolved());
+        found->second = dy[o];
+      }
+      if (!source_of_.count(entry.out_ids[o])) gradients_.erase(found);
+    }
+    Needs needs;
+    for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+      const bool wanted = (entry.tracked >> i & 1) && wanted_.count(entry.in_ids[i]);
+      if (wanted) needs.mask |= 1u << i;
+    }
+    if (!any || needs.mask == 0) return;
+    check(entry);
+    const Saved saved(entry.in, entry.out, entry.in_forms);
+    Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (needs[i] && grads[i].defined()) accumulate(entry.in_ids[i], grads[i]);
+    }
+  }
+
+  void check(const Entry& entry) const {
+    const std::string where = "GradientTape, " + std::string(entry.info->name);
+    if (!entry.info->gradient) {
+      throw StateError(where, "the operation has a derivative", "it has none",
+                       "keep it out of what is differentiated, or stop_gradient its input");
+    }
+    for (const auto& [tag, version] : entry.versions) {
+      if (tag->version == version) continue;
+      throw StateError(where, "a Variable keeps its value from the forward pass to gradient()",
+                       "it was assigned in between", "call gradient() first, then assign");
+    }
+  }
+
+  void accumulate(uint64_t id, const DTensor& gradient) {
+    DTensor& sum = gradients_[id];
+    sum = sum.defined() ? ops::add(sum, gradient) : gradient;
+  }
+
+  DTensor result(const DTensor& source) const {
+    const auto found = gradients_.find(source.id());
+    if (found == gradients_.end()) {
+      if (options_.unconnected == Unconnected::none) return DTensor();
+      return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
+    }
+    if (source.is_parameter()) return found->second;
+    return relayout_value(found->second, fetch_layout(source));
+  }
+
+  GradientTape& tape_;
+  const std::vector<DTensor>& sources_;
+  const GradientOptions& options_;
+  std::vector<int64_t> waiting_;
+  std::unordered_map<uint64_t, std::vector<size_t>> source_of_;
+  std::unordered_set<uint64_t> wanted_;
+  std::unordered_map<uint64_t, DTensor> gradients_;
+};
+
+GradientTape::GradientTape(TapeOptions options) : options_(options) { push_recorder(this); }
+
+GradientTape::~GradientTape() { stop_recording(); }
+
+void GradientTape::watch(const DTensor& tensor) { tracked_.insert(tensor.id()); }
+
+void GradientTape::stop_recording() {
+  if (recording_) remove_recorder(this);
+  recording_ = false;
+}
+
+void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>& op,
+                          std::span<const DTensor> in, std::span<const DTensor> out) {
+  if (info.stops_gradient || !at::isFloatingType(out[0].dtype())) return;
+  uint32_t tracked = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool variable = options_.watch_variables && in[i].tag() && in[i].tag()->trainable;
+    if (!at::isFloatingType(in[i].dtype())) continue;
+    if (variable || tracked_.count(in[i].id())) tracked |= 1u << i;
+  }
+  if (tracked == 0) return;
+  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, {}};
+  entry.in.resize(in.size());
+  entry.out.resize(out.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    entry.in_ids.push_back(in[i].id());
+    entry.in_forms.push_back(in[i].sharding());
+    if (!(info.saves.in >> i & 1)) continue;
+    entry.in[i] = in[i];
+    if (in[i].tag()) entry.versions.emplace_back(in[i].tag(), in[i].tag()->version);
+  }
+  for (size_t o = 0; o < out.size(); ++o) {
+    entry.out_ids.push_back(out[o].id());
+    entry.out_forms.push_back(out[o].sharding());
+    if (info.saves.out >> o & 1) entry.out[o] = out[o];
+    if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
+    tracked_.insert(out[o].id());
+  }
+  entries_.push_back(std::move(entry));
+}
+
+std::vector<DTensor> GradientTape::gradient(const DTensor& target,
+                                            const std::vector<DTensor>& sources,
+                                            const GradientOptions& options) {
+  if (used_ && !options_.persistent) {
+    throw StateError("GradientTape", "gradient() is called once", "a second call",
+                     "make the tape with {.persistent = true}");
+  }
+  used_ = true;
+  // The backward pass is not this tape's to record; tapes around it see it.
+  const bool resume = recording_ && options_.persistent;
+  stop_recording();
+  std::vector<DTensor> results = Backward(*this, sources, options).run(target);
+  if (!options_.persistent) entries_.clear();
+  if (resume) {
+    push_recorder(this);
+    recording_ = true;
+  }
+  return results;
+}
+
+DTensor GradientTape::gradient(const DTensor& target, const DTensor& source,
+                               const GradientOptions& options) {
+  return gradient(target, std::vector<DTensor>{source}, options)[0];
+}
+
+}  // namespace tessera

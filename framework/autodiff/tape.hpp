@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <unordered_set>
+#include <vector>
+
+#include <tessera/framework/ops/dispatch.hpp>
+
+namespace tessera {
+
+struct TapeOptions {
+  bool persistent = false;       ///< gradient() may be called more than once
+  bool watch_variables = true;   ///< trainable Variables are watched when first used
+};
+
+/// What gradient() gives for a source that the target does not depend on.
+enum class Unconnected : uint8_t { none, zero };
+
+struct GradientOptions {
+  Unconnected unconnected = Unconnected::none;
+  /// Gradient of something else with respect to the target; default ones.
+  DTensor output_gradient = {};
+  /// Called with a source's number and gradient as soon as its last contribution is there, while
+  /// the rest of the backward pass is still to come. The gradient may be pending.
+  std::function<void(size_t source, const DTensor& gradient)> on_ready = {};
+};
+
+/// Records operations of this thread while alive and differentiates through them
+/// (tf.GradientTape). Tapes nest: an outer one sees the backward pass of an inner one.
+///
+/// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable, what
+/// the backward pass leaves, possibly pending, for the optimizer to reduce once.
+class GradientTape final : private Recorder {
+ public:
+  explicit GradientTape(TapeOptions options = {});
+  ~GradientTape() override;
+  GradientTape(const GradientTape&) = delete;
+  GradientTape& operator=(const GradientTape&) = delete;
+
+  /// Also differentiates with respect to this tensor.
+  void watch(const DTensor& tensor);
+  /// Ends recording; gradient() does so too unless the tape is persistent.
+  void stop_recording();
+
+  /// Gradients of sum(target) with respect to the sources, which are watched tensors or Variables'
+  /// values. Undefined for a source the target does not depend on. Collective. Throws StateError
+  /// when called twice on a tape that is not persistent, when a Variable was assigned between the
+  /// forward pass and now, or for an operation that has no derivative.
+  std::vector<DTensor> gradient(const DTensor& target, const std::vector<DTensor>& sources,
+                                const GradientOptions& options = {});
+  DTensor gradient(const DTensor& target, const DTensor& source,
+                   const GradientOptions& options = {});
+
+ private:
+  struct Entry {
+    const OpInfo* info;
+    std::shared_ptr<const void> op;
+    std::vector<uint64_t> in_ids, out_ids;
+    std::vector<DTensor> in, out;              ///< undefined where not saved
+    std::vector<ShardingPtr> in_forms, out_forms;
+    uint32_t tracked = 0;                      ///< inputs that may want a gradient
+    uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
+    std::vector<std::pair<std::shared_ptr<const VariableTag>, uint64_t>> versions;
+  };
+  class Backward;
+
+  void record(const OpInfo& info, const std::shared_ptr<const void>& op,
+              std::span<const DTensor> in, std::span<const DTensor> out) override;
+
+  TapeOptions options_;
+  bool recording_ = true;
+  bool used_ = false;
+  std::unordered_set<uint64_t> tracked_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tessera

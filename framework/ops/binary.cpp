@@ -1,0 +1,176 @@
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/elementwise_grad.hpp>
+#include <tessera/framework/ops/elementwise_rows.hpp>
+
+namespace tessera {
+namespace {
+
+using at::Tensor;
+using D = DTensor;
+
+constexpr Saves both = inputs(0, 1);
+
+/// 1 where the mask holds, in dy's dtype, times dy.
+D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
+
+// name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype
+constexpr BinaryRow rows[] = {
+    {"add", [](const Tensor& a, const Tensor& b) { return at::add(a, b); }, nothing_saved,
+     [](const D&, const D&, const D&, const D& dy) { return dy; },
+     [](const D&, const D&, const D&, const D& dy) { return dy; }, -2, 2, true},
+    {"sub", [](const Tensor& a, const Tensor& b) { return at::sub(a, b); }, nothing_saved,
+     [](const D&, const D&, const D&, const D& dy) { return dy; },
+     [](const D&, const D&, const D&, const D& dy) { return -dy; }, -2, 2, true},
+    {"mul", [](const Tensor& a, const Tensor& b) { return at::mul(a, b); }, both,
+     [](const D&, const D& b, const D&, const D& dy) { return dy * b; },
+     [](const D& a, const D&, const D&, const D& dy) { return dy * a; }},
+    {"div", [](const Tensor& a, const Tensor& b) { return at::div(a, b); }, both,
+     [](const D&, const D& b, const D&, const D& dy) { return dy / b; },
+     [](const D& a, const D& b, const D&, const D& dy) { return -(dy * a / ops::square(b)); }, 0.4,
+     2},
+    {"maximum", [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); }, both,
+     [](const D& a, const D& b, const D&, const D& dy) {
+       return masked(dy, ops::greater_equal(a, b));
+     },
+     [](const D& a, const D& b, const D&, const D& dy) { return masked(dy, ops::less(a, b)); }},
+    {"minimum", [](const Tensor& a, const Tensor& b) { return at::minimum(a, b); }, both,
+     [](const D& a, const D& b, const D&, const D& dy) {
+       return masked(dy, ops::less_equal(a, b));
+     },
+     [](const D& a, const D& b, const D&, const D& dy) { return masked(dy, ops::greater(a, b)); }},
+    {"pow", [](const Tensor& a, const Tensor& b) { return at::pow(a, b); }, both,
+     [](const D& a, const D& b, const D&, const D& dy) { return dy * b * ops::pow(a, b - 1.0); },
+     [](const D& a, const D& b, const D&, const D& dy) {
+       return dy * ops::pow(a, b) * ops::log(a);
+     }, 0.4, 2},
+    {"relu_grad", [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); },
+     inputs(1), [](const D&, const D& y, const D&, const D& g) { return ops::relu_grad(g, y); },
+     nullptr},
+    {"tanh_grad", [](const Tensor& dy, const Tensor& y) { return at::tanh_backward(dy, y); }, both,
+     [](const D&, const D& y, const D&, const D& g) { return ops::tanh_grad(g, y); },
+     [](const D& dy, const D& y, const D&, const D& g) { return g * dy * y * -2.0; }},
+    {"sigmoid_grad", [](const Tensor& dy, const Tensor& y) { return at::sigmoid_backward(dy, y); },
+     both, [](const D&, const D& y, const D&, const D& g) { return ops::sigmoid_grad(g, y); },
+     [](const D& dy, const D& y, const D&, const D& g) { return g * dy * (y * -2.0 + 1.0); }},
+    {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, b); },
+     nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
+    {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, b); },
+     nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
+    {"equal", [](const Tensor& a, const Tensor& b) { return at::eq(a, b); }, nothing_saved, nullptr,
+     nullptr, 0, 3, false, true, at::kLong},
+    {"not_equal", [](const Tensor& a, const Tensor& b) { return at::ne(a, b); }, nothing_saved,
+     nullptr, nullptr, 0, 3, false, true, at::kLong},
+    {"less", [](const Tensor& a, const Tensor& b) { return at::lt(a, b); }, nothing_saved, nullptr,
+     nullptr, -2, 2, false, true},
+    {"less_equal", [](const Tensor& a, const Tensor& b) { return at::le(a, b); }, nothing_saved,
+     nullptr, nullptr, 0, 3, false, true, at::kLong},
+    {"greater", [](const Tensor& a, const Tensor& b) { return at::gt(a, b); }, nothing_saved,
+     nullptr, nullptr, -2, 2, false, true},
+    {"greater_equal", [](const Tensor& a, const Tensor& b) { return at::ge(a, b); }, nothing_saved,
+     nullptr, nullptr, 0, 3, false, true, at::kLong},
+    {"logical_and", [](const Tensor& a, const Tensor& b) { return at::logical_and(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
+    {"logical_or", [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
+};
+constexpr size_t count = std::size(rows);
+
+constexpr size_t row_of(std::string_view name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (rows[i].name == name) return i;
+  }
+  throw "no such row";
+}
+
+template <size_t Row>
+struct BinaryOp {
+  static constexpr const BinaryRow& row = rows[Row];
+  static constexpr std::string_view name = row.name;
+  static constexpr Saves saves = row.saves;
+  static constexpr bool stops_gradient = row.gradient_a == nullptr;
+
+  auto attributes() const { return std::tuple<>(); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    return {{broadcast_shape(name, in), row.to_bool ? at::kBool : in[0].dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = broadcast_rule(in);
+    if (row.linear) rule.passing(Passes::sums, {0, 1});
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const { return {row.forward(in[0], in[1])}; }
+
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
+    requires(rows[Row].gradient_a != nullptr)
+  {
+    Grads grads(2);
+    const D &a = saved.in(0), &b = saved.in(1), &y = saved.out(0);
+    if (needs[0]) grads[0] = sum_to(row.gradient_a(a, b, y, dy[0]), saved.shape(0));
+    if (needs[1] && row.gradient_b) {
+      grads[1] = sum_to(row.gradient_b(a, b, y, dy[0]), saved.shape(1));
+    }
+    return grads;
+  }
+  static Samples<BinaryOp> samples() {
+    const auto of = [](Shape a, Shape b) {
+      SampleInput left{a, row.sample, row.lo, row.hi}, right{b, row.sample, row.lo, row.hi};
+      right.differentiable = row.gradient_b != nullptr;
+      return Sample<BinaryOp>{{left, right}};
+    };
+    return {of({3, 5}, {3, 5}), of({4, 3}, {3}), of({2, 1, 3}, {4, 1}), of({5}, {})};
+  }
+};
+
+template <size_t... Row>
+bool register_all(std::index_sequence<Row...>) {
+  return (register_op(op_info<BinaryOp<Row>>()) && ...);
+}
+[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+
+}  // namespace
+
+std::span<const BinaryRow> binary_rows() { return rows; }
+
+namespace ops {
+
+DTensor add(const D& a, const D& b) { return run_op(BinaryOp<row_of("add")>{}, {a, b}); }
+DTensor sub(const D& a, const D& b) { return run_op(BinaryOp<row_of("sub")>{}, {a, b}); }
+DTensor mul(const D& a, const D& b) { return run_op(BinaryOp<row_of("mul")>{}, {a, b}); }
+DTensor div(const D& a, const D& b) { return run_op(BinaryOp<row_of("div")>{}, {a, b}); }
+DTensor maximum(const D& a, const D& b) { return run_op(BinaryOp<row_of("maximum")>{}, {a, b}); }
+DTensor minimum(const D& a, const D& b) { return run_op(BinaryOp<row_of("minimum")>{}, {a, b}); }
+DTensor pow(const D& a, const D& b) { return run_op(BinaryOp<row_of("pow")>{}, {a, b}); }
+DTensor floor_div(const D& a, const D& b) { return run_op(BinaryOp<row_of("floor_div")>{}, {a, b}); }
+DTensor remainder(const D& a, const D& b) { return run_op(BinaryOp<row_of("remainder")>{}, {a, b}); }
+DTensor equal(const D& a, const D& b) { return run_op(BinaryOp<row_of("equal")>{}, {a, b}); }
+DTensor not_equal(const D& a, const D& b) { return run_op(BinaryOp<row_of("not_equal")>{}, {a, b}); }
+DTensor less(const D& a, const D& b) { return run_op(BinaryOp<row_of("less")>{}, {a, b}); }
+DTensor less_equal(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("less_equal")>{}, {a, b});
+}
+DTensor greater(const D& a, const D& b) { return run_op(BinaryOp<row_of("greater")>{}, {a, b}); }
+DTensor greater_equal(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("greater_equal")>{}, {a, b});
+}
+DTensor logical_and(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("logical_and")>{}, {a, b});
+}
+DTensor logical_or(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("logical_or")>{}, {a, b});
+}
+DTensor relu_grad(const D& dy, const D& y) { return run_op(BinaryOp<row_of("relu_grad")>{}, {dy, y}); }
+DTensor tanh_grad(const D& dy, const D& y) { return run_op(BinaryOp<row_of("tanh_grad")>{}, {dy, y}); }
+DTensor sigmoid_grad(const D& dy, const D& y) {
+  return run_op(BinaryOp<row_of("sigmoid_grad")>{}, {dy, y});
+}
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string_view>
+
+#include <tessera/framework/ops/op.hpp>
+
+namespace tessera {
+
+/// NumPy's broadcast of all shapes. Throws ShapeError naming the operation.
+Shape broadcast_shape(std::string_view op, const Specs& in);
+
+/// One factor for each axis of the broadcast result; an extent of 1 against a longer one has none.
+Rule broadcast_rule(const Specs& in);
+
+/// Throws ConfigError unless all inputs in [first, last) have one dtype.
+void check_same_dtype(std::string_view op, const Specs& in, size_t first = 0);
+
+/// Throws ConfigError unless the input is of a floating dtype.
+void check_floating(std::string_view op, const Spec& in);
+
+/// A gradient summed back to the shape of an operand that was broadcast.
+DTensor sum_to(const DTensor& gradient, const Shape& shape);
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string_view>
+
+#include <tessera/framework/ops/op.hpp>
+
+namespace tessera {
+
+/// One elementwise function of a tensor. A null gradient: not differentiable.
+struct UnaryRow {
+  std::string_view name;
+  at::Tensor (*forward)(const at::Tensor& x);
+  Saves saves;
+  DTensor (*gradient)(const DTensor& x, const DTensor& y, const DTensor& dy);
+  double lo = -2, hi = 2;  ///< range of the samples
+  bool linear = false;
+  enum class Types : uint8_t { floating, any, boolean } types = Types::floating;
+  bool to_bool = false;
+};
+
+/// One elementwise function of two broadcast tensors.
+struct BinaryRow {
+  std::string_view name;
+  at::Tensor (*forward)(const at::Tensor& a, const at::Tensor& b);
+  Saves saves;
+  DTensor (*gradient_a)(const DTensor& a, const DTensor& b, const DTensor& y, const DTensor& dy);
+  DTensor (*gradient_b)(const DTensor& a, const DTensor& b, const DTensor& y, const DTensor& dy);
+  double lo = -2, hi = 2;
+  bool linear = false;
+  bool to_bool = false;
+  at::ScalarType sample = at::kDouble;
+};
+
+std::span<const UnaryRow> unary_rows();
+std::span<const BinaryRow> binary_rows();
+
+}  // namespace tessera

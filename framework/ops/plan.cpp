@@ -1,0 +1,309 @@
+#include <tessera/framework/ops/plan.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+namespace {
+
+double work(const Rule& rule, const Specs& specs) {
+  double product = 1;
+  std::set<int> seen;
+  for (size_t i = 0; i < rule.in.size(); ++i) {
+    for (size_t a = 0; a < rule.in[i].size(); ++a) {
+      const int factor = rule.in[i][a];
+      if (factor == Rule::none || !seen.insert(factor).second) continue;
+      product *= static_cast<double>(specs[i].shape[a]);
+    }
+  }
+  return product;
+}
+
+Shape extents(const std::vector<Interval>& ranges) {
+  Shape shape;
+  for (Interval range : ranges) shape.push_back(range.size());
+  return shape;
+}
+
+}  // namespace
+
+Plan::Plan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters)
+    : info_(info), op_(info.copy(op)), in_(std::move(in)), parameters_(parameters),
+      policy_(block_policy()) {
+  std::vector<Layout> layouts;
+  for (const ShardingPtr& sharding : in_) {
+    specs_.push_back({sharding->shape, sharding->dtype});
+    layouts.push_back(sharding->layout);
+    if (!(sharding->mesh() == in_[0]->mesh())) {
+      throw MeshError(std::string(info.name), "all operands lie on one mesh",
+                      in_[0]->mesh().describe() + " and " + sharding->mesh().describe(),
+                      "bring one over with copy_to_mesh");
+    }
+  }
+  out_specs_ = info.infer(op, specs_);
+  rule_ = info.rule(op, specs_);
+  propagation_ = propagate(rule_, specs_, out_specs_, layouts, parameters);
+  parallel_ = work(rule_, specs_) >= inline_elements;
+}
+
+bool Plan::matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
+                   uint32_t parameters) const {
+  if (&info != &info_ || in.size() != in_.size() || parameters != parameters_) return false;
+  if (policy_ != block_policy()) return false;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].sharding() != in_[i]) return false;
+  }
+  return info.equal(op, op_.get());
+}
+
+bool Plan::is_window(size_t input, size_t axis) const {
+  const int factor = rule_.in[input][axis];
+  return info_.windowed && factor != Rule::none &&
+         rule_.factors[size_t(factor)] == FactorKind::window;
+}
+
+void Plan::prepare(std::vector<ShardingPtr> ready) {
+  ready_ = std::move(ready);
+  choose_groups();
+  out_.clear();
+  for (size_t o = 0; o < out_specs_.size(); ++o) {
+    const Layout& layout = propagation_.outputs[o];
+    out_.push_back(intern(out_specs_[o].shape, out_specs_[o].dtype, layout,
+                          used_groups(layout, groups_)));
+  }
+  plan_windows();
+  add_points();
+  prepared_ = true;
+}
+
+/// The grid of the operation: as fine as its finest operand.
+void Plan::choose_groups() {
+  groups_ = Groups(ready_[0]->groups.size(), 1);
+  for (const ShardingPtr& sharding : ready_) {
+    for (size_t d = 0; d < groups_.size(); ++d) {
+      groups_[d] = std::max(groups_[d], sharding->groups[d]);
+    }
+  }
+  for (Groups before; before != groups_;) {
+    before = groups_;
+    for (const ShardingPtr& sharding : ready_) refine(sharding->layout, groups_);
+    for (const Layout& layout : propagation_.outputs) refine(layout, groups_);
+  }
+}
+
+/// The interval of the axis that drives a window factor: the output's, else the last input's.
+Interval Plan::reference(int factor, const std::vector<Interval>& coordinates) const {
+  for (size_t a = 0; a < rule_.out[0].size(); ++a) {
+    if (rule_.out[0][a] == factor) {
+      return axis_interval(propagation_.outputs[0], int64_t(a), out_specs_[0].shape[a],
+                           coordinates);
+    }
+  }
+  for (size_t i = rule_.in.size(); i-- > 0;) {
+    for (size_t a = 0; a < rule_.in[i].size(); ++a) {
+      if (rule_.in[i][a] == factor) {
+        return axis_interval(ready_[i]->layout, int64_t(a), specs_[i].shape[a], coordinates);
+      }
+    }
+  }
+  return {};
+}
+
+void Plan::plan_windows() {
+  windows_.clear();
+  for (size_t i = 0; i < rule_.in.size(); ++i) {
+    for (size_t a = 0; a < rule_.in[i].size(); ++a) {
+      if (!is_window(i, a)) continue;
+      const Layout& layout = ready_[i]->layout;
+      // A window's members are those of the grid.
+      ready_[i] = intern(specs_[i].shape, specs_[i].dtype, layout, used_groups(layout, groups_));
+      Window window{i, axis_shards(*ready_[i], int64_t(a)), {}};
+      std::vector<Interval> range(groups_.size(), {0, 1});
+      for (int64_t m = 0; m < int64_t(window.shards.have.size()); ++m) {
+        int64_t rest = m;
+        const std::vector<int>& dims = layout.axis(int64_t(a));
+        for (size_t k = dims.size(); k-- > 0;) {
+          const size_t d = size_t(dims[k]);
+          range[d] = group_range(layout.mesh().dim_size(dims[k]), groups_[d], rest % groups_[d]);
+          rest /= groups_[d];
+        }
+        window.wanted.push_back(info_.window(op_.get(), i, int64_t(a),
+                                             reference(rule_.in[i][a], range), specs_));
+      }
+      if (window.wanted != window.shards.have) windows_.push_back(std::move(window));
+    }
+  }
+}
+
+void Plan::add_points() {
+  points_.clear();
+  const Mesh& mesh = ready_[0]->mesh();
+  const size_t rank = groups_.size();
+  std::vector<int64_t> first(rank), count(rank);
+  int64_t total = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t size = mesh.dim_size(int(d));
+    first[d] = group_of(size, groups_[d], mesh.local_box()[d].lo);
+    count[d] = group_of(size, groups_[d], mesh.local_box()[d].hi - 1) - first[d] + 1;
+    total *= count[d];
+  }
+  for (int64_t p = 0; p < total; ++p) {
+    std::vector<Interval> coordinates(rank);
+    int64_t rest = p;
+    for (size_t d = rank; d-- > 0;) {
+      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], first[d] + rest % count[d]);
+      rest /= count[d];
+    }
+    points_.push_back(make_point(coordinates));
+  }
+}
+
+std::vector<Interval> Plan::want_ranges(size_t input,
+                                        const std::vector<Interval>& coordinates) const {
+  std::vector<Interval> want;
+  for (size_t a = 0; a < specs_[input].shape.size(); ++a) {
+    if (is_window(input, a)) {
+      want.push_back(info_.window(op_.get(), input, int64_t(a),
+                                  reference(rule_.in[input][a], coordinates), specs_));
+    } else {
+      want.push_back(axis_interval(ready_[input]->layout, int64_t(a), specs_[input].shape[a],
+                                   coordinates));
+    }
+  }
+  return want;
+}
+
+Plan::Operand Plan::make_operand(size_t input, const std::vector<Interval>& coordinates,
+                                 const std::vector<int64_t>& at,
+                                 const std::vector<Interval>& want) const {
+  const Sharding& sharding = *ready_[input];
+  Operand operand;
+  operand.block = sharding.block_of(at);
+  const BlockInfo& block = sharding.blocks[size_t(operand.block)];
+  for (size_t a = 0; a < want.size(); ++a) {
+    const Interval have = block.intervals[a];
+    if (is_window(input, a) || want[a] == have) continue;
+    operand.cuts.push_back({int64_t(a), {want[a].lo - have.lo, want[a].hi - have.lo}});
+  }
+  for (size_t d = 0; d < groups_.size(); ++d) {
+    // An addend that stands for several points goes to the first of them.
+    if (!(sharding.layout.pending_dims() >> d & 1)) continue;
+    const int64_t size = sharding.mesh().dim_size(int(d));
+    const int64_t owner = group_range(size, sharding.groups[d], block.group[d]).lo;
+    operand.absent = operand.absent || owner != coordinates[d].lo;
+  }
+  return operand;
+}
+
+Plan::Point Plan::make_point(const std::vector<Interval>& coordinates) const {
+  const Mesh& mesh = ready_[0]->mesh();
+  std::vector<int64_t> at;
+  for (size_t d = 0; d < coordinates.size(); ++d) {
+    at.push_back(std::max(coordinates[d].lo, mesh.local_box()[d].lo));
+  }
+  Point point;
+  bool input_empty = false;
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    const std::vector<Interval> want = want_ranges(i, coordinates);
+    for (size_t a = 0; a < want.size(); ++a) {
+      input_empty = input_empty || (want[a].empty() && !is_window(i, a));
+    }
+    point.operands.push_back(make_operand(i, coordinates, at, want));
+    point.ranges.push_back(want);
+  }
+  for (const ShardingPtr& sharding : out_) {
+    const int block = sharding->block_of(at);
+    point.out_blocks.push_back(block);
+    point.out_ranges.push_back(sharding->blocks[size_t(block)].intervals);
+    point.empty = point.empty || sharding->blocks[size_t(block)].empty;
+  }
+  point.absent = input_empty && !point.empty;
+  return point;
+}
+
+std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
+  std::vector<DTensor> values(in.begin(), in.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!(values[i].layout() == propagation_.inputs[i])) {
+      values[i] = relayout_value(values[i], propagation_.inputs[i]);
+    }
+  }
+  if (!prepared_) {
+    std::vector<ShardingPtr> ready;
+    for (const DTensor& value : values) ready.push_back(value.sharding());
+    prepare(std::move(ready));
+  }
+  std::vector<Blocks> blocks;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].sharding() != ready_[i]) values[i] = relayout_to(values[i], ready_[i]);
+    blocks.push_back(values[i].blocks());
+  }
+  for (const Window& window : windows_) {
+    blocks[window.input] = fetch(*ready_[window.input], blocks[window.input], window.shards,
+                                 window.wanted, info_.fill(op_.get()));
+  }
+  std::vector<Blocks> out;
+  for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
+  run_blocks(int64_t(points_.size()), parallel_,
+             [&](int64_t p) { run_point(points_[size_t(p)], blocks, out); });
+  std::vector<DTensor> results;
+  for (size_t o = 0; o < out_.size(); ++o) results.emplace_back(out_[o], std::move(out[o]));
+  return results;
+}
+
+at::Tensor Plan::identity(const Point& point, size_t output) const {
+  const at::TensorOptions options = at::TensorOptions().dtype(out_specs_[output].dtype);
+  return reduce_identity(rule_.reduce, extents(point.out_ranges[output]), options);
+}
+
+/// Collects forward's inputs; false if every addend is absent, so that the result is, too.
+bool Plan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
+                          Tensors& tensors) const {
+  bool any_absent = false, any_present = rule_.through.empty();
+  for (size_t i = 0; i < point.operands.size(); ++i) {
+    const Operand& operand = point.operands[i];
+    at::Tensor tensor = operand.absent ? at::Tensor() : in[i][size_t(operand.block)];
+    for (const auto& [axis, cut] : operand.cuts) {
+      if (tensor.defined()) tensor = tensor.narrow(axis, cut.lo, cut.size());
+    }
+    const bool joins = std::find(rule_.through.begin(), rule_.through.end(), int(i)) !=
+                       rule_.through.end();
+    any_absent = any_absent || !tensor.defined();
+    any_present = any_present || (joins && tensor.defined());
+    tensors.push_back(std::move(tensor));
+  }
+  if (!any_present) return false;
+  for (size_t i = 0; any_absent && i < tensors.size(); ++i) {
+    if (tensors[i].defined()) continue;
+    tensors[i] = reduce_identity(ready_[i]->layout.pending_kind(), extents(point.ranges[i]),
+                                 at::TensorOptions().dtype(specs_[i].dtype));
+  }
+  return true;
+}
+
+void Plan::run_point(const Point& point, const std::vector<Blocks>& in,
+                     std::vector<Blocks>& out) const {
+  if (point.empty || point.absent) {
+    for (size_t o = 0; o < out.size(); ++o) {
+      const bool addend = point.absent && out_[o]->layout.is_pending();
+      if (!addend) out[o][size_t(point.out_blocks[o])] = identity(point, o);
+    }
+    return;
+  }
+  Tensors tensors;
+  if (!gather_tensors(point, in, tensors)) return;
+  const LocalArgs args({tensors.data(), tensors.size()}, point.ranges, point.out_ranges, specs_);
+  Tensors results = info_.forward(op_.get(), args);
+  for (size_t o = 0; o < out.size(); ++o) {
+    out[o][size_t(point.out_blocks[o])] = std::move(results[o]);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,337 @@
+#include <tessera/framework/ops/reduce.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+using ops::Axes;
+
+Axes normalized(std::string_view op, const Axes& axes, int64_t rank) {
+  Axes list;
+  for (int64_t axis : axes) list.push_back(normalize_axis(axis, rank, std::string(op)));
+  if (axes.empty()) {
+    for (int64_t a = 0; a < rank; ++a) list.push_back(a);
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+bool contains(const Axes& axes, int64_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+Shape reduced(const Shape& shape, const Axes& axes, bool keepdims) {
+  Shape out;
+  for (int64_t a = 0; a < int64_t(shape.size()); ++a) {
+    if (!contains(axes, a)) {
+      out.push_back(shape[size_t(a)]);
+    } else if (keepdims) {
+      out.push_back(1);
+    }
+  }
+  return out;
+}
+
+/// The gradient of a reduction, back on the axes it took away.
+DTensor spread(const DTensor& dy, const Shape& shape, const Axes& axes) {
+  return ops::broadcast_to(ops::reshape(dy, reduced(shape, axes, true)), shape);
+}
+
+/// What all reductions share: axes, shape, rule.
+struct Reduction {
+  Axes axes;
+  bool keepdims = false;
+  auto attributes() const { return std::tie(axes, keepdims); }
+
+  Specs shape_of(std::string_view op, const Specs& in, bool of_nothing, at::ScalarType dtype) const {
+    for (int64_t axis : axes) {
+      if (in[0].shape[size_t(axis)] == 0 && !of_nothing) {
+        throw ShapeError(std::string(op), "there is something to reduce", to_string(in[0].shape),
+                         "pass a tensor that is not empty");
+      }
+    }
+    return {{reduced(in[0].shape, axes, keepdims), dtype}};
+  }
+  Rule rule_of(const Specs& in, FactorKind kind) const {
+    Rule rule;
+    rule.in.emplace_back();
+    rule.out.emplace_back();
+    for (int64_t a = 0; a < in[0].rank(); ++a) {
+      const bool gone = contains(axes, a);
+      rule.factors.push_back(gone ? kind : FactorKind::pass);
+      rule.in[0].push_back(int(a));
+      if (!gone) rule.out[0].push_back(int(a));
+      if (gone && keepdims) rule.out[0].push_back(Rule::none);
+    }
+    return rule;
+  }
+};
+
+struct SumOp : Reduction {
+  static constexpr std::string_view name = "sum";
+  Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
+  Rule rule(const Specs& in) const {
+    return rule_of(in, FactorKind::reduce).passing(Passes::sums);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    return {axes.empty() ? in[0] : at::sum(in[0], axes, keepdims, in.spec(0).dtype)};
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    return {spread(dy[0], saved.shape(0), axes)};
+  }
+  static Samples<SumOp> samples() {
+    return {{{{{4, 3}}}, {{{0}, false}}}, {{{{4, 3}}}, {{{0, 1}, false}}},
+            {{{{2, 3, 4}}}, {{{1}, true}}}, {{{{3, 4}, at::kLong, -5, 5}}, {{{1}, false}}}};
+  }
+};
+
+template <bool Largest>
+struct ExtremeOp : Reduction {
+  static constexpr std::string_view name = Largest ? "max" : "min";
+  Specs infer(const Specs& in) const { return shape_of(name, in, false, in[0].dtype); }
+  Rule rule(const Specs& in) const {
+    return rule_of(in, FactorKind::reduce).reducing(Largest ? Reduce::max : Reduce::min)
+        .passing(Largest ? Passes::maxima : Passes::minima);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    if (axes.empty()) return {in[0]};
+    return {Largest ? at::amax(in[0], axes, keepdims) : at::amin(in[0], axes, keepdims)};
+  }
+  static constexpr Saves saves = {inputs(0).in, outputs(0).out};
+  /// Equal extremes share the gradient, as in TensorFlow.
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    const DTensor& x = saved.in(0);
+    const DTensor y = ops::reshape(saved.out(), reduced(x.shape(), axes, true));
+    const DTensor hits = ops::cast(ops::equal(x, y), dy[0].dtype());
+    const DTensor count = ops::sum(hits, axes, true);
+    return {hits * (ops::reshape(dy[0], count.shape()) / count)};
+  }
+  static Samples<ExtremeOp> samples() {
+    SampleInput x{{4, 3}}, deep{{2, 3, 4}};
+    x.distinct = deep.distinct = true;
+    return {{{x}, {{{0}, false}}}, {{x}, {{{0, 1}, false}}}, {{deep}, {{{1}, true}}}};
+  }
+};
+using MaxOp = ExtremeOp<true>;
+using MinOp = ExtremeOp<false>;
+
+/// all and any of bools, as their smallest and largest.
+template <bool Any>
+struct TruthOp : Reduction {
+  static constexpr std::string_view name = Any ? "any" : "all";
+  Specs infer(const Specs& in) const {
+    if (in[0].dtype != at::kBool) {
+      throw ConfigError(std::string(name), "the operand has dtype bool",
+                        c10::toString(in[0].dtype), "compare it with a value");
+    }
+    return shape_of(name, in, true, at::kBool);
+  }
+  Rule rule(const Specs& in) const {
+    return rule_of(in, FactorKind::reduce).reducing(Any ? Reduce::max : Reduce::min)
+        .passing(Any ? Passes::maxima : Passes::minima);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    if (axes.empty()) return {in[0]};
+    return {Any ? at::any(in[0], at::OptionalIntArrayRef(axes), keepdims)
+                : at::all(in[0], at::OptionalIntArrayRef(axes), keepdims)};
+  }
+  static Samples<TruthOp> samples() {
+    return {{{{{4, 3}, at::kBool, 0, 2}}, {{{0}, false}}},
+            {{{{4, 3}, at::kBool, 0, 2}}, {{{0, 1}, false}}},
+            {{{{2, 5}, at::kBool, 0, 2}}, {{{1}, true}}}};
+  }
+};
+using AllOp = TruthOp<false>;
+using AnyOp = TruthOp<true>;
+
+struct ProdOp : Reduction {
+  static constexpr std::string_view name = "prod";
+  Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
+  Rule rule(const Specs& in) const { return rule_of(in, FactorKind::whole); }
+  Tensors forward(const LocalArgs& in) const {
+    at::Tensor y = in[0];
+    for (size_t i = axes.size(); i-- > 0;) y = at::prod(y, axes[i], keepdims, in.spec(0).dtype);
+    return {y};
+  }
+  static constexpr Saves saves = inputs(0);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
+  static Samples<ProdOp> samples() {
+    return {{{{{4, 3}}}, {{{0}, false}}}, {{{{2, 3, 2}}}, {{{0, 2}, true}}}};
+  }
+};
+
+/// The product of the other elements, times dy: right where elements are 0.
+struct ProdGradOp {
+  static constexpr std::string_view name = "prod_grad";
+  Axes axes;
+  auto attributes() const { return std::tie(axes); }
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const {
+    Rule rule;
+    rule.in.resize(2);
+    rule.out.emplace_back();
+    for (int64_t a = 0; a < in[0].rank(); ++a) {
+      const bool gone = contains(axes, a);
+      rule.factors.push_back(gone ? FactorKind::whole : FactorKind::pass);
+      rule.in[0].push_back(int(a));
+      rule.in[1].push_back(gone ? Rule::none : int(a));
+      rule.out[0].push_back(int(a));
+    }
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const int64_t rank = in[0].dim(), last = rank - int64_t(axes.size());
+    std::vector<int64_t> order;
+    for (int64_t a = 0; a < rank; ++a) {
+      if (!contains(axes, a)) order.push_back(a);
+    }
+    order.insert(order.end(), axes.begin(), axes.end());
+    const at::Tensor moved = in[0].permute(order);
+    const at::Tensor x = moved.flatten(last);
+    const int64_t n = x.size(last);
+    const at::Tensor one = at::ones_like(x.narrow(last, 0, 1));
+    const at::Tensor left = at::cat({one, x.narrow(last, 0, n - 1)}, last).cumprod(last);
+    const at::Tensor after = at::cat({x.narrow(last, 1, n - 1), one}, last);
+    const at::Tensor right = after.flip({last}).cumprod(last).flip({last});
+    std::vector<int64_t> back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) back[size_t(order[i])] = int64_t(i);
+    return {at::mul(left, right).reshape(moved.sizes()).permute(back).mul(in[1])};
+  }
+  static Samples<ProdGradOp> samples() {
+    return {{{{{4, 3}}, {{1, 3}}}, {{0}}}, {{{{2, 3, 2}}, {{1, 3, 1}}}, {{0, 2}}}};
+  }
+};
+
+Grads ProdOp::gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+  const DTensor& x = saved.in(0);
+  const DTensor g = ops::reshape(dy[0], reduced(x.shape(), axes, true));
+  return {run_op(ProdGradOp{axes}, {x, g})};
+}
+
+/// The first global index along `axis` where x equals the extreme; the smallest over all shards.
+struct FirstIndexOp {
+  static constexpr std::string_view name = "first_index";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+  Specs infer(const Specs& in) const {
+    return {{reduced(in[0].shape, {axis}, false), at::kLong}};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = Reduction{{axis}, false}.rule_of(in, FactorKind::reduce);
+    rule.in.push_back(rule.in[0]);
+    rule.in[1][size_t(axis)] = Rule::none;
+    return rule.reducing(Reduce::min);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const int64_t n = in[0].size(axis);
+    std::vector<int64_t> shape(size_t(in[0].dim()), 1);
+    shape[size_t(axis)] = n;
+    const int64_t lo = in.range(0, axis).lo;
+    const at::Tensor index = at::arange(lo, lo + n, at::kLong).view(shape);
+    const at::Tensor none = at::full({}, std::numeric_limits<int64_t>::max(), at::kLong);
+    // NaN equals nothing: it counts as the extreme, as ATen's argmax has it.
+    const at::Tensor hit = in[0].eq(in[1]).logical_or_(in[0].ne(in[0]));
+    return {at::amin(at::where(hit, index, none), {axis})};
+  }
+  static Samples<FirstIndexOp> samples() {
+    return {{{{{3, 4}, at::kLong, 0, 3}, {{3, 1}, at::kLong, 1, 2}}, {1}}};
+  }
+};
+
+TESSERA_REGISTER_OP(SumOp);
+TESSERA_REGISTER_OP(MaxOp);
+TESSERA_REGISTER_OP(MinOp);
+TESSERA_REGISTER_OP(AllOp);
+TESSERA_REGISTER_OP(AnyOp);
+TESSERA_REGISTER_OP(ProdOp);
+TESSERA_REGISTER_OP(ProdGradOp);
+TESSERA_REGISTER_OP(FirstIndexOp);
+
+template <class Op>
+DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims) {
+  Op op;
+  op.axes = normalized(Op::name, axes, x.rank());
+  op.keepdims = keepdims;
+  return run_op(op, {x});
+}
+
+template <class Extreme>
+DTensor arg(const DTensor& x, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "argmax");
+  const DTensor best = reduce<Extreme>(x, {a}, true);
+  return run_op(FirstIndexOp{a}, {x, best});
+}
+
+}  // namespace
+
+namespace ops {
+
+int64_t reduced_count(const Shape& shape, const Axes& axes) {
+  int64_t count = 1;
+  for (int64_t a : normalized("reduce", axes, int64_t(shape.size()))) count *= shape[size_t(a)];
+  return count;
+}
+
+DTensor sum(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<SumOp>(x, axes, keepdims);
+}
+DTensor max(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<MaxOp>(x, axes, keepdims);
+}
+DTensor min(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<MinOp>(x, axes, keepdims);
+}
+DTensor prod(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<ProdOp>(x, axes, keepdims);
+}
+DTensor all(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<AllOp>(x, axes, keepdims);
+}
+DTensor any(const DTensor& x, const Axes& axes, bool keepdims) {
+  return reduce<AnyOp>(x, axes, keepdims);
+}
+
+DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
+  const int64_t count = reduced_count(x.shape(), axes);
+  if (count == 0) {
+    throw ShapeError("mean", "there is something to average", to_string(x.shape()),
+                     "pass a tensor that is not empty");
+  }
+  return scale(sum(x, axes, keepdims), 1.0 / double(count));
+}
+
+DTensor argmax(const DTensor& x, int64_t axis) { return arg<MaxOp>(x, axis); }
+DTensor argmin(const DTensor& x, int64_t axis) { return arg<MinOp>(x, axis); }
+
+DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
+  const DTensor top = stop_gradient(max(x, axes, true));
+  const DTensor log_sum = log(sum(exp(x - top), axes, true)) + top;
+  return keepdims ? log_sum
+                  : reshape(log_sum, reduced(x.shape(), normalized("logsumexp", axes, x.rank()),
+                                             false));
+}
+
+std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes, bool keepdims) {
+  const DTensor center = mean(x, axes, true);
+  const DTensor spread_out = mean(square(x - center), axes, keepdims);
+  return {keepdims ? center : reshape(center, spread_out.shape()), spread_out};
+}
+
+DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {
+  return moments(x, axes, keepdims).second;
+}
+
+}  // namespace ops
+}  // namespace tessera

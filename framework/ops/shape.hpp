@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera::ops {
+
+/// The same value under another layout of its mesh; recorded, the gradient comes back in the layout
+/// of x. Collective, free where it only slices.
+DTensor relayout(const DTensor& x, const Layout& layout);
+/// Under the layout that `like` has (tf.experimental.dtensor.relayout_like).
+DTensor relayout_like(const DTensor& x, const DTensor& like);
+/// On another mesh; the gradient travels back.
+DTensor copy_to_mesh(const DTensor& x, const Layout& layout);
+/// The value as a constant: no gradient passes.
+DTensor stop_gradient(const DTensor& x);
+
+/// The elements in row-major order under another shape; one extent may be -1. Where axes merge, the
+/// group's major axis keeps its sharding and the mesh dimensions of minor ones move onto it by
+/// all-to-all; where an axis splits, its sharding stays on the major part. Shards whose borders
+/// fall elsewhere fetch what they lack. Keeps pending reductions.
+DTensor reshape(const DTensor& x, const Shape& shape);
+/// All axes from `first` on merged into one.
+DTensor flatten(const DTensor& x, int64_t first = 0);
+DTensor expand_dims(const DTensor& x, int64_t axis);
+/// Axes of extent 1 dropped.
+DTensor squeeze(const DTensor& x, const std::vector<int64_t>& axes);
+/// Axes in another order; default reversed. Sharding goes with the axes; keeps pending reductions.
+DTensor transpose(const DTensor& x, const std::vector<int64_t>& axes = {});
+/// NumPy's broadcast to a shape.
+DTensor broadcast_to(const DTensor& x, const Shape& shape);
+
+/// Elements [begin, begin + size) of one axis; a sharded axis fetches what each new shard lacks.
+DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size);
+/// `before` and `after` elements of `value` added along an axis; negative counts are errors.
+DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value = 0);
+/// Tensors joined along an axis; keeps reductions pending over the same dimensions in all.
+DTensor concat(const std::vector<DTensor>& parts, int64_t axis = 0);
+/// Equal parts of an axis.
+std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis = 0);
+/// Tensors of one shape along a new axis, and back.
+DTensor stack(const std::vector<DTensor>& parts, int64_t axis = 0);
+std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
+/// The tensor repeated along each axis (tf.tile).
+DTensor tile(const DTensor& x, const std::vector<int64_t>& repeats);
+
+}  // namespace tessera::ops
+
+namespace tessera {
+
+using ops::copy_to_mesh;
+using ops::relayout;
+using ops::relayout_like;
+
+}  // namespace tessera

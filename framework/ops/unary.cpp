@@ -1,0 +1,146 @@
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/elementwise_grad.hpp>
+#include <tessera/framework/ops/elementwise_rows.hpp>
+
+namespace tessera {
+namespace {
+
+using at::Tensor;
+using D = DTensor;
+using Types = UnaryRow::Types;
+
+constexpr Saves x_saved = inputs(0);
+constexpr Saves y_saved = outputs(0);
+
+// name, forward, what the gradient reads, gradient, sample range, linear, dtypes, gives bool
+constexpr UnaryRow rows[] = {
+    {"neg", [](const Tensor& x) { return at::neg(x); }, nothing_saved,
+     [](const D&, const D&, const D& dy) { return ops::neg(dy); }, -2, 2, true, Types::any},
+    {"abs", [](const Tensor& x) { return at::abs(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy * ops::sign(x); }, 0.1, 2, false, Types::any},
+    {"sign", [](const Tensor& x) { return at::sign(x); }, nothing_saved, nullptr, -2, 2, false,
+     Types::any},
+    {"exp", [](const Tensor& x) { return at::exp(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return dy * y; }},
+    {"expm1", [](const Tensor& x) { return at::expm1(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return dy * (y + 1.0); }},
+    {"log", [](const Tensor& x) { return at::log(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy / x; }, 0.3, 2},
+    {"log1p", [](const Tensor& x) { return at::log1p(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy / (x + 1.0); }, -0.5, 2},
+    {"sqrt", [](const Tensor& x) { return at::sqrt(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return dy / (y * 2.0); }, 0.3, 2},
+    {"rsqrt", [](const Tensor& x) { return at::rsqrt(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return dy * ops::pow(y, 3) * -0.5; }, 0.3, 2},
+    {"square", [](const Tensor& x) { return at::square(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy * x * 2.0; }, -2, 2, false, Types::any},
+    {"reciprocal", [](const Tensor& x) { return at::reciprocal(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return -(dy * ops::square(y)); }, 0.3, 2},
+    {"sin", [](const Tensor& x) { return at::sin(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy * ops::cos(x); }},
+    {"cos", [](const Tensor& x) { return at::cos(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return -(dy * ops::sin(x)); }},
+    {"tanh", [](const Tensor& x) { return at::tanh(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return ops::tanh_grad(dy, y); }},
+    {"erf", [](const Tensor& x) { return at::erf(x); }, x_saved,
+     [](const D& x, const D&, const D& dy) {
+       return dy * ops::exp(-ops::square(x)) * 1.1283791670955126;  // 2/sqrt(pi)
+     }},
+    {"sigmoid", [](const Tensor& x) { return at::sigmoid(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return ops::sigmoid_grad(dy, y); }},
+    {"relu", [](const Tensor& x) { return at::relu(x); }, y_saved,
+     [](const D&, const D& y, const D& dy) { return ops::relu_grad(dy, y); }},
+    {"softplus", [](const Tensor& x) { return at::softplus(x, 1, 30); }, x_saved,
+     [](const D& x, const D&, const D& dy) { return dy * ops::sigmoid(x); }},
+    {"floor", [](const Tensor& x) { return at::floor(x); }, nothing_saved, nullptr},
+    {"ceil", [](const Tensor& x) { return at::ceil(x); }, nothing_saved, nullptr},
+    {"round", [](const Tensor& x) { return at::round(x); }, nothing_saved, nullptr},
+    {"is_finite", [](const Tensor& x) { return at::isfinite(x); }, nothing_saved, nullptr, -2, 2,
+     false, Types::any, true},
+    {"logical_not", [](const Tensor& x) { return at::logical_not(x); }, nothing_saved, nullptr, 0, 2,
+     false, Types::boolean, true},
+};
+constexpr size_t count = std::size(rows);
+
+constexpr size_t row_of(std::string_view name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (rows[i].name == name) return i;
+  }
+  throw "no such row";
+}
+
+template <size_t Row>
+struct UnaryOp {
+  static constexpr const UnaryRow& row = rows[Row];
+  static constexpr std::string_view name = row.name;
+  static constexpr Saves saves = row.saves;
+  static constexpr bool stops_gradient = row.gradient == nullptr;
+
+  auto attributes() const { return std::tuple<>(); }
+
+  Specs infer(const Specs& in) const {
+    if (row.types == Types::floating) check_floating(name, in[0]);
+    return {{in[0].shape, row.to_bool ? at::kBool : in[0].dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = broadcast_rule(in);
+    if (row.linear) rule.passing(Passes::sums);
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const { return {row.forward(in[0])}; }
+
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const
+    requires(rows[Row].gradient != nullptr)
+  {
+    return {row.gradient(saved.in(0), saved.out(0), dy[0])};
+  }
+  static Samples<UnaryOp> samples() {
+    const at::ScalarType type = row.types == Types::boolean ? at::kBool : at::kDouble;
+    return {{{{{3, 5}, type, row.lo, row.hi}}}, {{{{}, type, row.lo, row.hi}}}};
+  }
+};
+
+template <size_t... Row>
+bool register_all(std::index_sequence<Row...>) {
+  return (register_op(op_info<UnaryOp<Row>>()) && ...);
+}
+[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+
+}  // namespace
+
+std::span<const UnaryRow> unary_rows() { return rows; }
+
+namespace ops {
+
+DTensor neg(const D& x) { return run_op(UnaryOp<row_of("neg")>{}, {x}); }
+DTensor abs(const D& x) { return run_op(UnaryOp<row_of("abs")>{}, {x}); }
+DTensor sign(const D& x) { return run_op(UnaryOp<row_of("sign")>{}, {x}); }
+DTensor exp(const D& x) { return run_op(UnaryOp<row_of("exp")>{}, {x}); }
+DTensor expm1(const D& x) { return run_op(UnaryOp<row_of("expm1")>{}, {x}); }
+DTensor log(const D& x) { return run_op(UnaryOp<row_of("log")>{}, {x}); }
+DTensor log1p(const D& x) { return run_op(UnaryOp<row_of("log1p")>{}, {x}); }
+DTensor sqrt(const D& x) { return run_op(UnaryOp<row_of("sqrt")>{}, {x}); }
+DTensor rsqrt(const D& x) { return run_op(UnaryOp<row_of("rsqrt")>{}, {x}); }
+DTensor square(const D& x) { return run_op(UnaryOp<row_of("square")>{}, {x}); }
+DTensor reciprocal(const D& x) { return run_op(UnaryOp<row_of("reciprocal")>{}, {x}); }
+DTensor sin(const D& x) { return run_op(UnaryOp<row_of("sin")>{}, {x}); }
+DTensor cos(const D& x) { return run_op(UnaryOp<row_of("cos")>{}, {x}); }
+DTensor tanh(const D& x) { return run_op(UnaryOp<row_of("tanh")>{}, {x}); }
+DTensor erf(const D& x) { return run_op(UnaryOp<row_of("erf")>{}, {x}); }
+DTensor sigmoid(const D& x) { return run_op(UnaryOp<row_of("sigmoid")>{}, {x}); }
+DTensor relu(const D& x) { return run_op(UnaryOp<row_of("relu")>{}, {x}); }
+DTensor softplus(const D& x) { return run_op(UnaryOp<row_of("softplus")>{}, {x}); }
+DTensor floor(const D& x) { return run_op(UnaryOp<row_of("floor")>{}, {x}); }
+DTensor ceil(const D& x) { return run_op(UnaryOp<row_of("ceil")>{}, {x}); }
+DTensor round(const D& x) { return run_op(UnaryOp<row_of("round")>{}, {x}); }
+DTensor is_finite(const D& x) { return run_op(UnaryOp<row_of("is_finite")>{}, {x}); }
+DTensor logical_not(const D& x) { return run_op(UnaryOp<row_of("logical_not")>{}, {x}); }
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,194 @@
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// All axes pass but one, of which an output shard reads an interval of the input.
+Rule window_rule(const Specs& in, int64_t axis) {
+  Rule rule;
+  for (const Spec& spec : in) {
+    rule.in.emplace_back();
+    for (int64_t a = 0; a < spec.rank(); ++a) rule.in.back().push_back(int(a));
+  }
+  rule.out = {rule.in[0]};
+  rule.factors.assign(in[0].shape.size(), FactorKind::pass);
+  rule.factors[size_t(axis)] = FactorKind::window;
+  return rule;
+}
+
+/// Elements [begin, begin + size) of an axis. forward sees its interval and nothing else.
+struct SliceOp {
+  static constexpr std::string_view name = "slice";
+  int64_t axis = 0, begin = 0, size = 1;
+  auto attributes() const { return std::tie(axis, begin, size); }
+  Specs infer(const Specs& in) const {
+    Spec out = in[0];
+    out.shape[size_t(axis)] = size;
+    return {out};
+  }
+  Rule rule(const Specs& in) const { return window_rule(in, axis).passing(Passes::all); }
+  Interval window(size_t, int64_t, Interval out, const Specs&) const {
+    return {out.lo + begin, out.hi + begin};
+  }
+  Tensors forward(const LocalArgs& in) const { return {in[0]}; }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    const int64_t n = saved.shape(0)[size_t(axis)];
+    return {ops::pad(dy[0], axis, begin, n - begin - size)};
+  }
+  static Samples<SliceOp> samples() {
+    return {{{{{7, 3}}}, {0, 1, 5}}, {{{{4, 6}}}, {1, 3, 2}}, {{{{5}}}, {0, 2, 0}}};
+  }
+};
+
+/// An axis grown by constant elements at both ends.
+struct PadOp {
+  static constexpr std::string_view name = "pad";
+  int64_t axis = 0, before = 0, after = 0;
+  double value = 0;
+  auto attributes() const { return std::tie(axis, before, after, value); }
+  Specs infer(const Specs& in) const {
+    Spec out = in[0];
+    out.shape[size_t(axis)] += before + after;
+    return {out};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = window_rule(in, axis);
+    return value == 0 ? rule.passing(Passes::sums) : rule;
+  }
+  Interval window(size_t, int64_t, Interval out, const Specs&) const {
+    return {out.lo - before, out.hi - before};
+  }
+  double fill() const { return value; }
+  Tensors forward(const LocalArgs& in) const { return {in[0]}; }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    return {ops::slice(dy[0], axis, before, saved.shape(0)[size_t(axis)])};
+  }
+  static Samples<PadOp> samples() {
+    return {{{{{4, 3}}}, {0, 2, 1, 0}}, {{{{3, 2}}}, {1, 0, 5, 1.5}}, {{{{2}}}, {0, 4, 0, 0}}};
+  }
+};
+
+/// Tensors joined along an axis.
+struct ConcatOp {
+  static constexpr std::string_view name = "concat";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    Spec out = in[0];
+    for (size_t i = 1; i < in.size(); ++i) {
+      Shape expected = in[0].shape;
+      if (in[i].shape.size() == expected.size()) {
+        expected[size_t(axis)] = in[i].shape[size_t(axis)];
+      }
+      if (in[i].shape != expected) {
+        throw ShapeError("concat", str("shapes are equal but for axis ", axis),
+                         to_string(in[0].shape) + " and " + to_string(in[i].shape), "");
+      }
+      out.shape[size_t(axis)] += in[i].shape[size_t(axis)];
+    }
+    return {out};
+  }
+  Rule rule(const Specs& in) const {
+    std::vector<int> through;
+    for (size_t i = 0; i < in.size(); ++i) through.push_back(int(i));
+    return window_rule(in, axis).passing(Passes::all, through);
+  }
+  /// What of the output's interval comes from an input, in the input's own indices.
+  Interval window(size_t input, int64_t, Interval out, const Specs& in) const {
+    int64_t start = 0;
+    for (size_t i = 0; i < input; ++i) start += in[i].shape[size_t(axis)];
+    const Interval own = intersect(out, {start, start + in[input].shape[size_t(axis)]});
+    return {own.lo - start, own.hi - start};
+  }
+  Tensors forward(const LocalArgs& in) const {
+    std::vector<at::Tensor> parts;
+    for (const at::Tensor& part : in.all()) {
+      if (part.size(axis) > 0) parts.push_back(part);
+    }
+    return {parts.size() == 1 ? parts[0] : at::cat(parts, axis)};
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const {
+    Grads grads(saved.size());
+    int64_t start = 0;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      const int64_t n = saved.shape(i)[size_t(axis)];
+      if (needs[i]) grads[i] = ops::slice(dy[0], axis, start, n);
+      start += n;
+    }
+    return grads;
+  }
+  static Samples<ConcatOp> samples() {
+    return {{{{{3, 2}}, {{4, 2}}}, {0}},
+            {{{{2, 1}}, {{2, 3}}, {{2, 2}}}, {1}},
+            {{{{5}}, {{0}}, {{2}}}, {0}}};
+  }
+};
+
+TESSERA_REGISTER_OP(SliceOp);
+TESSERA_REGISTER_OP(PadOp);
+TESSERA_REGISTER_OP(ConcatOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size) {
+  const int64_t a = normalize_axis(axis, x.rank(), "slice");
+  const int64_t n = x.shape()[size_t(a)];
+  if (begin < 0 || size < 0 || begin + size > n) {
+    throw ShapeError("slice", str("[begin, begin + size) lies in [0, ", n, ")"),
+                     str("begin ", begin, ", size ", size), "choose a range inside the axis");
+  }
+  return begin == 0 && size == n ? x : run_op(SliceOp{a, begin, size}, {x});
+}
+
+DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value) {
+  const int64_t a = normalize_axis(axis, x.rank(), "pad");
+  if (before < 0 || after < 0) {
+    throw ShapeError("pad", "counts are at least 0", str(before, " and ", after),
+                     "use slice to take elements away");
+  }
+  return before == 0 && after == 0 ? x : run_op(PadOp{a, before, after, value}, {x});
+}
+
+DTensor concat(const std::vector<DTensor>& parts, int64_t axis) {
+  if (parts.empty()) throw ShapeError("concat", "there is something to join", "no tensors", "");
+  const int64_t a = normalize_axis(axis, parts[0].rank(), "concat");
+  return parts.size() == 1 ? parts[0] : run_op(ConcatOp{a}, parts);
+}
+
+std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis) {
+  const int64_t n = x.size(axis);
+  if (parts < 1 || n % parts != 0) {
+    throw ShapeError("split", str("the number of parts divides ", n), str(parts, " parts"),
+                     "use slice for unequal parts");
+  }
+  std::vector<DTensor> list;
+  for (int64_t i = 0; i < parts; ++i) list.push_back(slice(x, axis, i * (n / parts), n / parts));
+  return list;
+}
+
+DTensor stack(const std::vector<DTensor>& parts, int64_t axis) {
+  std::vector<DTensor> layers;
+  for (const DTensor& part : parts) layers.push_back(expand_dims(part, axis));
+  return concat(layers, axis);
+}
+
+std::vector<DTensor> unstack(const DTensor& x, int64_t axis) {
+  std::vector<DTensor> list;
+  for (int64_t i = 0; i < x.size(axis); ++i) list.push_back(squeeze(slice(x, axis, i, 1), {axis}));
+  return list;
+}
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,116 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/mesh/layout_file.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace tessera;
+using Catch::Contains;
+
+namespace {
+
+LayoutFile parse(const std::string& text) {
+  return layout_file_from_json(parse_json(text, "l.json"), "l.json");
+}
+
+Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
+
+}  // namespace
+
+TEST_CASE("a layouts file is read from disk") {
+  const test::TempFolder folder;
+  test::write_file(folder / "layouts.json", R"({
+    "mesh": {"model": 2, "batch": 4},
+    "data": {"x": ["batch", null], "y": ["batch"]},
+    "layouts": [{"match": "hidden_1/kernel", "layout": [null, "model"]},
+                {"match": ".*", "layout": ["unsharded", ["batch", "model"]],
+                 "use": [null, "model"], "slots": null, "optional": true}]})");
+  const LayoutFile file = read_layout_file((folder / "layouts.json").string());
+  REQUIRE(file.mesh);
+  CHECK(to_string(*file.mesh) == "model=2,batch=4");
+  CHECK(file.data.at("x") == LayoutSpec{"batch", unsharded});
+  CHECK(file.data.at("y") == LayoutSpec{"batch"});
+  REQUIRE(file.rules.size() == 2);
+  CHECK(file.rules[0] == LayoutRule{.match = "hidden_1/kernel", .layout = {unsharded, "model"}});
+  CHECK(file.rules[1].layout == LayoutSpec{unsharded, AxisSpec{"batch", "model"}});
+  CHECK(file.rules[1].use == LayoutSpec{unsharded, "model"});
+  CHECK_FALSE(file.rules[1].slots);
+  CHECK(file.rules[1].optional);
+  const LayoutMap map = make_layout_map(file, grid());
+  CHECK(map.find("hidden_1/kernel", {4, 4}).rule == 0);
+  CHECK(map.data_layout("x", 2) == Layout({"batch", unsharded}, grid()));
+}
+
+TEST_CASE("every part of a layouts file may be absent or null") {
+  CHECK(parse("{}") == LayoutFile{});
+  CHECK(parse(R"({"mesh": null, "data": null, "layouts": null})") == LayoutFile{});
+  const LayoutMap map = make_layout_map(parse("{}"), grid());
+  CHECK(map.rules().empty());
+  CHECK(map.data_layout("x", 1) == Layout({"batch"}, grid()));
+}
+
+TEST_CASE("a layout map round-trips through JSON") {
+  LayoutMap map(grid(), {.on_multiple = OnMultiple::first});
+  map["hidden/kernel"] = {unsharded, "model"};
+  map.add({.match = "s", .layout = {}, .optional = true});
+  map.add({.match = "\xF0\x9F\x8D\x8E/.*",
+           .layout = {AxisSpec{"model"}, nullptr},
+           .use = LayoutSpec{nullptr, nullptr},
+           .slots = LayoutSpec{AxisSpec{"model", "batch"}, nullptr}});
+  map.set_data("x", {"batch", unsharded});
+  map.set_data("sample_weight", {unsharded});
+  const std::string text = to_json_text(to_json(map));
+  const LayoutMap back = layout_map_from_json(parse_json(text, "map"), grid());
+  CHECK(back.rules() == map.rules());
+  CHECK(back.data() == map.data());
+  CHECK(back.options().on_multiple == OnMultiple::first);
+  CHECK(to_json(back) == to_json(map));
+  CHECK(to_string(*parse(text).mesh) == "batch=4,model=2");
+  CHECK(to_json(LayoutMap(grid()))["on_multiple"] == "error");
+}
+
+TEST_CASE("errors in a layouts file name the place") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", "[l.json]"},
+      {"{\"data\": [\n  ,]}", "[l.json:2:3]"},
+      {"{", "[l.json:1:1]"},
+      {R"({"layout": []})", "\"layouts\""},
+      {R"({"mesh": ["batch"]})", "[l.json: mesh]"},
+      {R"({"mesh": {"batch": 1.5}})", "[l.json: mesh.batch]"},
+      {R"({"mesh": {"batch": "4"}})", "[l.json: mesh.batch]"},
+      {R"({"data": {"z": ["batch"]}})", "[l.json: data]"},
+      {R"({"data": {"x": "batch"}})", "[l.json: data.x]"},
+      {R"({"data": {"x": [true]}})", "[l.json: data.x[0]]"},
+      {R"({"layouts": {}})", "[l.json: layouts]"},
+      {R"({"layouts": [3]})", "[l.json: layouts[0]]"},
+      {R"({"layouts": [{"match": "a"}]})", "\"layout\""},
+      {R"({"layouts": [{"layout": []}]})", "\"match\""},
+      {R"({"layouts": [{"match": 1, "layout": []}]})", "[l.json: layouts[0].match]"},
+      {R"({"layouts": [{"match": "a", "layout": null}]})", "[l.json: layouts[0].layout]"},
+      {R"({"layouts": [{"match": "a", "layout": [null, 2]}]})", "layouts[0].layout[1]]"},
+      {R"({"layouts": [{"match": "a", "layout": [["b", null]]}]})", "layout[0][1]]"},
+      {R"({"layouts": [{"match": "a", "layout": [["unsharded"]]}]})", "layout[0][0]]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "use": "x"}]})", "layouts[0].use]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "slots": {}}]})", "layouts[0].slots]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "optional": 1}]})", "layouts[0].optional]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "optinal": true}]})", "\"optional\""},
+      {R"({"on_multiple": "last"})", "[l.json: on_multiple]"},
+      {R"({"mesh": {"batch": 4, "batch": 2}})", "batch"}};
+  for (const auto& [text, part] : cases) {
+    INFO(text);
+    CHECK_THROWS_AS(parse(text), ConfigError);
+    CHECK_THROWS_WITH(parse(text), Contains(part));
+  }
+  CHECK_THROWS_AS(read_layout_file("/nonexistent/layouts.json"), FileError);
+}
+
+TEST_CASE("rules of a file are checked against the mesh") {
+  const auto make = [](const char* text) { return make_layout_map(parse(text), grid()); };
+  CHECK_THROWS_WITH(make(R"({"layouts": [{"match": "a", "layout": ["modle"]}]})"),
+                    Contains("[a]") && Contains("write \"model\""));
+  CHECK_THROWS_WITH(make(R"({"data": {"x": ["bacth"]}})"), Contains("write \"batch\""));
+  CHECK_THROWS_AS(make(R"({"layouts": [{"match": "a", "layout": []},
+                                       {"match": "a", "layout": []}]})"),
+                  LayoutError);
+  CHECK_THROWS_AS(make(R"j({"layouts": [{"match": "(?=a)", "layout": []}]})j"), LayoutError);
+}

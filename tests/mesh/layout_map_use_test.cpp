@@ -1,0 +1,203 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/mesh/layout_map.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+using Catch::Contains;
+
+namespace {
+
+Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+TEST_CASE("a rule that matches no weight is an error with the nearest paths") {
+  LayoutMap layouts(grid());
+  layouts["hidden_1/kernel"] = {unsharded, "model"};
+  const std::vector<std::string> good = {"hidden_1/kernel", "hidden_1/bias"};
+  CHECK_NOTHROW(layouts.check_all_used(good));
+  CHECK_THROWS_MATCHES(
+      layouts.check_all_used({"hidden_2/kernel", "hidden/kernel", "input/gamma"}), LayoutError,
+      Catch::Message("[hidden_1/kernel] a layout rule matches at least one weight. Received: "
+                     "nearest weights \"hidden_2/kernel\", \"hidden/kernel\". To fix: correct the "
+                     "rule, remove it or make it optional."));
+  CHECK_THROWS_WITH(layouts.check_all_used({"a", "b"}), Contains("weights \"a\", \"b\""));
+  CHECK_THROWS_WITH(layouts.check_all_used({}), Contains("without weights"));
+}
+
+TEST_CASE("a rule that only matches part of a path counts as unused") {
+  LayoutMap layouts(grid());
+  layouts["hidden"] = {unsharded, "model"};
+  CHECK_THROWS_AS(layouts.check_all_used({"hidden/kernel"}), LayoutError);
+}
+
+TEST_CASE("an optional rule may match nothing") {
+  LayoutMap layouts(grid());
+  layouts.add({.match = "a/.*", .layout = {"model"}, .optional = true});
+  CHECK_NOTHROW(layouts.check_all_used({"b/bias"}));
+  layouts.add({.match = "c/.*", .layout = {"model"}});
+  CHECK_THROWS_WITH(layouts.check_all_used({"b/bias"}), Contains("[c/.*]"));
+}
+
+TEST_CASE("a rule overruled by an exact path has still matched") {
+  LayoutMap layouts(grid());
+  layouts[".*/bias"] = {"model"};
+  layouts["a/bias"] = {unsharded};
+  CHECK_NOTHROW(layouts.check_all_used({"a/bias"}));
+}
+
+TEST_CASE("data goes to the dimension batch unless told otherwise") {
+  const Mesh mesh = grid();
+  const LayoutMap layouts(mesh);
+  CHECK(layouts.data_layout("x", 3) == Layout({"batch", unsharded, unsharded}, mesh));
+  CHECK(layouts.data_layout("y", 1) == Layout({"batch"}, mesh));
+  CHECK(layouts.data_layout("y", 0) == Layout::replicated(mesh, 0));
+  const Mesh model = create_mesh({{"model", 8}});
+  CHECK(LayoutMap(model).data_layout("x", 2) == Layout::replicated(model, 2));
+}
+
+TEST_CASE("labels and sample weights follow axis 0 of x") {
+  const Mesh mesh = grid();
+  LayoutMap layouts(mesh);
+  layouts.set_data("x", {AxisSpec{"batch", "model"}, unsharded});
+  CHECK(layouts.data_layout("x", 2) == Layout({AxisSpec{"batch", "model"}, unsharded}, mesh));
+  CHECK(layouts.data_layout("y", 1) == Layout({AxisSpec{"batch", "model"}}, mesh));
+  CHECK(layouts.data_layout("sample_weight", 2) ==
+        Layout({AxisSpec{"batch", "model"}, unsharded}, mesh));
+  layouts.set_data("x", {unsharded, "model"});
+  CHECK(layouts.data_layout("y", 2) == Layout::replicated(mesh, 2));
+  layouts.set_data("y", {"model"});
+  CHECK(layouts.data_layout("y", 1) == Layout({"model"}, mesh));
+  CHECK(layouts.data_layout("sample_weight", 1) == Layout::replicated(mesh, 1));
+}
+
+TEST_CASE("a data layout of another rank than the batch is refused") {
+  LayoutMap layouts(grid());
+  layouts.set_data("x", {"batch", unsharded});
+  CHECK_THROWS_WITH(layouts.data_layout("x", 3), Contains("[data.x]") && Contains("rank 3"));
+  CHECK_THROWS_AS(layouts.data_layout("x", 1), LayoutError);
+  layouts.set_data("y", {"batch"});
+  CHECK_THROWS_AS(layouts.data_layout("y", 0), LayoutError);
+}
+
+TEST_CASE("data layouts are checked when set") {
+  LayoutMap layouts(grid());
+  CHECK_THROWS_WITH(layouts.set_data("x", {"bacth"}), Contains("write \"batch\""));
+  CHECK_THROWS_AS(layouts.set_data("x", {"batch", "batch"}), LayoutError);
+  CHECK_THROWS_WITH(layouts.set_data("sample_wieght", {"batch"}), Contains("\"sample_weight\""));
+  CHECK(layouts.data().empty());
+}
+
+TEST_CASE("describe lists rules and data") {
+  LayoutMap layouts(grid());
+  CHECK(layouts.describe() == "");
+  layouts["a/kernel"] = {unsharded, "model"};
+  layouts.add({.match = ".*",
+               .layout = {unsharded},
+               .use = LayoutSpec{unsharded},
+               .slots = LayoutSpec{"batch"},
+               .optional = true});
+  layouts.set_data("x", {"batch", unsharded});
+  CHECK(layouts.describe() ==
+        "a/kernel: (unsharded, model)\n"
+        ".*: (unsharded), use (unsharded), slots (batch), optional\n"
+        "data x: (batch, unsharded)\n");
+}
+
+TEST_CASE("a map without a mesh says so") {
+  LayoutMap layouts;
+  CHECK_FALSE(layouts.defined());
+  CHECK_THROWS_AS(LayoutMap(Mesh()), StateError);
+  CHECK_THROWS_AS(layouts["a"] = LayoutSpec{}, StateError);
+  CHECK_THROWS_AS(layouts.find("a", {}), StateError);
+  CHECK_THROWS_AS(layouts.set_data("x", {}), StateError);
+  CHECK_THROWS_AS(layouts.data_layout("x", 1), StateError);
+  CHECK_NOTHROW(layouts.check_all_used({"a"}));
+}
+
+TEST_CASE("constructs that RE2 lacks are named") {
+  LayoutMap layouts(grid());
+  const std::pair<const char*, const char*> cases[] = {{"(?=hidden).*", "look-ahead"},
+                                                       {"(?!hidden).*", "look-ahead"},
+                                                       {".*(?<=nel)", "look-behind"},
+                                                       {".*(?<!nel)", "look-behind"},
+                                                       {"(a)/\\1", "back-reference"},
+                                                       {"(?P<n>a)/(?P=n)", "back-reference"},
+                                                       {"(?<name>a)", "named group"},
+                                                       {"(?>a)", "atomic group"},
+                                                       {"(a", "missing )"},
+                                                       {"[a", "missing ]"},
+                                                       {"*", "repetition"},
+                                                       {"a{1001}", "{1001}"},
+                                                       {"a\\Z", "\\Z"},
+                                                       {"a\xff", "UTF-8"}};
+  for (const auto& [match, name] : cases) {
+    INFO(match);
+    CHECK_THROWS_AS(layouts[match] = LayoutSpec{"model"}, LayoutError);
+    CHECK_THROWS_WITH(layouts[match] = LayoutSpec{"model"}, Contains(name));
+  }
+  CHECK(layouts.rules().empty());
+  CHECK_NOTHROW(layouts["(?P<name>a)(?i:B)"] = LayoutSpec{"model"});
+}
+
+TEST_CASE("hostile expressions cost no time") {
+  LayoutMap layouts(grid());
+  layouts["(a+)+$"] = {"model"};
+  layouts["(a|a)*b"] = {"model"};
+  const std::string path = std::string(100000, 'a') + "!";
+  double best = 1;
+  for (int i = 0; i < 5; ++i) {
+    best = std::min(best, seconds_of([&] { CHECK(layouts.find(path, {4}).rule == -1); }));
+  }
+  CHECK(best < 0.01);
+  CHECK_THROWS_WITH(layouts[std::string(20000, 'a')] = LayoutSpec{}, Contains("16384 bytes"));
+  const std::string large(10'000'000, 'a');
+  CHECK(seconds_of([&] { CHECK_THROWS_AS(layouts[large] = LayoutSpec{}, LayoutError); }) < 0.5);
+  CHECK_THROWS_AS(layouts["(((a{99}){99}){99}){99}"] = LayoutSpec{}, LayoutError);
+  try {
+    layouts[large] = LayoutSpec{};
+  } catch (const LayoutError& error) {
+    CHECK(std::string(error.what()).size() < 400);
+  }
+}
+
+TEST_CASE("weights of any name are found by it") {
+  const std::string nul("a\0b/kernel", 10);
+  const std::string lengthy(4096, 'n');
+  for (const std::string& path :
+       {std::string("../x"), std::string("/"), std::string("é/kernel"),
+        std::string("\xF0\x9F\x8D\x8E/kernel"), std::string("line\nbreak"), nul, lengthy}) {
+    LayoutMap layouts(grid());
+    layouts[path] = {"model"};
+    CHECK(layouts.find(path, {4}).rule == 0);
+    CHECK(layouts.find(path + "x", {4}).rule == -1);
+    CHECK_NOTHROW(layouts.check_all_used({path}));
+    CHECK_THROWS_AS(layouts.check_all_used({path + "x"}), LayoutError);
+  }
+  LayoutMap layouts(grid());
+  layouts["./kernel"] = {"model"};
+  CHECK(layouts.find("\xF0\x9F\x8D\x8E/kernel", {4}).rule == 0);
+  CHECK(layouts.find("\xFF\xFE/kernel", {4}).rule == -1);
+}
+
+TEST_CASE("errors stay on one line whatever the names hold") {
+  LayoutMap layouts(grid());
+  layouts["a\nb"] = {"model"};
+  try {
+    layouts.check_all_used({"c\nd"});
+    FAIL("no error");
+  } catch (const LayoutError& error) {
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+  }
+}

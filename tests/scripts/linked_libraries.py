@@ -1,0 +1,28 @@
+"""libtessera.so finds libtorch and what the wheel brings with it in that libtorch's folder."""
+import pathlib
+import subprocess
+import sys
+
+library, torch_folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+WANTED = ("libtorch_cpu.so", "libc10.so")
+BUNDLED = ("libcudart.so", "libcupti.so")
+
+resolved = {}
+for line in subprocess.run(["ldd", library], capture_output=True, text=True,
+                           check=True).stdout.splitlines():
+    name, arrow, rest = line.strip().partition(" => ")
+    if arrow:
+        resolved[name] = rest.split(" (")[0]
+
+offenders = [f"{name} => not linked" for name in WANTED if name not in resolved]
+for name, path in resolved.items():
+    if path == "not found":
+        offenders.append(f"{name} => not found")
+    elif name.startswith(WANTED + BUNDLED):
+        # The wheel's nvidia folder lies beside its torch folder.
+        if torch_folder.parent not in pathlib.Path(path).resolve().parents:
+            offenders.append(f"{name} => {path}, not from {torch_folder.parent}")
+    elif name.startswith(("libtorch", "libcuda", "libnccl")):
+        offenders.append(f"{name} => {path}, but only libtorch_cpu and libc10 may be linked")
+print("\n".join(offenders) or f"{len(resolved)} libraries resolved as they should")
+sys.exit(1 if offenders else 0)

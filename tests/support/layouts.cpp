@@ -1,0 +1,159 @@
+#include "tests/support/layouts.hpp"
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/random.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/difference.hpp"
+
+namespace tessera::test {
+namespace {
+
+using Axes = std::vector<std::vector<int>>;
+
+std::vector<Axes> all_axes(int dims, int64_t rank) {
+  if (dims == 0) return {Axes(static_cast<size_t>(rank))};
+  std::vector<Axes> list;
+  for (const Axes& axes : all_axes(dims - 1, rank)) {
+    list.push_back(axes);
+    for (size_t a = 0; a < axes.size(); ++a) {
+      for (size_t place = 0; place <= axes[a].size(); ++place) {
+        Axes more = axes;
+        more[a].insert(more[a].begin() + static_cast<int64_t>(place), dims - 1);
+        list.push_back(std::move(more));
+      }
+    }
+  }
+  return list;
+}
+
+/// The addend of the devices at `coordinates` along the pending dimensions.
+struct Addends {
+  Shape shape;
+  Layout layout;
+  int64_t seed;
+  at::ScalarType dtype;
+
+  bool absent(int64_t index) const { return (index + seed) % 3 == 1; }
+
+  /// The addends of all coordinates in `range` reduced; undefined if all are absent.
+  at::Tensor reduced(const std::vector<Interval>& range) const {
+    at::Tensor total;
+    const Mesh& mesh = layout.mesh();
+    std::vector<bool> seen(static_cast<size_t>(mesh.size()));
+    for (int64_t id = 0; id < mesh.size(); ++id) {
+      const std::vector<int64_t> at = mesh.coordinates(id);
+      int64_t index = 0;
+      bool inside = true;
+      for (int d = 0; d < mesh.rank(); ++d) {
+        if (!(layout.pending_dims() >> d & 1)) continue;
+        const size_t i = static_cast<size_t>(d);
+        index = index * mesh.dim_size(d) + at[i];
+        inside = inside && at[i] >= range[i].lo && at[i] < range[i].hi;
+      }
+      if (!inside || seen[static_cast<size_t>(index)] || absent(index)) continue;
+      seen[static_cast<size_t>(index)] = true;
+      const at::Tensor one = whole_numbers(shape, 100 * seed + index, dtype);
+      if (total.defined()) {
+        reduce_into(layout.pending_kind(), total, one);
+      } else {
+        total = one;
+      }
+    }
+    return total;
+  }
+};
+
+}  // namespace
+
+std::vector<Layout> all_layouts(const Mesh& mesh, int64_t rank) {
+  std::vector<Layout> list;
+  for (const Axes& axes : all_axes(mesh.rank(), rank)) {
+    list.push_back(Layout::from_axes(mesh, axes));
+  }
+  return list;
+}
+
+std::vector<Layout> pending_layouts(const Mesh& mesh, int64_t rank, Reduce kind) {
+  std::vector<Layout> list;
+  for (const Layout& layout : all_layouts(mesh, rank)) {
+    for (DimMask dims = 1; dims < DimMask{1} << mesh.rank(); ++dims) {
+      if (!(layout.sharded_dims() & dims)) list.push_back(layout.with_pending(dims, kind));
+    }
+  }
+  return list;
+}
+
+at::Tensor whole_numbers(const Shape& shape, int64_t seed, at::ScalarType dtype) {
+  const at::Tensor numbers = at::empty(shape, at::kFloat);
+  std::vector<Interval> all;
+  for (int64_t n : shape) all.push_back({0, n});
+  if (numbers.numel() > 0) {
+    stateless_uniform({seed, 7}, shape, all, -8, 9, numbers.data_ptr<float>());
+  }
+  return numbers.floor().to(dtype);
+}
+
+at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals) {
+  at::Tensor part = whole;
+  for (size_t a = 0; a < intervals.size(); ++a) {
+    part = part.narrow(static_cast<int64_t>(a), intervals[a].lo, intervals[a].size());
+  }
+  return part;
+}
+
+Sample make_sample(const Shape& shape, const Layout& layout, int64_t seed, at::ScalarType dtype) {
+  if (!layout.is_pending()) {
+    const at::Tensor whole = whole_numbers(shape, seed, dtype);
+    return {pack(whole, layout), whole};
+  }
+  const Addends addends{shape, layout, seed, dtype};
+  const ShardingPtr sharding = intern(shape, dtype, layout);
+  std::vector<Interval> range;
+  for (const auto& dim : layout.mesh().dims()) range.push_back({0, dim.second});
+  at::Tensor whole = addends.reduced(range);
+  if (!whole.defined()) whole = reduce_identity(layout.pending_kind(), shape, dtype);
+  Blocks blocks;
+  for (const BlockInfo& block : sharding->blocks) {
+    for (size_t d = 0; d < range.size(); ++d) {
+      const int64_t size = layout.mesh().dim_size(static_cast<int>(d));
+      range[d] = group_range(size, sharding->groups[d], block.group[d]);
+    }
+    at::Tensor addend = addends.reduced(range);
+    if (addend.defined()) addend = cut(addend, block.intervals).clone();
+    blocks.push_back(addend);
+  }
+  return {DTensor(sharding, blocks), whole};
+}
+
+std::string wrong_shards(const DTensor& value, const at::Tensor& whole) {
+  const Mesh& mesh = value.mesh();
+  for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
+    const std::vector<int64_t> at = mesh.coordinates(mesh.local_ids()[i]);
+    std::vector<Interval> mine;
+    for (int64_t a = 0; a < value.rank(); ++a) {
+      int64_t shard = 0;
+      for (int dim : value.layout().axis(a)) {
+        shard = shard * mesh.dim_size(dim) + at[static_cast<size_t>(dim)];
+      }
+      mine.push_back(shard_interval(value.size(a), value.layout().num_shards(a), shard));
+    }
+    const std::string wrong = difference(value.local(static_cast<int>(i)), cut(whole, mine));
+    if (!wrong.empty()) {
+      return str(value.layout().describe(), " of ", tessera::to_string(value.shape()), " on device ",
+                 mesh.local_ids()[i], ": ", wrong);
+    }
+  }
+  return "";
+}
+
+std::string to_string(BlockPolicy policy) {
+  return policy == BlockPolicy::per_device  ? "per_device"
+         : policy == BlockPolicy::per_shard ? "per_shard"
+                                            : "per_worker";
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,118 @@
+#include "tests/support/rendezvous.hpp"
+
+#include <tessera/framework/base/error.hpp>
+
+#include <algorithm>
+
+namespace tessera::test {
+
+void Rendezvous::set_reason(const std::string& reason) {
+  if (reason_.empty()) reason_ = reason;
+  changed_.notify_all();
+}
+
+void Rendezvous::fail_locked(const std::string& reason) {
+  set_reason(reason);
+  check_locked();
+  throw std::logic_error("unreachable");
+}
+
+void Rendezvous::check_locked() const {
+  if (!reason_.empty()) throw CommError("threads", "the ranks act together", reason_, "");
+}
+
+void Rendezvous::fail(const std::string& reason) {
+  const Lock lock(mutex_);
+  fail_locked(reason);
+}
+
+void Rendezvous::abort(const std::string& reason) {
+  const Lock lock(mutex_);
+  set_reason(reason);
+}
+
+void Rendezvous::check_alive() {
+  const Lock lock(mutex_);
+  check_locked();
+}
+
+template <class Ready>
+void Rendezvous::await(Lock& lock, const std::string& what, const Ready& ready) {
+  const bool in_time =
+      changed_.wait_for(lock, patience_, [&] { return ready() || !reason_.empty(); });
+  if (!in_time) fail_locked(str("no answer within ", patience_.count(), " ms to ", what));
+  if (!ready()) check_locked();
+}
+
+void Rendezvous::check_partners(int rank, const Meeting& meeting) {
+  for (int other : meeting.ranks) {
+    if (left_[static_cast<size_t>(other)]) {
+      fail_locked(str("rank ", rank, " calls ", meeting.call, " but rank ", other, " has ended"));
+    }
+    const auto& elsewhere = waits_in_[static_cast<size_t>(other)];
+    if (!elsewhere || elsewhere.get() == &meeting || elsewhere->complete()) continue;
+    if (std::count(elsewhere->ranks.begin(), elsewhere->ranks.end(), rank)) {
+      fail_locked(str("rank ", rank, " calls ", meeting.call, " but rank ", other, " waits in ",
+                      elsewhere->call, " of other ranks"));
+    }
+  }
+}
+
+Rendezvous::Parcels Rendezvous::meet(int rank, const std::vector<int>& ranks,
+                                     const std::string& call, std::vector<at::Tensor> parcel) {
+  Lock lock(mutex_);
+  check_locked();
+  std::shared_ptr<Meeting>& place = open_[ranks];
+  if (!place) place = std::make_shared<Meeting>(Meeting{ranks, call, {}});
+  const std::shared_ptr<Meeting> meeting = place;
+  if (meeting->call != call) {
+    fail_locked(str("rank ", rank, " calls ", call, " but rank ", meeting->parcels.begin()->first,
+                    " calls ", meeting->call));
+  }
+  check_partners(rank, *meeting);
+  meeting->parcels[rank] = std::move(parcel);
+  if (meeting->complete()) {
+    open_.erase(ranks);
+    changed_.notify_all();
+  } else {
+    waits_in_[static_cast<size_t>(rank)] = meeting;
+    await(lock, call, [&] { return meeting->complete(); });
+    waits_in_[static_cast<size_t>(rank)] = nullptr;
+  }
+  return Parcels(meeting, &meeting->parcels);
+}
+
+void Rendezvous::post(int from, int to, const at::Tensor& tensor) {
+  const Lock lock(mutex_);
+  check_locked();
+  messages_[{from, to}].push_back(tensor);
+  changed_.notify_all();
+}
+
+at::Tensor Rendezvous::collect(int from, int to) {
+  Lock lock(mutex_);
+  check_locked();
+  std::deque<at::Tensor>& box = messages_[{from, to}];
+  await(lock, str("recv from rank ", from), [&] {
+    return !box.empty() || left_[static_cast<size_t>(from)];
+  });
+  if (box.empty()) {
+    fail_locked(str("rank ", to, " awaits a message but rank ", from, " has ended"));
+  }
+  const at::Tensor tensor = box.front();
+  box.pop_front();
+  return tensor;
+}
+
+void Rendezvous::leave(int rank) {
+  const Lock lock(mutex_);
+  left_[static_cast<size_t>(rank)] = true;
+  for (const auto& [ranks, meeting] : open_) {
+    if (std::count(ranks.begin(), ranks.end(), rank)) {
+      set_reason(str("rank ", rank, " has ended, others call ", meeting->call));
+    }
+  }
+  changed_.notify_all();
+}
+
+}  // namespace tessera::test

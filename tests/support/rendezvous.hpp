@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::test {
+
+/// Where the threads of run_ranks() meet. Everything throws CommError once aborted.
+class Rendezvous {
+ public:
+  /// What each rank brought.
+  using Parcels = std::shared_ptr<const std::map<int, std::vector<at::Tensor>>>;
+
+  Rendezvous(int ranks, std::chrono::milliseconds patience)
+      : patience_(patience), left_(static_cast<size_t>(ranks)), waits_in_(left_.size()) {}
+
+  int size() const { return static_cast<int>(left_.size()); }
+
+  /// Returns when all of `ranks` are there with the same `call`.
+  Parcels meet(int rank, const std::vector<int>& ranks, const std::string& call,
+               std::vector<at::Tensor> parcel);
+
+  /// A message that collect() waits for; messages between two ranks keep their order.
+  void post(int from, int to, const at::Tensor& tensor);
+  at::Tensor collect(int from, int to);
+
+  /// The rank makes no more calls.
+  void leave(int rank);
+  void abort(const std::string& reason);
+  /// Aborts and throws.
+  [[noreturn]] void fail(const std::string& reason);
+  void check_alive();
+
+ private:
+  struct Meeting {
+    std::vector<int> ranks;
+    std::string call;
+    std::map<int, std::vector<at::Tensor>> parcels;
+    bool complete() const { return parcels.size() == ranks.size(); }
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void set_reason(const std::string& reason);
+  [[noreturn]] void fail_locked(const std::string& reason);
+  void check_locked() const;
+  void check_partners(int rank, const Meeting& meeting);
+  template <class Ready>
+  void await(Lock& lock, const std::string& what, const Ready& ready);
+
+  std::chrono::milliseconds patience_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string reason_;
+  std::vector<bool> left_;
+  std::vector<std::shared_ptr<Meeting>> waits_in_;
+  std::map<std::vector<int>, std::shared_ptr<Meeting>> open_;
+  std::map<std::pair<int, int>, std::deque<at::Tensor>> messages_;
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,242 @@
+#include "tests/support/thread_communicator.hpp"
+
+#include <tessera/framework/base/error.hpp>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/rendezvous.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// Results that arrive only when waited for.
+class LateResults final : public Work {
+ public:
+  /// A tensor that will hold `value`.
+  at::Tensor promise(const at::Tensor& value) {
+    at::Tensor place = at::empty_like(value);
+    promise(place, value);
+    return place;
+  }
+  void promise(at::Tensor place, const at::Tensor& value) {
+    // Whoever reads without waiting must see it.
+    place.copy_(value.is_floating_point() ? at::full_like(value, NAN) : value.bitwise_not());
+    promises_.emplace_back(std::move(place), value);
+  }
+  void wait() override {
+    for (auto& [place, value] : promises_) place.copy_(value);
+    promises_.clear();
+  }
+  bool done() const override { return promises_.empty(); }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> promises_;
+};
+
+std::string describe(const at::Tensor& tensor) {
+  return str(c10::toString(tensor.scalar_type()), " ", tensor.sizes());
+}
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<Rendezvous> hub, int rank) : hub_(hub), rank_(rank) {}
+  std::string name() const override { return "threads"; }
+  int rank() const override { return rank_; }
+  int size() const override { return hub_->size(); }
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+                     at::Tensor& out) override {
+    hub_->check_alive();
+    out = reduce_all(kind, parts);
+    if (group.is_local()) return nullptr;
+    const at::Tensor total =
+        reduced(group, kind, out, str("all_reduce ", to_string(kind), " of ", describe(out)));
+    const auto work = std::make_shared<LateResults>();
+    out = work->promise(total);
+    return work;
+  }
+
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const std::vector<at::Tensor>& parts, at::Tensor& out) override {
+    hub_->check_alive();
+    check_counts(group, axis, counts, parts);
+    if (group.is_local()) {
+      out = parts.size() == 1 ? parts[0] : at::cat(parts, axis);
+      return nullptr;
+    }
+    std::vector<int64_t> shape = parts[0].sizes().vec();
+    shape[static_cast<size_t>(axis)] = -1;
+    const std::string call = str("all_gather of ", c10::toString(parts[0].scalar_type()), " ",
+                                 shape, " by ", counts);
+    const Parcels parcels = meet(group, call, parts);
+    std::vector<at::Tensor> all;
+    std::map<int, size_t> next;
+    for (int owner : group.owner) all.push_back(parcels->at(owner)[next[owner]++]);
+    const auto work = std::make_shared<LateResults>();
+    out = work->promise(at::cat(all, axis));
+    return work;
+  }
+
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         std::vector<at::Tensor>& out) override {
+    hub_->check_alive();
+    at::Tensor whole = reduce_all(kind, parts);
+    const auto work = std::make_shared<LateResults>();
+    if (!group.is_local()) {
+      std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(whole));
+      for (Interval piece : pieces) call += str(" ", piece.lo, "-", piece.hi);
+      whole = reduced(group, kind, whole, call);
+    }
+    out.clear();
+    for (int64_t m : group.local) {
+      const Interval piece = pieces[static_cast<size_t>(m)];
+      out.push_back(work->promise(whole.narrow(axis, piece.lo, piece.size())));
+    }
+    return work;
+  }
+
+  WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
+                     std::vector<std::vector<at::Tensor>>& recv) override {
+    hub_->check_alive();
+    Parcels parcels;
+    std::vector<at::Tensor> flat;
+    for (const auto& row : send) flat.insert(flat.end(), row.begin(), row.end());
+    if (!group.is_local()) parcels = meet(group, "all_to_all", flat);
+    const auto work = std::make_shared<LateResults>();
+    std::map<int, size_t> position;
+    for (size_t from = 0; from < group.owner.size(); ++from) {
+      const int owner = group.owner[from];
+      const size_t row = position[owner]++ * group.owner.size();
+      for (size_t to = 0; to < group.local.size(); ++to) {
+        const size_t cell = row + static_cast<size_t>(group.local[to]);
+        at::Tensor& place = recv[to][from];
+        if (owner == rank_) {
+          if (flat[cell].defined()) place = flat[cell];
+        } else {
+          receive(parcels->at(owner)[cell], place, *work);
+        }
+      }
+    }
+    return work;
+  }
+
+  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override {
+    hub_->check_alive();
+    if (group.is_local()) return nullptr;
+    const Parcels parcels =
+        meet(group, str("broadcast from member ", root, " of ", describe(tensor)), {tensor});
+    const int owner = group.owner[static_cast<size_t>(root)];
+    const auto work = std::make_shared<LateResults>();
+    if (owner != rank_) work->promise(tensor, parcels->at(owner)[0]);
+    return work;
+  }
+
+  WorkPtr send(int to, const at::Tensor& tensor) override {
+    hub_->post(rank_, to, tensor.clone());
+    return nullptr;
+  }
+
+  WorkPtr recv(int from, at::Tensor& tensor) override {
+    const auto work = std::make_shared<LateResults>();
+    receive(hub_->collect(from, rank_), tensor, *work);
+    return work;
+  }
+
+  void barrier() override {
+    std::vector<int> everyone;
+    for (int r = 0; r < size(); ++r) everyone.push_back(r);
+    hub_->meet(rank_, everyone, "barrier", {});
+  }
+
+  void abort(const std::string& reason) override { hub_->abort(reason); }
+
+ private:
+  using Parcels = Rendezvous::Parcels;
+
+  Parcels meet(const Group& group, const std::string& call, const std::vector<at::Tensor>& parts) {
+    const std::set<int> ranks(group.owner.begin(), group.owner.end());
+    std::vector<at::Tensor> copies;
+    for (const at::Tensor& part : parts) {
+      copies.push_back(part.defined() ? part.clone() : at::Tensor());
+    }
+    return hub_->meet(rank_, {ranks.begin(), ranks.end()},
+                      str(call, " over ", group.size(), " members"), std::move(copies));
+  }
+
+  at::Tensor reduced(const Group& group, Reduce kind, const at::Tensor& mine,
+                     const std::string& call) {
+    std::vector<at::Tensor> addends;
+    const Parcels parcels = meet(group, call, {mine});
+    for (const auto& [owner, tensors] : *parcels) addends.push_back(tensors[0]);
+    return reduce_all(kind, addends);
+  }
+
+  void receive(const at::Tensor& value, at::Tensor& place, LateResults& work) {
+    const bool fits = value.defined() == place.defined() &&
+                      (!value.defined() || describe(value) == describe(place));
+    if (!fits) {
+      hub_->fail(str("rank ", rank_, " awaits ", place.defined() ? describe(place) : "nothing",
+                     " and is sent ", value.defined() ? describe(value) : "nothing"));
+    }
+    if (value.defined()) work.promise(place, value);
+  }
+
+  void check_counts(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                    const std::vector<at::Tensor>& parts) {
+    bool fits = counts.size() == group.owner.size() && parts.size() == group.local.size();
+    for (size_t i = 0; fits && i < parts.size(); ++i) {
+      fits = parts[i].size(axis) == counts[static_cast<size_t>(group.local[i])];
+    }
+    if (!fits) hub_->fail(str("rank ", rank_, " gathers other parts than it counts ", counts));
+  }
+
+  std::shared_ptr<Rendezvous> hub_;
+  int rank_;
+};
+
+}  // namespace
+
+void run_ranks(int ranks, const RankFunction& function, std::chrono::milliseconds patience) {
+  const auto hub = std::make_shared<Rendezvous>(ranks, patience);
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::exception_ptr first;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const c10::InferenceMode inference;
+      try {
+        function(r, std::make_shared<ThreadCommunicator>(hub, r));
+        hub->leave(r);
+      } catch (const std::exception& error) {
+        {
+          const std::lock_guard<std::mutex> lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+        hub->abort(str("rank ", r, " failed: ", error.what()));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator) {
+  int64_t size = 1;
+  for (const auto& dim : dims) size *= dim.second;
+  const Interval mine = shard_interval(size, communicator->size(), communicator->rank());
+  std::vector<int64_t> ids;
+  for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
+  return create_mesh_part(dims, ids, virtual_cpus(mine.size()), communicator);
+}
+
+void expect(bool ok, const std::string& text) {
+  if (!ok) throw std::runtime_error(text);
+}
+
+}  // namespace tessera::test

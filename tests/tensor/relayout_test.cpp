@@ -1,0 +1,271 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+std::vector<Layout> sources(const Mesh& mesh, int64_t rank) {
+  std::vector<Layout> list = all_layouts(mesh, rank);
+  for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+    for (const Layout& layout : pending_layouts(mesh, rank, kind)) list.push_back(layout);
+  }
+  return list;
+}
+
+/// Empty if the value arrives in the target as it should, with the bytes that were planned.
+std::string wrong_relayout(const Shape& shape, const Layout& from, const Layout& to,
+                           int64_t seed) {
+  const Sample sample = make_sample(shape, from, seed);
+  CommLog log;
+  DTensor moved;
+  {
+    const CommLogScope scope(log);
+    moved = relayout(sample.value, to);
+  }
+  const std::string where = str(to_string(shape), " ", from.describe(), " -> ", to.describe());
+  if (!(moved.layout() == to)) return where + ": arrives as " + moved.layout().describe();
+  const std::string wrong = wrong_shards(moved, sample.whole);
+  if (!wrong.empty()) return where + ": " + wrong;
+  const double planned = relayout_bytes(shape, at::kFloat, from, to);
+  if (std::abs(log.received() - planned) > 1e-9) {
+    return str(where, ": planned ", planned, " bytes, received ", log.received());
+  }
+  const std::string whole = difference(moved.full(), sample.whole);
+  return whole.empty() ? "" : where + " full: " + whole;
+}
+
+/// Empty if every pair of layouts does, for every shape of these extents.
+std::string wrong_pairs(const Mesh& mesh, int64_t rank, const std::vector<int64_t>& extents) {
+  std::vector<Shape> shapes;
+  for (int64_t n : extents) {
+    if (rank == 1) shapes.push_back({n});
+    for (int64_t m : extents) {
+      if (rank == 2) shapes.push_back({n, m});
+    }
+  }
+  const std::vector<Layout> targets = all_layouts(mesh, rank);
+  int64_t seed = 0;
+  for (const Layout& from : sources(mesh, rank)) {
+    for (const Layout& to : targets) {
+      for (const Shape& shape : shapes) {
+        const std::string wrong = wrong_relayout(shape, from, to, ++seed);
+        if (!wrong.empty()) return wrong;
+      }
+    }
+  }
+  return "";
+}
+
+/// Seeded samples of rank 3.
+std::string wrong_samples(const Mesh& mesh, int64_t count) {
+  const std::vector<Layout> from = sources(mesh, 3), to = all_layouts(mesh, 3);
+  for (int64_t i = 0; i < count; ++i) {
+    const at::Tensor draw = whole_numbers({5}, 1000 + i).add(8).to(at::kLong);
+    const auto number = [&](int64_t k) { return draw[k].item<int64_t>(); };
+    const Shape shape = {number(0) % 6, 1 + number(1) % 5, 1 + number(2) % 9};
+    const size_t a = static_cast<size_t>(i * 7919 + number(3)) % from.size();
+    const size_t b = static_cast<size_t>(i * 104729 + number(4)) % to.size();
+    const std::string wrong = wrong_relayout(shape, from[a], to[b], i);
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+const std::vector<MeshDims> meshes = {
+    {{"a", 2}}, {{"a", 3}}, {{"a", 4}}, {{"a", 2}, {"b", 2}}};
+
+std::vector<int64_t> extents_for(const Mesh& mesh) {
+  const int64_t k = mesh.size();
+  return {0, 1, k - 1, k, 7};
+}
+
+}  // namespace
+
+TEST_CASE("every pair of layouts gives the same value, with the planned bytes") {
+  for (const MeshDims& dims : meshes) {
+    const Mesh mesh = create_mesh(dims);
+    for (BlockPolicy policy : policies) {
+      const BlockPolicyScope scope(policy);
+      for (int64_t rank : {0, 1, 2}) {
+        INFO(mesh.describe() << " " << test::to_string(policy) << " rank " << rank);
+        CHECK(wrong_pairs(mesh, rank, extents_for(mesh)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("three axes over three mesh dimensions give the same value") {
+  const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    CHECK(wrong_samples(mesh, 1500) == "");
+  }
+}
+
+TEST_CASE("processes give what one process gives, in every pair of layouts") {
+  for (int ranks : {2, 3, 4}) {
+    for (const MeshDims& dims : meshes) {
+      if (create_mesh(dims).size() < ranks) continue;
+      for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
+        // Three processes hold four devices as one, one and two, which fills no box of a grid.
+        if (ranks == 3 && dims.size() > 1) continue;
+        INFO(ranks << " ranks, mesh " << tessera::to_string(dims) << " "
+                   << test::to_string(policy));
+        CHECK_NOTHROW(run_ranks(ranks, [&](int, const auto& communicator) {
+          const BlockPolicyScope scope(policy);
+          const Mesh mesh = rank_mesh(dims, communicator);
+          expect(wrong_pairs(mesh, 1, {0, 1, mesh.size(), 7}) == "", "rank 1");
+          const std::string wrong = wrong_pairs(mesh, 2, {1, 5});
+          expect(wrong.empty(), wrong);
+        }));
+      }
+    }
+  }
+}
+
+TEST_CASE("processes that hold slices of three mesh dimensions give the same value") {
+  for (int ranks : {2, 4, 8}) {
+    CHECK_NOTHROW(run_ranks(ranks, [](int, const auto& communicator) {
+      const Mesh mesh = rank_mesh({{"a", 2}, {"b", 2}, {"c", 2}}, communicator);
+      const std::string wrong = wrong_samples(mesh, 300);
+      expect(wrong.empty(), wrong);
+    }));
+  }
+}
+
+TEST_CASE("a value made under one block policy relayouts under another") {
+  const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
+  int64_t seed = 0;
+  for (BlockPolicy first : policies) {
+    for (BlockPolicy second : policies) {
+      for (const Layout& from : sources(mesh, 2)) {
+        for (const Layout& to : all_layouts(mesh, 2)) {
+          Sample sample;
+          {
+            const BlockPolicyScope scope(first);
+            sample = make_sample({3, 5}, from, ++seed);
+          }
+          const BlockPolicyScope scope(second);
+          INFO(test::to_string(first) << " to " << test::to_string(second) << ": "
+                                      << from.describe() << " -> " << to.describe());
+          REQUIRE(wrong_shards(relayout(sample.value, to), sample.whole) == "");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a pending reduction is resolved once, for the handle and its copies") {
+  const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
+  const Layout pending = Layout::replicated(mesh, 1).with_pending(3, Reduce::sum);
+  const Sample sample = make_sample({5}, pending, 2);
+  const DTensor copy = sample.value;
+  CommLog log;
+  const CommLogScope scope(log);
+  resolve(sample.value);
+  CHECK(log.entries().size() == 1);
+  CHECK(log.count(CommOp::all_reduce, "a,b") == 1);
+  CHECK(difference(copy.full(), sample.whole) == "");
+  CHECK(difference(relayout(copy, Layout(LayoutSpec{"a"}, mesh)).local(0),
+                   sample.whole.narrow(0, 0, 2)) == "");
+  CHECK(copy.layout() == pending.resolved());
+  CHECK(log.entries().size() == 1);
+}
+
+TEST_CASE("full() of a pending value resolves it, too") {
+  const Mesh mesh = create_mesh({{"a", 3}});
+  const Sample sample =
+      make_sample({4, 2}, Layout::replicated(mesh, 2).with_pending(1, Reduce::max), 5);
+  CommLog log;
+  const CommLogScope scope(log);
+  CHECK(difference(sample.value.full(), sample.whole) == "");
+  CHECK(difference(sample.value.full(), sample.whole) == "");
+  CHECK(log.entries().size() == 1);
+}
+
+TEST_CASE("sums of half types are added up in float32, and logged as such") {
+  const Mesh mesh = create_mesh({{"a", 4}});
+  const BlockPolicyScope finest(BlockPolicy::per_device);
+  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  for (at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
+    Blocks blocks;
+    // 512 + 1 + 1 + 1 stays 512 when bfloat16 rounds after each addition; 2048 in half.
+    const double large = dtype == at::kHalf ? 2048 : 512;
+    for (double addend : {large, 1.0, 1.0, 2.0}) {
+      blocks.push_back(at::full({3}, addend, at::TensorOptions().dtype(dtype)));
+    }
+    for (const Layout& target : {pending.resolved(), Layout(LayoutSpec{"a"}, mesh)}) {
+      const DTensor value(intern({3}, dtype, pending), blocks);
+      CommLog log;
+      const CommLogScope scope(log);
+      const DTensor moved = relayout(value, target);
+      const at::Tensor expected = at::full({3}, large + 4, at::TensorOptions().dtype(dtype));
+      CHECK(log.received() == (target.sharded_dims() ? 1 : 2) * 0.75 * 3 * sizeof(float));
+      CHECK(moved.dtype() == dtype);
+      CHECK(difference(moved.full(), expected) == "");
+    }
+  }
+}
+
+TEST_CASE("a value of which every addend is absent is the identity of its kind") {
+  const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
+  for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+    const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_pending(2, kind);
+    const ShardingPtr sharding = intern({5}, at::kInt, pending);
+    const DTensor value(sharding, Blocks(sharding->blocks.size()));
+    CHECK(plan_relayout(pending, Layout::replicated(mesh, 1)).size() == 2);
+    CHECK(difference(value.full(), reduce_identity(kind, {5}, at::kInt)) == "");
+  }
+}
+
+TEST_CASE("relayout_to cuts a value into the blocks of another sharding") {
+  const Mesh mesh = create_mesh({{"a", 4}, {"b", 2}});
+  for (const Shape& shape : {Shape{7, 3}, Shape{4, 0}, Shape{0, 5}, Shape{1, 1}}) {
+    for (const Layout& layout : all_layouts(mesh, 2)) {
+      const at::Tensor whole = whole_numbers(shape, 3);
+      for (BlockPolicy first : policies) {
+        DTensor value;
+        {
+          const BlockPolicyScope scope(first);
+          value = pack(whole, layout);
+        }
+        for (BlockPolicy second : policies) {
+          const BlockPolicyScope scope(second);
+          const ShardingPtr target = intern(shape, at::kFloat, layout);
+          const DTensor moved = relayout_to(value, target);
+          INFO(layout.describe() << " of " << tessera::to_string(shape));
+          REQUIRE(moved.sharding() == target);
+          for (size_t b = 0; b < target->blocks.size(); ++b) {
+            REQUIRE(difference(moved.blocks()[b], cut(whole, target->blocks[b].intervals)) == "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("relayout refuses other meshes, other ranks and targets that are pending") {
+  const Mesh mesh = create_mesh({{"a", 2}}), other = create_mesh({{"b", 2}});
+  const DTensor value = pack(at::ones({4}), Layout(LayoutSpec{"a"}, mesh));
+  CHECK_THROWS_AS(relayout(value, Layout::replicated(other, 1)), MeshError);
+  CHECK_THROWS_AS(relayout(value, Layout()), MeshError);
+  CHECK_THROWS_AS(relayout(value, Layout::replicated(mesh, 2)), LayoutError);
+  CHECK_THROWS_AS(relayout(value, Layout::replicated(mesh, 1).with_pending(1, Reduce::sum)),
+                  LayoutError);
+  CHECK_THROWS_WITH(relayout(value, Layout::replicated(other, 1)),
+                    "[relayout] the layout lies on the value's mesh a=2. Received: mesh b=2. "
+                    "To fix: use copy_to_mesh to move a value to another mesh.");
+}
