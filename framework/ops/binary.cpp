@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -19,7 +20,14 @@ constexpr Saves both = inputs(0, 1);
 /// 1 where the mask holds, in dy's dtype, times dy.
 D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
 
-// name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype
+/// ATen throws its own error where integers are divided by 0.
+const Tensor& divisor(const Tensor& b) {
+  if (!at::isIntegralType(b.scalar_type(), false) || b.all().item<bool>()) return b;
+  throw ConfigError("integer division", "divisors are not 0", "0", "correct the divisor");
+}
+
+// name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype,
+// only of floating dtypes
 constexpr BinaryRow rows[] = {
     {"add", [](const Tensor& a, const Tensor& b) { return at::add(a, b); }, nothing_saved,
      [](const D&, const D&, const D&, const D& dy) { return dy; },
@@ -33,7 +41,7 @@ constexpr BinaryRow rows[] = {
     {"div", [](const Tensor& a, const Tensor& b) { return at::div(a, b); }, both,
      [](const D&, const D& b, const D&, const D& dy) { return dy / b; },
      [](const D& a, const D& b, const D&, const D& dy) { return -(dy * a / ops::square(b)); }, 0.4,
-     2},
+     2, false, false, at::kDouble, true},
     {"maximum", [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); }, both,
      [](const D& a, const D& b, const D&, const D& dy) {
        return masked(dy, ops::greater_equal(a, b));
@@ -48,7 +56,7 @@ constexpr BinaryRow rows[] = {
      [](const D& a, const D& b, const D&, const D& dy) { return dy * b * ops::pow(a, b - 1.0); },
      [](const D& a, const D& b, const D&, const D& dy) {
        return dy * ops::pow(a, b) * ops::log(a);
-     }, 0.4, 2},
+     }, 0.4, 2, false, false, at::kDouble, true},
     {"relu_grad", [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); },
      inputs(1), [](const D&, const D& y, const D&, const D& g) { return ops::relu_grad(g, y); },
      nullptr},
@@ -58,9 +66,10 @@ constexpr BinaryRow rows[] = {
     {"sigmoid_grad", [](const Tensor& dy, const Tensor& y) { return at::sigmoid_backward(dy, y); },
      both, [](const D&, const D& y, const D&, const D& g) { return ops::sigmoid_grad(g, y); },
      [](const D& dy, const D& y, const D&, const D& g) { return g * dy * (y * -2.0 + 1.0); }},
-    {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, b); },
+    {"floor_div",
+     [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
-    {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, b); },
+    {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
     {"equal", [](const Tensor& a, const Tensor& b) { return at::eq(a, b); }, nothing_saved, nullptr,
      nullptr, 0, 3, false, true, at::kLong},
@@ -99,6 +108,8 @@ struct BinaryOp {
 
   Specs infer(const Specs& in) const {
     check_same_dtype(name, in);
+    if (!row.to_bool) check_number(name, in[0]);
+    if (row.floating) check_floating(name, in[0]);
     return {{broadcast_shape(name, in), row.to_bool ? at::kBool : in[0].dtype}};
   }
   Rule rule(const Specs& in) const {

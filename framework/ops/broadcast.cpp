@@ -11,7 +11,9 @@ namespace tessera {
 Shape broadcast_shape(std::string_view op, const Specs& in) {
   Shape shape;
   for (const Spec& spec : in) {
-    if (spec.shape.size() > shape.size()) shape.insert(shape.begin(), spec.shape.size() - shape.size(), 1);
+    if (spec.shape.size() > shape.size()) {
+      shape.insert(shape.begin(), spec.shape.size() - shape.size(), 1);
+    }
     const size_t offset = shape.size() - spec.shape.size();
     for (size_t a = 0; a < spec.shape.size(); ++a) {
       int64_t& extent = shape[offset + a];
@@ -60,6 +62,12 @@ void check_floating(std::string_view op, const Spec& in) {
   if (c10::isFloatingType(in.dtype)) return;
   throw ConfigError(std::string(op), "the operand has a floating dtype", c10::toString(in.dtype),
                     "cast it to float32 first");
+}
+
+void check_number(std::string_view op, const Spec& in) {
+  if (in.dtype != at::kBool) return;
+  throw ConfigError(std::string(op), "the operand is of numbers", "bool",
+                    "cast it, or use the logical functions");
 }
 
 DTensor sum_to(const DTensor& gradient, const Shape& shape) {

@@ -18,6 +18,9 @@ void check_same_dtype(std::string_view op, const Specs& in, size_t first = 0);
 /// Throws ConfigError unless the input is of a floating dtype.
 void check_floating(std::string_view op, const Spec& in);
 
+/// Throws ConfigError if the input holds truth values.
+void check_number(std::string_view op, const Spec& in);
+
 /// A gradient summed back to the shape of an operand that was broadcast.
 DTensor sum_to(const DTensor& gradient, const Shape& shape);
 

@@ -148,7 +148,10 @@ struct ClipOp {
   static constexpr std::string_view name = "clip";
   double lo = 0, hi = 1;
   auto attributes() const { return std::tie(lo, hi); }
-  Specs infer(const Specs& in) const { return {in[0]}; }
+  Specs infer(const Specs& in) const {
+    check_floating(name, in[0]);
+    return {in[0]};
+  }
   Rule rule(const Specs& in) const { return broadcast_rule(in); }
   Tensors forward(const LocalArgs& in) const { return {in[0].clamp(lo, hi)}; }
   static constexpr Saves saves = inputs(0);

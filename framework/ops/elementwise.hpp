@@ -33,8 +33,9 @@ DTensor logical_not(const DTensor& x);
 
 /// Elementwise functions of two tensors of one dtype, with NumPy broadcasting. `add` and `sub` keep
 /// a sum pending over the same dimensions in both; otherwise pending operands are resolved first.
-/// Comparisons give bool. Throws ShapeError when the shapes do not broadcast, ConfigError when the
-/// dtypes differ.
+/// Comparisons give bool. floor_div and remainder round towards minus infinity. Throws ShapeError
+/// when the shapes do not broadcast, ConfigError when the dtypes differ or have no such function
+/// (arithmetic of bools, div and pow of integers) and where integers are divided by 0.
 DTensor add(const DTensor& a, const DTensor& b);
 DTensor sub(const DTensor& a, const DTensor& b);
 DTensor mul(const DTensor& a, const DTensor& b);

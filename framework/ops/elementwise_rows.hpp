@@ -29,6 +29,7 @@ struct BinaryRow {
   bool linear = false;
   bool to_bool = false;
   at::ScalarType sample = at::kDouble;
+  bool floating = false;
 };
 
 std::span<const UnaryRow> unary_rows();

@@ -10,6 +10,7 @@
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 namespace {
@@ -246,7 +247,7 @@ struct FirstIndexOp {
     return {at::amin(at::where(hit, index, none), {axis})};
   }
   static Samples<FirstIndexOp> samples() {
-    return {{{{{3, 4}, at::kLong, 0, 3}, {{3, 1}, at::kLong, 1, 2}}, {1}}};
+    return {{{{{3, 4}, at::kLong, 0, 3}, {{3, 1}, at::kLong, 0, 3}}, {1}}};
   }
 };
 
@@ -269,7 +270,7 @@ DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims) {
 
 template <class Extreme>
 DTensor arg(const DTensor& x, int64_t axis) {
-  const int64_t a = normalize_axis(axis, x.rank(), "argmax");
+  const int64_t a = normalize_axis(axis, x.rank(), "arg" + std::string(Extreme::name));
   const DTensor best = reduce<Extreme>(x, {a}, true);
   return run_op(FirstIndexOp{a}, {x, best});
 }
@@ -294,7 +295,9 @@ DTensor min(const DTensor& x, const Axes& axes, bool keepdims) {
   return reduce<MinOp>(x, axes, keepdims);
 }
 DTensor prod(const DTensor& x, const Axes& axes, bool keepdims) {
-  return reduce<ProdOp>(x, axes, keepdims);
+  if (reduced_count(x.shape(), axes) > 0) return reduce<ProdOp>(x, axes, keepdims);
+  const DTensor none = sum(x, axes, keepdims);
+  return add(none, filled(none.shape(), 1, x.dtype(), fetch_layout(none)));
 }
 DTensor all(const DTensor& x, const Axes& axes, bool keepdims) {
   return reduce<AllOp>(x, axes, keepdims);
@@ -316,7 +319,10 @@ DTensor argmax(const DTensor& x, int64_t axis) { return arg<MaxOp>(x, axis); }
 DTensor argmin(const DTensor& x, int64_t axis) { return arg<MinOp>(x, axis); }
 
 DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor top = stop_gradient(max(x, axes, true));
+  const DTensor most = max(stop_gradient(x), axes, true);
+  // Shifting by an infinite maximum would make its own difference NaN.
+  const DTensor zero = filled({}, 0, x.dtype(), Layout::replicated(x.mesh(), 0));
+  const DTensor top = where(is_finite(most), most, zero);
   const DTensor log_sum = log(sum(exp(x - top), axes, true)) + top;
   return keepdims ? log_sum
                   : reshape(log_sum, reduced(x.shape(), normalized("logsumexp", axes, x.rank()),

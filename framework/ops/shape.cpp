@@ -15,6 +15,7 @@ namespace {
 /// Brings a value to a layout; an undefined one means replicated.
 struct RelayoutOp {
   static constexpr std::string_view name = "relayout";
+  static constexpr bool keeps_parameter = true;
   Layout layout;
   auto attributes() const { return std::tie(layout); }
   DTensor run(const std::vector<DTensor>& in) const {

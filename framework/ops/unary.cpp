@@ -86,6 +86,7 @@ struct UnaryOp {
 
   Specs infer(const Specs& in) const {
     if (row.types == Types::floating) check_floating(name, in[0]);
+    if (row.types == Types::any && !row.to_bool) check_number(name, in[0]);
     return {{in[0].shape, row.to_bool ? at::kBool : in[0].dtype}};
   }
   Rule rule(const Specs& in) const {

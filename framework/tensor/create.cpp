@@ -92,7 +92,15 @@ DTensor pack(const at::Tensor& whole, const Layout& layout) {
 }
 
 DTensor pack(at::Tensor&& whole, const Layout& layout) {
-  return pack_whole(whole, layout, whole.defined() && !may_take_over(whole));
+  const c10::InferenceMode inference;
+  check_tensor(whole, layout);
+  if (!may_take_over(whole)) return pack_whole(whole, layout, true);
+  // Views of a tensor made outside InferenceMode would keep it alive.
+  const at::Tensor taken = at::empty({0}, whole.options())
+                               .set_(whole.storage(), whole.storage_offset(), whole.sizes(),
+                                     whole.strides());
+  whole.reset();
+  return pack_whole(taken, layout, false);
 }
 
 DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,

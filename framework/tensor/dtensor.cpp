@@ -31,7 +31,7 @@ at::Tensor DTensor::local(int device) const {
   const c10::InferenceMode inference;
   if (layout().is_pending()) {
     throw StateError("DTensor::local", "the value is a pending reduction, not complete here",
-                     layout().describe(), "call full() or relayout_value() on every process first");
+                     layout().describe(), "call full() or relayout() on every process first");
   }
   if (device < 0 || device >= static_cast<int>(mesh().local_ids().size())) {
     throw MeshError("DTensor::local", str("this process holds ", mesh().local_ids().size(),

@@ -105,7 +105,7 @@ at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals) 
   return part;
 }
 
-Sample make_sample(const Shape& shape, const Layout& layout, int64_t seed, at::ScalarType dtype) {
+TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed, at::ScalarType dtype) {
   if (!layout.is_pending()) {
     const at::Tensor whole = whole_numbers(shape, seed, dtype);
     return {pack(whole, layout), whole};
@@ -143,8 +143,8 @@ std::string wrong_shards(const DTensor& value, const at::Tensor& whole) {
     }
     const std::string wrong = difference(value.local(static_cast<int>(i)), cut(whole, mine));
     if (!wrong.empty()) {
-      return str(value.layout().describe(), " of ", tessera::to_string(value.shape()), " on device ",
-                 mesh.local_ids()[i], ": ", wrong);
+      return str(value.layout().describe(), " of ", tessera::to_string(value.shape()),
+                 " on device ", mesh.local_ids()[i], ": ", wrong);
     }
   }
   return "";

@@ -18,15 +18,15 @@ std::vector<Layout> pending_layouts(const Mesh& mesh, int64_t rank, Reduce kind)
 at::Tensor whole_numbers(const Shape& shape, int64_t seed, at::ScalarType dtype = at::kFloat);
 
 /// A value in a layout, and the whole of it.
-struct Sample {
+struct TestValue {
   DTensor value;
   at::Tensor whole;
 };
 
 /// A value of whole numbers in a layout. A pending one is split unevenly, and about every third
 /// addend is absent.
-Sample make_sample(const Shape& shape, const Layout& layout, int64_t seed,
-                   at::ScalarType dtype = at::kFloat);
+TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed,
+                     at::ScalarType dtype = at::kFloat);
 
 /// Part of a whole tensor.
 at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals);

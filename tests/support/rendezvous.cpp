@@ -93,9 +93,8 @@ at::Tensor Rendezvous::collect(int from, int to) {
   Lock lock(mutex_);
   check_locked();
   std::deque<at::Tensor>& box = messages_[{from, to}];
-  await(lock, str("recv from rank ", from), [&] {
-    return !box.empty() || left_[static_cast<size_t>(from)];
-  });
+  await(lock, str("recv from rank ", from),
+        [&] { return !box.empty() || left_[static_cast<size_t>(from)]; });
   if (box.empty()) {
     fail_locked(str("rank ", to, " awaits a message but rank ", from, " has ended"));
   }

@@ -39,7 +39,7 @@ class LateResults final : public Work {
 };
 
 std::string describe(const at::Tensor& tensor) {
-  return str(c10::toString(tensor.scalar_type()), " ", tensor.sizes());
+  return str(c10::toString(tensor.scalar_type()), " ", to_string(tensor.sizes().vec()));
 }
 
 class ThreadCommunicator final : public Communicator {
@@ -69,10 +69,10 @@ class ThreadCommunicator final : public Communicator {
       out = parts.size() == 1 ? parts[0] : at::cat(parts, axis);
       return nullptr;
     }
-    std::vector<int64_t> shape = parts[0].sizes().vec();
+    Shape shape = parts[0].sizes().vec();
     shape[static_cast<size_t>(axis)] = -1;
     const std::string call = str("all_gather of ", c10::toString(parts[0].scalar_type()), " ",
-                                 shape, " by ", counts);
+                                 to_string(shape), " by ", to_string(counts));
     const Parcels parcels = meet(group, call, parts);
     std::vector<at::Tensor> all;
     std::map<int, size_t> next;
@@ -193,7 +193,7 @@ class ThreadCommunicator final : public Communicator {
     for (size_t i = 0; fits && i < parts.size(); ++i) {
       fits = parts[i].size(axis) == counts[static_cast<size_t>(group.local[i])];
     }
-    if (!fits) hub_->fail(str("rank ", rank_, " gathers other parts than it counts ", counts));
+    if (!fits) hub_->fail(str("rank ", rank_, " gathers other parts than it counts"));
   }
 
   std::shared_ptr<Rendezvous> hub_;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <tessera/framework/mesh/layout_map.hpp>
+
+#include "apps/common/app_options.hpp"
+
+namespace tessera::app {
+
+/// What a run stands on: the layout map of the layouts file on the mesh that options, file and
+/// application agree on.
+struct Setup {
+  LayoutMap layouts;
+  at::ScalarType dtype;
+};
+
+/// Sets the random seed and the default dtype, makes the mesh, reads the layouts file.
+/// Throws ConfigError, FileError, LayoutError, MeshError.
+Setup set_up(const CommonOptions& options, const MeshDims& fallback);
+
+}  // namespace tessera::app

@@ -1,0 +1,92 @@
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "apps/common/app_options.hpp"
+#include "apps/common/run_app.hpp"
+#include "apps/common/setup.hpp"
+#include "apps/mnist/models.hpp"
+
+namespace {
+
+using namespace tessera;
+
+struct MnistFlags {
+  std::string model = "core-api";
+  std::vector<int64_t> hidden = {700, 500};
+  std::string save;
+  std::string load;
+};
+
+void add_options(app::AppOptions& options, MnistFlags& flags) {
+  options.common().train_size = 5000;
+  options.common().test_size = 5000;
+  options.add({"model", "Model", "core-api: the MLP of TensorFlow's Core-API guide; keras: the "
+               "Keras tutorial's Flatten-Dense-Dense", app::choice(flags.model, {"core-api", "keras"})});
+  options.add({"hidden", "Model", "units of core-api's hidden layers",
+               app::integers(flags.hidden, 1)});
+  options.add({"load", "Model", "safetensors file to take the first weights from",
+               app::input_file(flags.load, "FILE")});
+  options.add({"save", "Model", "safetensors file to write the weights to",
+               app::output_file(flags.save, "FILE")});
+}
+
+MnistDataset data_of(const app::CommonOptions& common, const std::string& split,
+                     const std::optional<int64_t>& size, at::ScalarType dtype) {
+  return datasets::mnist({.data_dir = common.data_dir, .split = split, .size = size,
+                          .flatten = true, .dtype = dtype});
+}
+
+mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& common) {
+  if (flags.model == "keras") return mnist::keras(common.learning_rate.value_or(0.01));
+  return mnist::core_api(flags.hidden, common.learning_rate.value_or(1e-3));
+}
+
+/// One line for the last epoch: what a user wants to know of the run.
+void print_summary(const History& history, int64_t images, double seconds) {
+  std::printf("test accuracy %.4f, test loss %.4f on %lld images (%s) after %zu epochs, %.1f s\n",
+              history.at("val_accuracy").back(), history.at("val_loss").back(),
+              static_cast<long long>(images), history.data.c_str(), history.epoch.size(), seconds);
+}
+
+int train(int argc, char** argv) {
+  app::AppOptions options("mnist", "Trains a classifier of handwritten digits on any mesh.");
+  MnistFlags flags;
+  add_options(options, flags);
+  if (!options.parse(argc, argv)) return 0;
+  const app::CommonOptions& common = options.common();
+  const app::Setup setup = app::set_up(common, {{"batch", 8}});
+  const MnistDataset train = data_of(common, "train", common.train_size, setup.dtype);
+  const MnistDataset test = data_of(common, "test", common.test_size, setup.dtype);
+  if (common.verbose > 0) {
+    std::cout << train.announcement() << "\nmesh " << setup.layouts.mesh().describe() << std::endl;
+  }
+
+  const auto [model, optimizer] = recipe_of(flags, common);
+  model.compile({.optimizer = optimizer,
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .metrics = {"accuracy"},
+                 .layouts = setup.layouts});
+  if (!flags.load.empty()) {
+    model.build({-1, 784});
+    load_weights(model.model(), flags.load);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const History history = model.fit(train, {.batch_size = common.batch_size,
+                                            .epochs = common.epochs,
+                                            .verbose = static_cast<int>(common.verbose),
+                                            .validation_data = test,
+                                            .shuffle = common.shuffle,
+                                            .steps_per_epoch = common.steps_per_epoch});
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (!common.history.empty()) history.save(common.history);
+  if (!flags.save.empty()) save_weights(model.model(), flags.save);
+  if (common.verbose > 0) print_summary(history, test.size(), elapsed.count());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, train); }

@@ -1,0 +1,4 @@
+#pragma once
+
+#include <tessera/datasets/mnist.hpp>
+#include <tessera/datasets/tensor_dataset.hpp>

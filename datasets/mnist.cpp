@@ -1,0 +1,216 @@
+#include <tessera/datasets/mnist.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/synthetic_digits.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int64_t side = 28;
+constexpr int64_t classes = 10;
+constexpr uint64_t max_file_bytes = uint64_t{1} << 30;
+constexpr Seed synthetic_seed{28, 28};
+
+struct Split {
+  const char* name;
+  const char* images;
+  const char* labels;
+  /// What MNIST has, and procedural digits in its place.
+  int64_t size;
+  /// Number of the first procedural digit: no image is in both splits.
+  int64_t first;
+};
+
+constexpr std::array<Split, 2> splits{
+    Split{"train", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60000, 0},
+    Split{"test", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", 10000, 60000}};
+
+const Split& find_split(const std::string& name) {
+  for (const Split& split : splits) {
+    if (split.name == name) return split;
+  }
+  throw ConfigError("mnist", R"(split is "train" or "test")", in_quotes(name), "name one of them");
+}
+
+/// The file's path in a folder, plain or else packed; empty if it has neither.
+std::string find_file(const std::string& folder, const std::string& name) {
+  for (const char* ending : {"", ".gz"}) {
+    const std::string path = folder + "/" + name + ending;
+    if (exists(path)) return path;
+  }
+  return "";
+}
+
+bool has_mnist(const std::string& folder) {
+  return std::any_of(splits.begin(), splits.end(), [&](const Split& split) {
+    return !find_file(folder, split.images).empty() || !find_file(folder, split.labels).empty();
+  });
+}
+
+/// `folder` or its folder "mnist", whichever has any of the files; empty if neither has.
+std::string find_folder(const std::string& folder) {
+  for (const std::string& candidate : {folder, folder + "/mnist"}) {
+    if (has_mnist(candidate)) return candidate;
+  }
+  return "";
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string cache_folder() {
+  const std::string cache = environment("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache + "/tessera/mnist";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/tessera/mnist";
+}
+
+/// Places searched when no folder is given.
+std::vector<std::string> default_places() {
+  std::vector<std::string> places{environment("TESSERA_DATA"), cache_folder()};
+  std::erase(places, "");
+  return places;
+}
+
+/// Folder to read from; empty where procedural digits take MNIST's place.
+std::string choose_folder(const std::string& data_dir, const Split& split) {
+  if (!data_dir.empty()) {
+    const std::string folder = find_folder(data_dir);
+    if (!folder.empty()) return folder;
+    throw FileError(
+        data_dir,
+        str("the data folder or its folder mnist has ", split.images, " or ", split.images, ".gz"),
+        exists(data_dir) ? "neither there" : "no such folder",
+        "name the folder of the MNIST files");
+  }
+  for (const std::string& place : default_places()) {
+    const std::string folder = find_folder(place);
+    if (!folder.empty()) return folder;
+  }
+  return "";
+}
+
+std::string require_file(const std::string& folder, const std::string& name) {
+  const std::string path = find_file(folder, name);
+  if (!path.empty()) return path;
+  throw FileError(folder, str("the data folder has ", name, " or ", name, ".gz"), "neither there",
+                  "put all four files of MNIST there");
+}
+
+void check_labels(const IdxArray& labels, const std::string& path) {
+  const auto bad = std::find_if(labels.data.begin(), labels.data.end(),
+                                [](uint8_t label) { return label >= classes; });
+  if (bad == labels.data.end()) return;
+  const auto row = bad - labels.data.begin();
+  // Eight bytes of header lie before the first label.
+  throw FileError(str(path, ", byte ", row + 8), "labels of MNIST are 0 to 9",
+                  str(int{*bad}, " for image ", row), "get the file again");
+}
+
+LabelledImages read_files(const std::string& folder, const Split& split) {
+  const std::string images_path = require_file(folder, split.images);
+  const std::string labels_path = require_file(folder, split.labels);
+  LabelledImages read{read_idx(images_path, max_file_bytes), read_idx(labels_path, max_file_bytes)};
+  const Shape& shape = read.images.shape;
+  if (shape.size() != 3 || shape[0] < 1 || shape[1] != side || shape[2] != side) {
+    throw FileError(images_path, "images of MNIST have the shape (n, 28, 28)", to_string(shape),
+                    "get the file again");
+  }
+  if (read.labels.shape != Shape{shape[0]}) {
+    throw FileError(labels_path,
+                    str("one label for each of the ", shape[0], " images in ", images_path),
+                    "shape " + to_string(read.labels.shape), "get both files again");
+  }
+  check_labels(read.labels, labels_path);
+  return read;
+}
+
+void check_options(const MnistOptions& options) {
+  if (options.size && *options.size < 1) {
+    throw ConfigError("mnist", "size is at least 1", str(*options.size),
+                      "leave it out for all images");
+  }
+  if (options.dtype != at::kFloat && options.dtype != at::kDouble) {
+    throw ConfigError("mnist", "dtype is float32 or float64", c10::toString(options.dtype),
+                      "pass at::kFloat or at::kDouble");
+  }
+}
+
+/// How many images to take of those there are.
+int64_t wanted(const MnistOptions& options, int64_t available) {
+  const int64_t size = options.size.value_or(available);
+  if (size > available) {
+    throw ConfigError("mnist " + options.split,
+                      str("size is at most ", available, ", the images there are"), str(size),
+                      "ask for fewer, or leave it out for all");
+  }
+  return size;
+}
+
+/// The first rows of an array, so that the rest need not stay in memory.
+at::Tensor first_rows(const IdxArray& array, int64_t rows, const Shape& shape) {
+  const at::Tensor result = at::empty(shape, at::kByte);
+  const size_t row_bytes = array.data.size() / static_cast<size_t>(array.shape[0]);
+  std::memcpy(result.data_ptr<uint8_t>(), array.data.data(), static_cast<size_t>(rows) * row_bytes);
+  return result;
+}
+
+TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten,
+                           const std::string& name) {
+  const c10::InferenceMode inference;
+  const Shape shape = flatten ? Shape{rows, side * side} : Shape{rows, side, side};
+  return TensorDataset(first_rows(all.images, rows, shape), first_rows(all.labels, rows, {rows}),
+                       name);
+}
+
+}  // namespace
+
+MnistDataset::MnistDataset(TensorDataset bytes, at::ScalarType dtype, bool synthetic,
+                           std::string announcement)
+    : bytes_(std::move(bytes)),
+      dtype_(dtype),
+      synthetic_(synthetic),
+      announcement_(std::move(announcement)) {}
+
+Examples MnistDataset::get(std::span<const int64_t> rows) const {
+  const c10::InferenceMode inference;
+  Examples examples = bytes_.get(rows);
+  examples.x[0] = examples.x[0].to(dtype_).div_(255);
+  examples.y = examples.y.to(at::kLong);
+  return examples;
+}
+
+MnistDataset datasets::mnist(const MnistOptions& options) {
+  check_options(options);
+  const Split& split = find_split(options.split);
+  const std::string folder = choose_folder(options.data_dir, split);
+  if (!folder.empty()) {
+    const LabelledImages all = read_files(folder, split);
+    const int64_t rows = wanted(options, all.images.shape[0]);
+    return MnistDataset(first_images(all, rows, options.flatten, "mnist"), options.dtype, false,
+                        str("mnist: ", rows, " ", split.name, " images from ", folder));
+  }
+  const int64_t rows = wanted(options, split.size);
+  const LabelledImages drawn = synthetic_digits(rows, synthetic_seed, split.first);
+  const std::vector<std::string> places = default_places();
+  return MnistDataset(
+      first_images(drawn, rows, options.flatten, "mnist (synthetic)"), options.dtype, true,
+      str("mnist (synthetic): ", rows, " procedural ", split.name, " images, for want of files in ",
+          places.empty() ? "$TESSERA_DATA" : join(places, ", "),
+          "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA"));
+}
+
+}  // namespace tessera

@@ -1,0 +1,82 @@
+#include <tessera/framework/io/weights.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/safetensors.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::pair<at::ScalarType, const char*> dtypes[] = {
+    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kBFloat16, "BF16"}, {at::kHalf, "F16"},
+    {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kBool, "BOOL"},     {at::kByte, "U8"}};
+
+std::string dtype_name(at::ScalarType dtype) {
+  for (const auto& [type, name] : dtypes) {
+    if (type == dtype) return name;
+  }
+  throw ConfigError("save_weights", "safetensors has the dtype", c10::toString(dtype), "cast it");
+}
+
+const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) {
+  const SafeTensor* found = file.find(weight.path());
+  if (!found) {
+    std::vector<std::string> names;
+    for (const SafeTensor& tensor : file.tensors()) names.push_back(tensor.name);
+    throw FileError(file.path(), "the file holds the weight " + in_quotes(weight.path()),
+                    "the nearest is " + in_quotes(nearest(weight.path(), names)),
+                    "load a file of the same model");
+  }
+  if (found->shape != weight.shape() || found->dtype != dtype_name(weight.dtype())) {
+    throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
+                    to_string(weight.shape()), " and dtype ", dtype_name(weight.dtype())),
+                    str(to_string(found->shape), " and ", found->dtype),
+                    "load a file of the same model");
+  }
+  return *found;
+}
+
+void check_built(const Layer& model) {
+  if (model.built()) return;
+  throw StateError("weights", "the model is built", "a model whose weights are not known yet",
+                   "call build() with an input shape first");
+}
+
+}  // namespace
+
+void save_weights(const Layer& model, const std::string& path) {
+  check_built(model);
+  const c10::InferenceMode inference;
+  std::vector<at::Tensor> whole;
+  std::vector<SafeTensor> tensors;
+  bool writes = true;
+  for (const Variable& weight : model.weights()) {
+    writes = communicator_of(weight.layout().mesh()).rank() == 0;
+    whole.push_back(weight.value().full().contiguous());
+    const at::Tensor& tensor = whole.back();
+    const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
+    tensors.push_back({weight.path(), dtype_name(weight.dtype()), weight.shape(),
+                       {bytes, static_cast<size_t>(tensor.nbytes())}});
+  }
+  if (writes) write_safetensors(path, tensors, {{"format", "tessera"}});
+}
+
+void load_weights(Layer& model, const std::string& path) {
+  check_built(model);
+  const c10::InferenceMode inference;
+  const SafetensorsFile file(path);
+  std::vector<std::pair<Variable, const SafeTensor*>> pairs;
+  for (const Variable& weight : model.weights()) pairs.emplace_back(weight, &matching(file, weight));
+  for (auto& [weight, tensor] : pairs) {
+    at::Tensor whole = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
+    std::copy(tensor->data.begin(), tensor->data.end(), static_cast<std::byte*>(whole.data_ptr()));
+    weight.assign(pack(std::move(whole), weight.layout()));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera {
+
+/// An activation function, by Keras' name or any function of one tensor.
+class ActivationRef {
+ public:
+  using Function = DTensor (*)(const DTensor&);
+  /// linear: the input itself.
+  ActivationRef() = default;
+  ActivationRef(const char* name) : ActivationRef(std::string(name)) {}  // NOLINT: reads as data
+  /// Throws ConfigError naming the nearest one.
+  ActivationRef(const std::string& name);                               // NOLINT
+  /// A function of the user's own; its name is "custom".
+  ActivationRef(Function function) : name_("custom"), function_(function) {}  // NOLINT
+  DTensor operator()(const DTensor& x) const { return function_ ? function_(x) : x; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_ = "linear";
+  Function function_ = nullptr;
+};
+
+/// Names that ActivationRef takes, sorted.
+std::vector<std::string> activation_names();
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+#include <tessera/framework/nn/dtype_policy.hpp>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+const std::array<std::pair<const char*, DTypePolicy>, 6> policies = {{
+    {"float32", {at::kFloat, at::kFloat}},
+    {"float64", {at::kDouble, at::kDouble}},
+    {"bfloat16", {at::kBFloat16, at::kBFloat16}},
+    {"float16", {at::kHalf, at::kHalf}},
+    {"mixed_bfloat16", {at::kFloat, at::kBFloat16}},
+    {"mixed_float16", {at::kFloat, at::kHalf}},
+}};
+
+DTypePolicy& chosen() {
+  static DTypePolicy policy;
+  return policy;
+}
+
+}  // namespace
+
+DTypePolicy dtype_policy(const std::string& name) {
+  if (name.empty()) return default_dtype_policy();
+  std::vector<std::string> names;
+  for (const auto& [known, policy] : policies) {
+    if (name == known) return policy;
+    names.push_back(known);
+  }
+  throw ConfigError("dtype", "a dtype policy is float32, float64, bfloat16, float16 or a mixed one",
+                    in_quotes(name), suggestion(name, names));
+}
+
+std::string to_string(const DTypePolicy& policy) {
+  for (const auto& [name, known] : policies) {
+    if (known == policy) return name;
+  }
+  return "custom";
+}
+
+DTypePolicy default_dtype_policy() { return chosen(); }
+void set_default_dtype_policy(const DTypePolicy& policy) { chosen() = policy; }
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include <tessera/framework/nn/layer.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+
+namespace tessera {
+namespace {
+
+int64_t& seed() {
+  static int64_t value = 0;
+  return value;
+}
+
+void check_name(const std::string& name) {
+  if (name.find('/') == std::string::npos) return;
+  throw ConfigError("layer " + name, "a layer's name holds no \"/\"", "\"" + name + "\"",
+                    "nest models to get longer paths");
+}
+
+}  // namespace
+
+int64_t global_seed() { return seed(); }
+void set_random_seed(int64_t value) { seed() = value; }
+
+Seed RandomStream::next(const std::string& path) {
+  const int64_t call = calls_[path]++;
+  Seed stream = fold_in({seed_, 0}, stable_hash(path));
+  stream = fold_in(stream, static_cast<uint64_t>(call));
+  return fold_in(stream, static_cast<uint64_t>(step_));
+}
+
+Layer::Layer(const LayerOptions& options)
+    : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
+      policy_(tessera::dtype_policy(options.dtype)) {
+  check_name(name_);
+}
+
+Json Layer::config() const {
+  Json json = Json::object();
+  json["name"] = name_;
+  json["trainable"] = trainable_;
+  json["dtype"] = to_string(policy_);
+  return json;
+}
+
+void Layer::build(const Shapes& inputs) {
+  if (built_) return;
+  if (name_.empty()) name_ = snake_case(class_name());
+  name_parts();
+  output_shape(inputs);
+  make_weights(inputs);
+  built_ = true;
+}
+
+DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
+  if (!built_) {
+    Shapes shapes;
+    for (const DTensor& input : inputs) shapes.push_back(input.shape());
+    build(shapes);
+  }
+  if (!casts_inputs()) return call(inputs, context);
+  Inputs cast = inputs;
+  for (DTensor& input : cast) {
+    const bool floating = at::isFloatingType(input.dtype());
+    if (floating && input.dtype() != policy_.compute) input = ops::cast(input, policy_.compute);
+  }
+  return call(cast, context);
+}
+
+void Layer::set_path(const std::string& name, const std::string& path) {
+  check_name(name);
+  const size_t old = this->path().size() + 1;
+  for (Variable& weight : weights_) weight.set_path(path + "/" + weight.path().substr(old));
+  name_ = name;
+  path_ = path;
+}
+
+void Layer::set_trainable(bool trainable) {
+  trainable_ = trainable;
+  for (Variable& weight : weights_) weight.set_trainable(trainable && weight.spec().trainable);
+}
+
+std::vector<Variable> Layer::trainable_weights() const {
+  std::vector<Variable> list;
+  for (const Variable& weight : weights()) {
+    if (weight.trainable()) list.push_back(weight);
+  }
+  return list;
+}
+
+int64_t Layer::count_params() const {
+  int64_t count = 0;
+  for (const Variable& weight : weights()) count += numel(weight.shape());
+  return count;
+}
+
+Variable Layer::add_weight(const std::string& name, const Shape& shape,
+                           const InitializerRef& initializer, bool trainable) {
+  const std::string path = this->path() + "/" + name;
+  Variable weight(VariableSpec{path, shape, policy_.variable, initializer,
+                               fold_in({global_seed(), 0}, stable_hash(path)), trainable});
+  weight.set_trainable(trainable && trainable_);
+  weights_.push_back(weight);
+  return weight;
+}
+
+void Layer::set_weight_layout(const std::string& weight, const LayoutSpec& layout) {
+  weight_layouts_[weight] = layout;
+}
+
+void Layer::place_weights(const LayoutMap& layouts) {
+  Placement kernel;
+  for (Variable& weight : weights_) {
+    const std::string name = weight.path().substr(path().size() + 1);
+    const auto own = weight_layouts_.find(name);
+    Placement placement;
+    if (own != weight_layouts_.end()) {
+      placement = {weight.shape(), Layout(own->second, layouts.mesh())};
+      if (placement.layout.rank() != static_cast<int64_t>(weight.shape().size())) {
+        throw LayoutError(weight.path(), str("its layout argument names ", weight.shape().size(),
+                          " axes"), placement.layout.describe(), "give one entry for each axis");
+      }
+    } else {
+      placement = layouts.find(weight.path(), weight.shape(),
+                               kernel.layout.defined() ? &kernel : nullptr);
+    }
+    weight.place(placement);
+    // Vectors follow the layer's first matrix.
+    if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/dtype_policy.hpp>
+#include <tessera/framework/nn/registry.hpp>
+#include <tessera/framework/nn/variable.hpp>
+
+namespace tessera {
+
+/// Random numbers of one step: a draw's stream is (seed, layer path, call of that layer, step), so
+/// it is the same on every mesh, and (seed, step) is all there is to save.
+class RandomStream {
+ public:
+  RandomStream(int64_t seed, int64_t step) : seed_(seed), step_(step) {}
+  /// Seed of the next draw of the layer at `path`.
+  Seed next(const std::string& path);
+
+ private:
+  int64_t seed_;
+  int64_t step_;
+  std::map<std::string, int64_t> calls_;
+};
+
+/// What a call is made in.
+struct CallContext {
+  bool training = false;
+  std::shared_ptr<RandomStream> random = nullptr;  ///< null: draws use seed 0, step 0
+};
+
+/// Tensors a layer is called on; most take one.
+using Inputs = std::vector<DTensor>;
+/// Their global shapes; -1 is an extent not known yet, the batch's.
+using Shapes = std::vector<Shape>;
+
+/// Options that every layer has. A layer's own options struct ends with the same three.
+struct LayerOptions {
+  std::string name = "";
+  std::string dtype = "";
+  bool trainable = true;
+};
+
+/// A function with weights (keras.layers.Layer): build() names and shapes the weights from the input
+/// shapes, call() computes with DTensors as if on one device. A layer knows nothing of meshes;
+/// weights are placed by their path.
+class Layer {
+ public:
+  explicit Layer(const LayerOptions& options = {});
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  /// Keras' class name, "Dense".
+  virtual std::string class_name() const = 0;
+  /// Keras' constructor arguments, by Keras' names.
+  virtual Json config() const;
+  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit.
+  virtual Shape output_shape(const Shapes& inputs) const = 0;
+
+  /// Builds on the first call, casts floating inputs to the compute dtype, calls.
+  DTensor operator()(const Inputs& inputs, const CallContext& context = {});
+  DTensor operator()(const DTensor& input, const CallContext& context = {}) {
+    return (*this)(Inputs{input}, context);
+  }
+  /// Makes the weights, once. Throws ShapeError.
+  void build(const Shapes& inputs);
+  bool built() const { return built_; }
+
+  /// The name a model gave or the user chose; "" before either.
+  const std::string& name() const { return name_; }
+  bool has_own_name() const { return own_name_; }
+  /// Where weights' paths begin: "block/hidden".
+  const std::string& path() const { return path_.empty() ? name_ : path_; }
+  /// Renames this layer, its weights and, in a model, its layers.
+  virtual void set_path(const std::string& name, const std::string& path);
+
+  bool trainable() const { return trainable_; }
+  virtual void set_trainable(bool trainable);
+  const DTypePolicy& dtype_policy() const { return policy_; }
+
+  /// Weights in Keras' order: trainable ones first, as added.
+  virtual std::vector<Variable> weights() const { return weights_; }
+  std::vector<Variable> trainable_weights() const;
+  int64_t count_params() const;
+
+  /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
+  virtual void place_weights(const LayoutMap& layouts);
+  /// The layers inside a model, in order; none in a plain layer.
+  virtual std::vector<std::shared_ptr<Layer>> sublayers() const { return {}; }
+
+ protected:
+  /// Whether a model gave this layer its path.
+  bool in_model() const { return !path_.empty(); }
+  /// Names the layers of a model, before anything is built.
+  virtual void name_parts() {}
+  /// Names and shapes weights with add_weight().
+  virtual void make_weights(const Shapes&) {}
+  virtual DTensor call(const Inputs& inputs, const CallContext& context) = 0;
+  /// Inputs pass uncast through what only passes them on.
+  virtual bool casts_inputs() const { return true; }
+
+  /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
+  /// path.
+  Variable add_weight(const std::string& name, const Shape& shape, const InitializerRef& initializer,
+                      bool trainable = true);
+  /// The layer argument that places a weight ("kernel_layout"), over any layout map.
+  void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
+  /// A weight's value in the compute dtype.
+  DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
+
+ private:
+  std::string name_;
+  bool own_name_ = false;
+  std::string path_;
+  bool trainable_;
+  DTypePolicy policy_;
+  bool built_ = false;
+  std::vector<Variable> weights_;
+  std::map<std::string, LayoutSpec> weight_layouts_;
+};
+
+/// A handle to a layer, as models are made of: copies are the same layer.
+class LayerHandle {
+ public:
+  LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {}  // NOLINT: reads as data
+  DTensor operator()(const DTensor& input, const CallContext& context = {}) const {
+    return (*layer_)(input, context);
+  }
+  DTensor operator()(const Inputs& inputs, const CallContext& context = {}) const {
+    return (*layer_)(inputs, context);
+  }
+  const std::shared_ptr<Layer>& layer() const { return layer_; }
+  Layer* operator->() const { return layer_.get(); }
+
+ private:
+  std::shared_ptr<Layer> layer_;
+};
+
+/// A handle to a layer class of the user's own.
+template <class T, class... Args>
+LayerHandle make_layer(Args&&... args) {
+  return LayerHandle(std::make_shared<T>(std::forward<Args>(args)...));
+}
+
+/// The seed that weights and random layers start from; 0 unless set
+/// (keras.utils.set_random_seed).
+int64_t global_seed();
+void set_random_seed(int64_t seed);
+
+}  // namespace tessera

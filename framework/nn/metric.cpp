@@ -1,0 +1,55 @@
+#include <tessera/framework/nn/metric.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+
+void Metric::add(const DTensor& totals, const std::vector<double>& known) {
+  const NoRecording untaped;
+  if (totals.defined()) state_ = state_.defined() ? ops::add(state_, totals) : totals;
+  known_.resize(std::max(known_.size(), known.size()));
+  for (size_t i = 0; i < known.size(); ++i) known_[i] += known[i];
+}
+
+void Metric::restore(std::vector<double> totals) {
+  state_ = DTensor();
+  known_ = std::move(totals);
+}
+
+double Metric::result() const { return result(totals({this})[0]); }
+
+std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
+  const NoRecording untaped;
+  std::vector<DTensor> parts;
+  for (const Metric* metric : metrics) {
+    if (metric->state_.defined()) parts.push_back(metric->state_);
+  }
+  at::Tensor sums;
+  if (!parts.empty()) sums = (parts.size() == 1 ? parts[0] : ops::concat(parts)).full();
+  std::vector<std::vector<double>> all;
+  int64_t next = 0;
+  for (const Metric* metric : metrics) {
+    std::vector<double> totals = metric->known_;
+    const int64_t size = metric->state_.defined() ? metric->state_.numel() : 0;
+    totals.resize(std::max(totals.size(), static_cast<size_t>(size)));
+    for (int64_t i = 0; i < size; ++i) totals[size_t(i)] += sums.const_data_ptr<double>()[next++];
+    all.push_back(std::move(totals));
+  }
+  return all;
+}
+
+std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics) {
+  std::vector<const Metric*> plain;
+  for (const auto& metric : metrics) plain.push_back(metric.get());
+  const auto totals = Metric::totals(plain);
+  std::vector<double> values;
+  for (size_t i = 0; i < metrics.size(); ++i) values.push_back(metrics[i]->result(totals[i]));
+  return values;
+}
+
+}  // namespace tessera

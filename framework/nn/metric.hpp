@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera {
+
+/// Base of all metrics (keras.metrics.Metric). State is a list of float64 running totals: a part that
+/// lies on the devices and may be pending, and a part known from shapes. Updating adds to them
+/// without reducing; reading reduces, once for all metrics.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  /// Keras' class name, "SparseCategoricalAccuracy".
+  virtual std::string class_name() const = 0;
+  virtual Json config() const = 0;
+  const std::string& name() const { return name_; }
+
+  /// Adds one batch. `sample_weight` may be undefined.
+  virtual void update(const DTensor& y_true, const DTensor& y_pred,
+                      const DTensor& sample_weight = {}) = 0;
+  /// The metric of these totals; an empty list: of nothing added yet.
+  virtual double result(const std::vector<double>& totals) const = 0;
+
+  /// The metric of all batches so far; 0 without any. Collective.
+  double result() const;
+  void reset() { restore({}); }
+  /// Starts from totals that totals() gave.
+  void restore(std::vector<double> totals);
+  /// The running totals of several metrics, with one reduction for all of them. Collective.
+  static std::vector<std::vector<double>> totals(const std::vector<const Metric*>& metrics);
+
+ protected:
+  explicit Metric(std::string name) : name_(std::move(name)) {}
+  /// Adds a float64 vector, often pending, and numbers that every process knows to the totals; both
+  /// start at the first total.
+  void add(const DTensor& totals, const std::vector<double>& known = {});
+
+ private:
+  std::string name_;
+  DTensor state_;
+  std::vector<double> known_;
+};
+
+/// A handle to a metric, also by Keras' name. "accuracy" (and "acc") becomes the accuracy that fits
+/// the loss when the model is compiled.
+class MetricRef {
+ public:
+  MetricRef(std::shared_ptr<Metric> made) : made_(std::move(made)) {}  // NOLINT: reads as data
+  MetricRef(const char* name) : text_(name) {}                       // NOLINT
+  /// Null for a name that is not resolved yet.
+  const std::shared_ptr<Metric>& made() const { return made_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::shared_ptr<Metric> made_;
+  std::string text_;
+};
+
+/// The metric of a Keras name or class name, with its defaults, called `name`. Throws ConfigError
+/// naming the nearest one.
+std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name);
+
+/// Results of several metrics with one reduction for all of them. Collective.
+std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics);
+
+}  // namespace tessera

@@ -1,0 +1,126 @@
+#include <tessera/framework/nn/variable.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor with_own_memory(const DTensor& value) {
+  const c10::InferenceMode inference;
+  Blocks copies;
+  for (const at::Tensor& block : value.blocks()) copies.push_back(block.contiguous().clone());
+  return DTensor(value.sharding(), std::move(copies));
+}
+
+bool is_contiguous(const DTensor& value) {
+  return std::all_of(value.blocks().begin(), value.blocks().end(),
+                     [](const at::Tensor& block) { return block.is_contiguous(); });
+}
+
+}  // namespace
+
+Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
+  state_->spec = std::move(spec);
+  state_->tag->id = DTensor::next_id();
+  state_->tag->trainable = state_->spec.trainable;
+  const int64_t rank = static_cast<int64_t>(shape().size());
+  state_->placement = {shape(), Layout::replicated(default_mesh(), rank)};
+}
+
+Variable::Variable(std::string path, DTensor value, bool trainable)
+    : Variable(VariableSpec{std::move(path), value.shape(), value.dtype(), {}, {}, trainable}) {
+  resolve(value);
+  state_->placement = {shape(), value.layout()};
+  set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
+}
+
+void Variable::set_value(DTensor value) const {
+  state_->value = std::move(value);
+  state_->value.set_tag(state_->tag);
+}
+
+void Variable::place(const Placement& placement) {
+  state_->placement = placement;
+  if (!has_value() || value().layout() == placement.layout) return;
+  const NoRecording untaped;
+  const bool same_mesh = value().mesh() == placement.layout.mesh();
+  const DTensor moved = same_mesh ? relayout_value(value(), placement.layout)
+                                  : copy_to_mesh_value(value(), placement.layout);
+  set_value(with_own_memory(moved));
+}
+
+const DTensor& Variable::value() const {
+  if (!has_value()) {
+    if (!state_->spec.initializer) {
+      throw StateError(path(), "a variable has a value or an initializer", "neither",
+                       "assign it first");
+    }
+    const NoRecording untaped;
+    const DefaultLayoutScope scope(layout());
+    const DTensor drawn = state_->spec.initializer->draw(shape(), dtype(), state_->spec.seed);
+    const ShardingPtr form = intern(shape(), dtype(), layout());
+    const DTensor placed = relayout_to(drawn, form);
+    set_value(with_own_memory(placed));
+  }
+  return state_->value;
+}
+
+DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
+  DTensor result = value();
+  if (state_->placement.use) result = ops::relayout(result, *state_->placement.use);
+  if (wanted && *wanted != dtype() && at::isFloatingType(dtype())) {
+    result = ops::cast(result, *wanted);
+  }
+  return result;
+}
+
+void Variable::assign(const DTensor& value) {
+  if (value.shape() != shape()) {
+    throw ShapeError(path(), "a new value has the variable's shape " + to_string(shape()),
+                     to_string(value.shape()), "reshape it first");
+  }
+  const NoRecording untaped;
+  DTensor source = ops::cast(value, dtype());
+  if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
+  source = relayout_to(source, intern(shape(), dtype(), layout()));
+  ++state_->tag->version;
+  if (has_value() && state_->value.sharding() == source.sharding() &&
+      state_->value.owns_memory()) {
+    const c10::InferenceMode inference;
+    for (size_t b = 0; b < source.blocks().size(); ++b) {
+      state_->value.blocks()[b].copy_(source.blocks()[b]);
+    }
+    return;
+  }
+  set_value(with_own_memory(source));
+}
+
+void Variable::assign_add(const DTensor& value) {
+  const NoRecording untaped;
+  assign(ops::add(this->value(), value));
+}
+
+void Variable::assign_sub(const DTensor& value) {
+  const NoRecording untaped;
+  assign(ops::sub(this->value(), value));
+}
+
+const Blocks& Variable::writable() {
+  value();
+  ++state_->tag->version;
+  if (!state_->value.owns_memory() || !is_contiguous(state_->value)) {
+    set_value(with_own_memory(state_->value));
+  }
+  return state_->value.blocks();
+}
+
+}  // namespace tessera

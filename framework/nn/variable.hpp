@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/nn/initializer.hpp>
+
+namespace tessera {
+
+/// What a weight is before it has values.
+struct VariableSpec {
+  std::string path;  ///< "hidden/kernel"
+  Shape shape;
+  at::ScalarType dtype = at::kFloat;
+  InitializerRef initializer;
+  Seed seed = {};
+  bool trainable = true;
+};
+
+/// A value that training changes (tf.experimental.dtensor.DVariable). A handle: copies are the same
+/// variable. Values are drawn when first read, straight into their shards.
+class Variable {
+ public:
+  Variable() = default;
+  /// Not drawn yet, replicated over the default mesh until placed.
+  explicit Variable(VariableSpec spec);
+  /// With a value, whose layout it takes and whose memory it copies unless nobody else holds it.
+  Variable(std::string path, DTensor value, bool trainable = true);
+
+  bool defined() const { return state_ != nullptr; }
+  const std::string& path() const { return state_->spec.path; }
+  void set_path(const std::string& path) { state_->spec.path = path; }
+  const Shape& shape() const { return state_->spec.shape; }
+  at::ScalarType dtype() const { return state_->spec.dtype; }
+  bool trainable() const { return state_->tag->trainable; }
+  void set_trainable(bool trainable) { state_->tag->trainable = trainable; }
+  const Layout& layout() const { return state_->placement.layout; }
+  const Placement& placement() const { return state_->placement; }
+  const VariableSpec& spec() const { return state_->spec; }
+  bool has_value() const { return state_->value.defined(); }
+
+  /// Where the value rests; relayouts one that exists. Collective if it does.
+  void place(const Placement& placement);
+
+  /// The value where it rests; drawn now if it was not. Do not keep it over an assignment you want
+  /// to happen in place.
+  const DTensor& value() const;
+  /// The value for an operation: in the placement's `use` layout and of the given dtype.
+  DTensor read(std::optional<at::ScalarType> dtype = std::nullopt) const;
+
+  /// New values, brought to this variable's layout and dtype. In place if nobody else holds the
+  /// memory, else in memory of its own. Throws ShapeError.
+  void assign(const DTensor& value);
+  void assign_add(const DTensor& value);
+  void assign_sub(const DTensor& value);
+
+  /// This process's blocks, contiguous, to be changed in place: fresh memory if anybody else holds the present.
+  /// Counts as an assignment.
+  const Blocks& writable();
+
+  /// The same variable, not an equal one.
+  bool is(const Variable& other) const { return state_ == other.state_; }
+  /// Identity on a tape.
+  uint64_t id() const { return state_->tag->id; }
+
+ private:
+  struct State {
+    VariableSpec spec;
+    Placement placement;
+    DTensor value;
+    std::shared_ptr<VariableTag> tag = std::make_shared<VariableTag>();
+  };
+  void set_value(DTensor value) const;
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera

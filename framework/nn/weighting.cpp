@@ -1,0 +1,38 @@
+#include <tessera/framework/nn/weighting.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// Makes `shorter`, of one axis less, and `longer` alike if the last extent of `longer` is 1.
+void drop_or_add_axis(DTensor& shorter, DTensor& longer) {
+  if (longer.rank() != shorter.rank() + 1 || longer.size(-1) != 1) return;
+  if (shorter.rank() == 1) {
+    shorter = ops::expand_dims(shorter, -1);
+  } else {
+    longer = ops::squeeze(longer, {-1});
+  }
+}
+
+}  // namespace
+
+std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b) {
+  drop_or_add_axis(a, b);
+  drop_or_add_axis(b, a);
+  return {std::move(a), std::move(b)};
+}
+
+void check_weights(const char* where, const Shape& values, const Shape& weights) {
+  bool fits = weights.size() <= values.size();
+  for (size_t back = 1; fits && back <= weights.size(); ++back) {
+    const int64_t weight = weights[weights.size() - back];
+    fits = weight == 1 || weight == values[values.size() - back];
+  }
+  if (fits) return;
+  throw ShapeError(where, "sample weights broadcast to the values, " + to_string(values),
+                   to_string(weights), "give one weight a sample");
+}
+
+}  // namespace tessera

@@ -1,0 +1,191 @@
+#include <tessera/framework/ops/gather.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/index_check.hpp>
+
+namespace tessera {
+namespace {
+
+/// Factors of gather: x's axes first, then those of the indices.
+struct GatherFactors {
+  GatherFactors(int64_t x_rank, int64_t index_rank, int64_t axis) {
+    for (int a = 0; a < x_rank; ++a) x.push_back(a);
+    for (int a = 0; a < index_rank; ++a) index.push_back(int(x_rank) + a);
+    y = x;
+    y.erase(y.begin() + axis);
+    y.insert(y.begin() + axis, index.begin(), index.end());
+  }
+  std::vector<int> x, index, y;
+};
+
+/// The gradient of gather: dy (a…, i…, b…) added into zeros (a…, n, b…). The third input is a marker
+/// of the axis.
+struct GatherGradOp {
+  static constexpr std::string_view name = "gather_grad";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    const Shape& dy = in[0].shape;
+    Shape shape(dy.begin(), dy.begin() + axis);
+    shape.push_back(in[2].shape[0]);
+    shape.insert(shape.end(), dy.begin() + axis + in[1].rank(), dy.end());
+    return {{shape, in[0].dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    const int64_t x_rank = in[0].rank() - in[1].rank() + 1;
+    const GatherFactors factors(x_rank, in[1].rank(), axis);
+    Rule rule;
+    rule.in = {factors.y, factors.index, {int(axis)}};
+    rule.out = {factors.x};
+    rule.factors.assign(factors.x.size(), FactorKind::pass);
+    rule.factors.insert(rule.factors.end(), factors.index.size(), FactorKind::reduce);
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const Interval shard = in.range(2, 0);
+    at::Tensor index = in[1].flatten().sub(shard.lo);
+    const at::Tensor outside = index.lt(0).logical_or_(index.ge(shard.size()));
+    index.masked_fill_(outside, -1);
+    // Rows by number in front, as ATen's kernel wants them; it passes over number -1.
+    const std::vector<int64_t> shape = in[0].sizes().vec();
+    std::vector<int64_t> split(shape.begin(), shape.begin() + axis);
+    split.push_back(index.size(0));
+    split.insert(split.end(), shape.begin() + axis + in[1].dim(), shape.end());
+    const at::Tensor rows = in[0].reshape(split).movedim(axis, 0);
+    const at::Tensor sums = at::embedding_dense_backward(rows.reshape({index.size(0), -1}), index,
+                                                         shard.size(), -1, false);
+    std::vector<int64_t> front = rows.sizes().vec();
+    front[0] = shard.size();
+    return {sums.view(front).movedim(0, axis).contiguous()};
+  }
+  static Samples<GatherGradOp> samples() {
+    return {{{{{3, 2}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0}},
+            {{{{3, 2, 2, 2}}, {{2, 2}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {1}}};
+  }
+};
+
+struct GatherOp {
+  static constexpr std::string_view name = "gather";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    check_index_dtype(name, "indices", in[1]);
+    Shape shape = in[0].shape;
+    if (shape[size_t(axis)] == 0 && numel(in[1].shape) > 0) {
+      throw ShapeError("gather", str("axis ", axis, " has something to take"), to_string(shape),
+                       "pass a tensor that is not empty");
+    }
+    shape.erase(shape.begin() + axis);
+    shape.insert(shape.begin() + axis, in[1].shape.begin(), in[1].shape.end());
+    return {{shape, in[0].dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    const GatherFactors factors(in[0].rank(), in[1].rank(), axis);
+    Rule rule;
+    rule.in = {factors.x, factors.index};
+    rule.out = {factors.y};
+    rule.factors.assign(factors.x.size() + factors.index.size(), FactorKind::pass);
+    rule.factors[size_t(axis)] = FactorKind::reduce;
+    return rule.reducing(in[0].dtype == at::kBool ? Reduce::max : Reduce::sum);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const int64_t count = in.spec(0).shape[size_t(axis)];
+    check_indices(name, "indices", in[1], count);
+    const Interval shard = in.range(0, axis);
+    const at::Tensor index = in[1].flatten().sub(shard.lo);
+    std::vector<int64_t> shape = in[0].sizes().vec();
+    shape.erase(shape.begin() + axis);
+    shape.insert(shape.begin() + axis, in[1].sizes().begin(), in[1].sizes().end());
+    if (shard.size() == count) return {in[0].index_select(axis, index).view(shape)};
+    std::vector<int64_t> column(size_t(in[0].dim()), 1);
+    column[size_t(axis)] = index.size(0);
+    const at::Tensor outside = index.lt(0).logical_or_(index.ge(shard.size())).view(column);
+    at::Tensor taken = in[0].index_select(axis, index.clamp(0, shard.size() - 1));
+    return {taken.masked_fill_(outside, 0).view(shape)};
+  }
+  static constexpr Saves saves = inputs(1);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    const Sharding& x = saved.form(0);
+    const DTensor marker =
+        axis_marker(x.shape[size_t(axis)], x.layout.axis(axis), {dy[0], saved.in(1)});
+    return {run_op(GatherGradOp{axis}, {dy[0], saved.in(1), marker}), DTensor()};
+  }
+  static Samples<GatherOp> samples() {
+    return {{{{{5, 3}}, {{4}, at::kLong, 0, 5}}, {0}},
+            {{{{7, 2}}, {{2, 3}, at::kLong, 0, 7}}, {0}},
+            {{{{5}}, {{}, at::kLong, 0, 5}}, {0}},
+            {{{{2, 3, 2}}, {{3}, at::kLong, 0, 3}}, {1}},
+            {{{{3, 4}}, {{0}, at::kLong, 0, 4}}, {1}},
+            {{{{4, 2}, at::kLong, -5, 5}, {{3}, at::kLong, 0, 4}}, {0}}};
+  }
+};
+
+struct OneHotOp {
+  static constexpr std::string_view name = "one_hot";
+  int64_t classes = 0;
+  at::ScalarType dtype = at::kFloat;
+  double on = 1, off = 0;
+  auto attributes() const { return std::tie(classes, dtype, on, off); }
+  Specs infer(const Specs& in) const {
+    check_index_dtype(name, "labels", in[0]);
+    Shape shape = in[0].shape;
+    shape.push_back(classes);
+    return {{shape, dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule;
+    rule.in.emplace_back();
+    for (int a = 0; a < in[0].rank(); ++a) rule.in[0].push_back(a);
+    rule.out = rule.in;
+    rule.out[0].push_back(Rule::none);
+    rule.factors.assign(rule.in[0].size(), FactorKind::pass);
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const at::Tensor hit = in[0].unsqueeze(-1).eq(at::arange(classes, in[0].options()));
+    const at::TensorOptions options = in[0].options().dtype(dtype);
+    return {at::where(hit, at::full({}, on, options), at::full({}, off, options))};
+  }
+  static Samples<OneHotOp> samples() {
+    return {{{{{5}, at::kLong, 0, 4}}, {4, at::kDouble}},
+            {{{{2, 3}, at::kLong, -1, 4}}, {3, at::kDouble, 0.9, 0.05}},
+            {{{{}, at::kLong, 0, 2}}, {2, at::kLong}}};
+  }
+};
+
+TESSERA_REGISTER_OP(GatherGradOp);
+TESSERA_REGISTER_OP(GatherOp);
+TESSERA_REGISTER_OP(OneHotOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "gather");
+  return run_op(GatherOp{a}, {x, as_indices(indices)});
+}
+
+DTensor embedding(const DTensor& table, const DTensor& ids) {
+  if (table.rank() != 2) {
+    throw ShapeError("embedding", "the table has shape (v, d)", to_string(table.shape()),
+                     "pass a row for each id");
+  }
+  return gather(table, ids, 0);
+}
+
+DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype, double on,
+                double off) {
+  if (classes < 0) {
+    throw ShapeError("one_hot", "the number of classes is at least 0", str(classes), "");
+  }
+  return run_op(OneHotOp{classes, dtype, on, off}, {as_indices(labels)});
+}
+
+}  // namespace ops
+}  // namespace tessera

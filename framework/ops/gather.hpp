@@ -1,0 +1,24 @@
+#pragma once
+
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera::ops {
+
+/// Slices of x along an axis, by number: x (a…, n, b…), indices (i…) of an integer dtype ->
+/// (a…, i…, b…) (tf.gather). Sharding of the indices and of x's other axes passes on. A sharded axis
+/// is not gathered: each shard gives the slices it holds, which leaves a sum pending. The gradient of
+/// x is dense, in x's shards, pending over what cuts the indices. Throws ConfigError for an index
+/// outside [0, n).
+DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
+
+/// Rows of a table by number: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,
+/// communication and errors as gather along axis 0.
+DTensor embedding(const DTensor& table, const DTensor& ids);
+
+/// `on` at each label, `off` elsewhere: labels (…) of an integer dtype -> (…, classes); a row of a
+/// label outside [0, classes) is `off` throughout (tf.one_hot). No communication. Throws ShapeError
+/// for a negative number of classes.
+DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype = at::kFloat,
+                double on = 1, double off = 0);
+
+}  // namespace tessera::ops

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <tessera/framework/ops/cross_entropy.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/ops/softmax.hpp>

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/base/random.hpp>
+#include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera {
+
+struct BatchLoaderOptions {
+  int64_t batch_size = 32;
+  /// Rows in the order of Permutation(size, fold_in(seed, epoch)) instead of as stored: the same on
+  /// every mesh.
+  bool shuffle = false;
+  Seed seed = {};
+  int64_t epoch = 0;
+  /// Step of the epoch to begin with: a run that goes on passes how many it has done.
+  int64_t first_step = 0;
+  /// Steps of the whole epoch at most; absent: until the data end.
+  std::optional<int64_t> steps = std::nullopt;
+};
+
+/// The batches of one epoch, each read on a background thread while the one before is in use. The
+/// last batch of the data holds what is left, at least one row.
+///
+///     BatchLoader loader(dataset, {.batch_size = 128, .epoch = epoch});
+///     while (std::optional<Examples> batch = loader.next()) ...
+class BatchLoader {
+ public:
+  /// The data must outlive the loader. Throws ConfigError for a batch size below 1 or a first step
+  /// that the epoch does not have.
+  BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
+  BatchLoader(const Dataset&&, const BatchLoaderOptions&) = delete;
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
+
+  /// The next batch, of host tensors that nobody else holds; nothing after the last. Rethrows what
+  /// Dataset::get threw, now and from then on; throws ShapeError if it gave another number of rows.
+  std::optional<Examples> next();
+
+  /// Steps of the whole epoch, those before `first_step` included.
+  int64_t steps() const { return steps_; }
+
+  /// Numbers of the rows in a step's batch.
+  std::vector<int64_t> rows(int64_t step) const;
+
+ private:
+  void read_all(const std::stop_token& stop);
+  Examples read(int64_t step) const;
+
+  const Dataset& data_;
+  BatchLoaderOptions options_;
+  int64_t steps_ = 0;
+  Permutation order_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::optional<Examples> ready_;
+  std::exception_ptr error_;
+  bool finished_ = false;
+  /// Last, so that it is joined before what it uses goes.
+  std::jthread reader_;
+};
+
+/// A batch cut over a mesh.
+struct Batch {
+  std::vector<DTensor> x;
+  DTensor y;              ///< undefined for data to predict
+  DTensor sample_weight;  ///< undefined: all 1
+  int64_t rows = 0;       ///< of the global batch
+};
+
+/// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
+/// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's
+/// rank is not the tensor's.
+Batch pack_batch(Examples&& examples, const LayoutMap& layouts);
+
+}  // namespace tessera

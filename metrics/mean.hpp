@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+
+#include <tessera/framework/nn/metric.hpp>
+
+namespace tessera {
+
+/// Base of the metrics that average a value of each sample (keras.metrics.MeanMetricWrapper). Totals:
+/// the weighted sum and the sum of weights.
+class MeanMetric : public Metric {
+ public:
+  using Metric::result;
+  void update(const DTensor& y_true, const DTensor& y_pred,
+              const DTensor& sample_weight = {}) override;
+  double result(const std::vector<double>& totals) const override;
+  Json config() const override { return {{"name", name()}}; }
+
+  /// Adds values as Keras does: further axes than the first are averaged, `sample_weight` of lower
+  /// rank weighs what axis it reaches.
+  void add_values(const DTensor& values, const DTensor& sample_weight = {});
+  /// Adds one number that stands for `weight` samples, such as a batch's loss.
+  void add_value(const DTensor& value, double weight);
+
+ protected:
+  using Metric::Metric;
+  /// Value of each sample, of any dtype.
+  virtual DTensor values(const DTensor& y_true, const DTensor& y_pred) const = 0;
+};
+
+struct MeanOptions {
+  std::string name = "mean";
+};
+
+/// Weighted mean of what it is given (keras.metrics.Mean).
+class Mean : public MetricRef {
+ public:
+  explicit Mean(MeanOptions options = {});
+  /// As MeanMetric::add_values.
+  void update(const DTensor& values, const DTensor& sample_weight = {}) const;
+  /// As MeanMetric::add_value.
+  void update(const DTensor& value, double weight) const;
+  /// Collective.
+  double result() const { return made()->result(); }
+  void reset() const { made()->reset(); }
+};
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+Group local_group(int64_t members) {
+  Group group;
+  group.dims = {0};
+  for (int64_t m = 0; m < members; ++m) {
+    group.owner.push_back(0);
+    group.local.push_back(m);
+  }
+  return group;
+}
+
+const std::vector<at::Tensor> parts = {at::tensor({1.f, 2.f, 3.f}), at::tensor({10.f, 20.f, 30.f})};
+
+}  // namespace
+
+TEST_CASE("local: all_reduce, with one addend or all") {
+  const auto local = local_communicator();
+  at::Tensor out;
+  wait(local->all_reduce(local_group(2), Reduce::sum, parts, out));
+  CHECK(difference(out, at::tensor({11.f, 22.f, 33.f})) == "");
+  wait(local->all_reduce(local_group(2), Reduce::max, {parts[0]}, out));
+  CHECK(difference(out, parts[0]) == "");
+}
+
+TEST_CASE("local: all_gather joins parts in order, empty ones too") {
+  const auto local = local_communicator();
+  at::Tensor out;
+  wait(local->all_gather(local_group(3), 0, {3, 0, 3}, {parts[0], at::empty({0}), parts[1]}, out));
+  CHECK(difference(out, at::tensor({1.f, 2.f, 3.f, 10.f, 20.f, 30.f})) == "");
+}
+
+TEST_CASE("local: reduce_scatter gives each member its piece") {
+  const auto local = local_communicator();
+  std::vector<at::Tensor> out;
+  wait(local->reduce_scatter(local_group(2), Reduce::sum, 0, {{0, 1}, {1, 3}}, parts, out));
+  REQUIRE(out.size() == 2);
+  CHECK(difference(out[0], at::tensor({11.f})) == "");
+  CHECK(difference(out[1], at::tensor({22.f, 33.f})) == "");
+}
+
+TEST_CASE("local: all_to_all hands tensors on as they are") {
+  const auto local = local_communicator();
+  const std::vector<std::vector<at::Tensor>> send = {{parts[0], parts[1]},
+                                                     {at::Tensor(), parts[0]}};
+  std::vector<std::vector<at::Tensor>> recv(2, std::vector<at::Tensor>(2));
+  wait(local->all_to_all(local_group(2), send, recv));
+  CHECK(recv[0][0].is_same(parts[0]));
+  CHECK(recv[1][0].is_same(parts[1]));
+  CHECK_FALSE(recv[0][1].defined());
+  CHECK(recv[1][1].is_same(parts[0]));
+}
+
+TEST_CASE("local: one process has no peers") {
+  const auto local = local_communicator();
+  CHECK(local->rank() == 0);
+  CHECK(local->size() == 1);
+  CHECK(local->name() == "local");
+  at::Tensor tensor = parts[0];
+  CHECK_THROWS_AS(local->send(1, tensor), CommError);
+  CHECK_THROWS_AS(local->recv(1, tensor), CommError);
+  local->barrier();
+  wait(local->broadcast(local_group(2), 0, tensor));
+  CHECK(tensor.is_same(parts[0]));
+}
+
+TEST_CASE("local: members elsewhere need a communicator between processes") {
+  Group group = local_group(1);
+  group.owner = {0, 1};
+  at::Tensor out;
+  CHECK_THROWS_WITH(local_communicator()->all_reduce(group, Reduce::sum, {parts[0]}, out),
+                    "[local] a mesh over several processes needs a communicator between them. "
+                    "Received: 1 of 2 members are here. To fix: make the mesh with "
+                    "create_mesh_part and its communicator.");
+}
+
+TEST_CASE("local: after abort every collective throws its reason") {
+  const auto local = local_communicator();
+  local->abort("disk full");
+  at::Tensor out;
+  CHECK_THROWS_WITH(local->all_reduce(local_group(2), Reduce::sum, parts, out),
+                    "[local] the communicator was aborted. Received: disk full.");
+  CHECK_THROWS_AS(local->barrier(), CommError);
+}
+
+TEST_CASE("local: a mesh without a communicator has the local one") {
+  const Mesh mesh = create_mesh({{"a", 2}});
+  CHECK(communicator_of(mesh).name() == "local");
+  const Mesh part = create_mesh_part({{"a", 2}}, {0}, virtual_cpus(1), nullptr);
+  at::Tensor out;
+  const Group group = make_group(part, {0}, {2});
+  CHECK_THROWS_AS(communicator_of(part).all_reduce(group, Reduce::sum, {parts[0]}, out), CommError);
+}

@@ -1,0 +1,162 @@
+#include <tessera/datasets/mnist.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::difference;
+using test::EnvironmentScope;
+
+namespace {
+
+/// Leaves no place where files could be found.
+struct NoData {
+  test::TempFolder folder;
+  EnvironmentScope data{"TESSERA_DATA", nullptr};
+  EnvironmentScope cache{"XDG_CACHE_HOME", (folder / "none").c_str()};
+};
+
+Examples all_of(const Dataset& data) {
+  std::vector<int64_t> rows(static_cast<size_t>(data.size()));
+  std::iota(rows.begin(), rows.end(), 0);
+  return data.get(rows);
+}
+
+/// Image i as write_mnist() makes it.
+at::Tensor image(int i) { return (at::arange(784).add(i)).remainder(256).reshape({1, 28, 28}); }
+
+/// Folder of the real files; empty if this machine has none.
+std::string real_data() {
+  const char* variable = std::getenv("TESSERA_DATA");
+  const std::vector<std::string> places{variable == nullptr ? "" : variable,
+                                        TESSERA_TEST_DIR "/../../shared/data"};
+  for (const std::string& folder : places) {
+    if (exists(folder + "/mnist/train-images-idx3-ubyte.gz")) return folder;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("files of a data folder are read, plain or packed, there or in its folder mnist") {
+  const test::TempFolder folder;
+  for (const bool gzip : {false, true}) {
+    for (const std::string place : {"plain", "packed/mnist"}) {
+      const test::TempFolder root;
+      test::write_mnist(root / place, 7, 4, gzip);
+      const std::string data_dir = (root / place.substr(0, place.find('/'))).string();
+      const MnistDataset train = datasets::mnist({.data_dir = data_dir});
+      CHECK(train.size() == 7);
+      CHECK(train.name() == "mnist");
+      CHECK_FALSE(train.synthetic());
+      CHECK(train.announcement() == "mnist: 7 train images from " + (root / place).string());
+      const MnistDataset test = datasets::mnist({.data_dir = data_dir, .split = "test"});
+      CHECK(test.size() == 4);
+      const Examples got = test.get(std::vector<int64_t>{3, 0});
+      const at::Tensor bytes = at::cat({image(103), image(100)});
+      CHECK(difference(got.x[0], bytes.to(at::kFloat) / 255.0f) == "");
+      CHECK(difference(got.y, at::tensor({9, 0}, at::kLong)) == "");
+    }
+  }
+}
+
+TEST_CASE("images are flat, of double precision and few on request") {
+  const test::TempFolder folder;
+  test::write_mnist(folder.path(), 7, 4);
+  const MnistDataset data = datasets::mnist(
+      {.data_dir = folder.path().string(), .size = 5, .flatten = true, .dtype = at::kDouble});
+  CHECK(data.size() == 5);
+  CHECK(data.input_shapes() == std::vector<Shape>{{784}});
+  const Examples got = all_of(data);
+  CHECK(difference(got.x[0][2], image(2).reshape({784}).to(at::kDouble) / 255.0) == "");
+  CHECK(got.y.numel() == 5);
+  const MnistDataset whole = datasets::mnist({.data_dir = folder.path().string()});
+  CHECK(whole.input_shapes() == std::vector<Shape>{{28, 28}});
+}
+
+TEST_CASE("a pixel is its byte divided by 255 in float32, to the bit") {
+  const test::TempFolder folder;
+  test::write_mnist(folder.path(), 1, 1);
+  const Examples got =
+      datasets::mnist({.data_dir = folder.path().string()}).get(std::vector<int64_t>{0});
+  const float* pixels = got.x[0].data_ptr<float>();
+  for (int value = 0; value < 256; ++value) {
+    CHECK(pixels[value] == static_cast<float>(value) / 255.0f);
+  }
+}
+
+TEST_CASE("files are looked for in $TESSERA_DATA, then in the cache folder") {
+  NoData none;
+  const test::TempFolder root;
+  test::write_mnist(root / "cache/tessera/mnist", 3, 2);
+  const EnvironmentScope cache("XDG_CACHE_HOME", (root / "cache").c_str());
+  CHECK(datasets::mnist().size() == 3);
+  const EnvironmentScope data("TESSERA_DATA", (root / "data").c_str());
+  CHECK(datasets::mnist().size() == 3);
+  test::write_mnist(root / "data/mnist", 6, 2, true);
+  CHECK(datasets::mnist().size() == 6);
+  test::write_mnist(root / "own", 9, 2);
+  CHECK(datasets::mnist({.data_dir = (root / "own").string()}).size() == 9);
+}
+
+TEST_CASE("the cache folder is below the home folder by default") {
+  NoData none;
+  const test::TempFolder root;
+  const EnvironmentScope cache("XDG_CACHE_HOME", nullptr);
+  const EnvironmentScope home("HOME", root.path().c_str());
+  CHECK(datasets::mnist({.size = 1}).synthetic());
+  test::write_mnist(root / ".cache/tessera/mnist", 3, 2);
+  CHECK(datasets::mnist().size() == 3);
+}
+
+TEST_CASE("without files the digits are synthetic, and say so") {
+  NoData none;
+  const EnvironmentScope data("TESSERA_DATA", none.folder.path().c_str());
+  const MnistDataset train = datasets::mnist({.size = 50});
+  CHECK(train.synthetic());
+  CHECK(train.name() == "mnist (synthetic)");
+  CHECK_THAT(train.announcement(), Contains("mnist (synthetic): 50 procedural train images") &&
+                                       Contains(none.folder.path().string()) &&
+                                       Contains("--data-dir"));
+  CHECK(train.announcement().find('\n') == std::string::npos);
+  const Examples got = all_of(train);
+  CHECK(got.x[0].sizes() == at::IntArrayRef({50, 28, 28}));
+  CHECK(got.x[0].min().item<float>() == 0.0f);
+  CHECK(got.x[0].max().item<float>() <= 1.0f);
+  CHECK(got.x[0].max().item<float>() > 0.5f);
+  CHECK(got.y.min().item<int64_t>() >= 0);
+  CHECK(got.y.max().item<int64_t>() <= 9);
+  CHECK(difference(all_of(datasets::mnist({.size = 20})).x[0], got.x[0].narrow(0, 0, 20)) == "");
+  const Examples test = all_of(datasets::mnist({.split = "test", .size = 50}));
+  CHECK(difference(test.x[0], got.x[0]) != "");
+  CHECK_THROWS_WITH(datasets::mnist({.split = "test", .size = 10001}),
+                    Contains("[mnist test] size is at most 10000") && Contains("10001"));
+}
+
+TEST_CASE("the true MNIST is read as it is") {
+  const std::string folder = real_data();
+  if (folder.empty()) {
+    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
+    return;
+  }
+  const MnistDataset train = datasets::mnist({.data_dir = folder});
+  const MnistDataset test = datasets::mnist({.data_dir = folder, .split = "test"});
+  CHECK(train.size() == 60000);
+  CHECK(test.size() == 10000);
+  const Examples first = train.get(std::vector<int64_t>{0, 1, 2, 3, 4});
+  CHECK(difference(first.y, at::tensor({5, 0, 4, 1, 9}, at::kLong)) == "");
+  CHECK(difference(test.get(std::vector<int64_t>{0, 1, 2}).y, at::tensor({7, 2, 1}, at::kLong)) ==
+        "");
+  CHECK(all_of(train).x[0].mean(at::kDouble).item<double>() == Approx(0.1306604762738429));
+  CHECK(all_of(test).x[0].mean(at::kDouble).item<double>() == Approx(0.13251460696903547));
+}

@@ -1,0 +1,95 @@
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/function_check.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr Seed seed{7, -3};
+
+Function dropping(double rate) {
+  return [rate](const std::vector<DTensor>& in) {
+    return ops::dropout(in[0], rate, ops::seed_input(seed, in[0].mesh()));
+  };
+}
+
+at::Tensor reference(const at::Tensor& x, double rate) {
+  const Shape shape = x.sizes().vec();
+  std::vector<Interval> all;
+  for (int64_t n : shape) all.push_back({0, n});
+  const at::Tensor draw = at::empty(shape, at::kFloat);
+  stateless_uniform(seed, shape, all, 0, 1, draw.data_ptr<float>());
+  return at::where(draw.ge(float(rate)), x / (1 - rate), at::zeros_like(x));
+}
+
+}  // namespace
+
+TEST_CASE("dropout drops the same elements in every layout") {
+  for (const Shape& shape : {Shape{}, Shape{7}, Shape{5, 3}, Shape{2, 3, 5}}) {
+    const at::Tensor x = at::randn(shape, at::kDouble);
+    CHECK(wrong_values({x}, dropping(0.4), reference(x, 0.4)) == "");
+  }
+}
+
+TEST_CASE("the gradient of dropout drops the same elements") {
+  CHECK(wrong_gradients({at::randn({5, 3}, at::kDouble)}, dropping(0.4)) == "");
+  CHECK(wrong_gradients({at::randn({3}, at::kDouble)}, dropping(0)) == "");
+}
+
+TEST_CASE("dropout drops at its rate and keeps the expectation") {
+  const Mesh mesh = create_mesh({{"batch", 4}});
+  const Layout layout({"batch", unsharded}, mesh);
+  for (double rate : {0.1, 0.5, 0.9}) {
+    const DTensor y = ops::dropout(pack(at::ones({200, 500}), layout), rate,
+                                   ops::seed_input(seed, mesh));
+    CHECK(y.layout() == layout);
+    const at::Tensor whole = y.full();
+    CHECK(whole.eq(0).to(at::kDouble).mean().item<double>() == Approx(rate).margin(0.005));
+    CHECK(whole.max().item<float>() == Approx(1 / (1 - rate)));
+    CHECK(whole.gt(0).logical_and(whole.ne(whole.max())).any().item<bool>() == false);
+  }
+}
+
+TEST_CASE("dropout takes another seed without a new plan") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const DTensor x = pack(at::ones({64}), Layout({"batch"}, mesh));
+  const at::Tensor first = ops::dropout(x, 0.5, ops::seed_input({1, 2}, mesh)).full();
+  const PlanStats before = plan_stats();
+  const at::Tensor second = ops::dropout(x, 0.5, ops::seed_input({1, 3}, mesh)).full();
+  CHECK(plan_stats().made == before.made);
+  CHECK(difference(second, first) != "");
+  CHECK(difference(ops::dropout(x, 0.5, ops::seed_input({1, 2}, mesh)).full(), first) == "");
+}
+
+TEST_CASE("dropout does not communicate, and a dropped infinity is 0") {
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const at::Tensor x = at::full({4, 6}, INFINITY);
+  CommLog comm;
+  const CommLogScope scope(comm);
+  const DTensor y = ops::dropout(pack(x, Layout({"batch", "model"}, mesh)), 0.5,
+                                 ops::seed_input(seed, mesh));
+  CHECK(comm.to_string() == "");
+  CHECK(difference(y.full(), reference(x, 0.5)) == "");
+}
+
+TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refused") {
+  const Mesh mesh = create_mesh({{"batch", 1}});
+  const DTensor x = pack(at::ones({4}), Layout::replicated(mesh, 1));
+  const DTensor key = ops::seed_input(seed, mesh);
+  CHECK(ops::dropout(x, 0, key).id() == x.id());
+  for (double rate : {-0.1, 1.0, 1.5, std::nan("")}) {
+    CHECK_THROWS_AS(ops::dropout(x, rate, key), ConfigError);
+  }
+  CHECK_THROWS_AS(ops::dropout(x, 0.5, x), ConfigError);
+  CHECK_THROWS_AS(ops::dropout(key, 0.5, key), ConfigError);
+}

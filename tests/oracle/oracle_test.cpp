@@ -1,0 +1,33 @@
+#include <tessera/framework/base/error.hpp>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/oracle.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// The operation named by TESSERA_ORACLE_OP, else every registered one.
+std::vector<const OpInfo*> selected() {
+  const char* name = std::getenv("TESSERA_ORACLE_OP");
+  if (!name || !*name) return op_registry();
+  const OpInfo* info = find_op(name);
+  REQUIRE(info);
+  return {info};
+}
+
+}  // namespace
+
+TEST_CASE("every registered operation gives in all layouts what one device gives") {
+  OracleStats stats;
+  for (const OpInfo* info : selected()) {
+    const Failures failures = check_op(*info, stats);
+    INFO(info->name);
+    CHECK(joined(failures) == "");
+  }
+  std::cout << "oracle: " << stats.to_string() << "\n";
+}

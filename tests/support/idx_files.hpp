@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tessera::test {
+
+/// An IDX file of bytes with these extents; `data` follows as it is, of whatever length.
+std::string idx_bytes(const std::vector<uint32_t>& extents, const std::string& data);
+
+/// Writes a file packed by gzip.
+void write_gzip(const std::filesystem::path& path, const std::string& bytes);
+
+/// Writes the images and labels of "train" and "test" in the format of MNIST: byte p of image i is
+/// (i + p) modulo 256, its label (3 i) modulo 10; test images count from 100.
+void write_mnist(const std::filesystem::path& folder, int train, int test, bool gzip = false);
+
+/// Sets an environment variable, or removes it where `value` is null, for the time of a scope.
+class EnvironmentScope {
+ public:
+  EnvironmentScope(const std::string& name, const char* value);
+  ~EnvironmentScope();
+  EnvironmentScope(const EnvironmentScope&) = delete;
+  EnvironmentScope& operator=(const EnvironmentScope&) = delete;
+
+ private:
+  std::string name_;
+  std::string former_;
+  bool was_set_;
+};
+
+}  // namespace tessera::test

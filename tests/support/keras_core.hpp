@@ -1,0 +1,23 @@
+#pragma once
+
+#include <tessera/framework/base/json.hpp>
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace tessera::test {
+
+/// A part of golden/keras_core.json: "initializers", "losses", "metrics", "optimizers".
+const Json& keras_core(const std::string& part);
+
+/// A tensor of the file, of this dtype.
+at::Tensor golden_tensor(const Json& json, at::ScalarType dtype = at::kFloat);
+
+/// An option of a case, or its default.
+template <class T>
+T option(const Json& options, const std::string& key, T otherwise) {
+  return options.contains(key) ? options.at(key).get<T>() : otherwise;
+}
+
+}  // namespace tessera::test

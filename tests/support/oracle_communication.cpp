@@ -1,0 +1,207 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "tests/support/difference.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/oracle_local.hpp"
+#include "tests/support/oracle_run.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace tessera::test {
+namespace {
+
+constexpr int64_t whole_axis = -1;
+
+/// For each tensor the axis that is cut, or whole_axis.
+using Cuts = std::vector<int64_t>;
+
+/// Every combination of one entry of each list.
+std::vector<Cuts> combinations(const std::vector<std::vector<int64_t>>& lists) {
+  std::vector<Cuts> all = {{}};
+  for (const std::vector<int64_t>& list : lists) {
+    std::vector<Cuts> longer;
+    for (const Cuts& cuts : all) {
+      for (int64_t entry : list) {
+        longer.push_back(cuts);
+        longer.back().push_back(entry);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+Ranges shard_ranges(const Shape& shape, int64_t axis, int64_t shards, int64_t shard) {
+  Ranges ranges = whole_range(shape);
+  if (axis != whole_axis) {
+    ranges[size_t(axis)] = shard_interval(shape[size_t(axis)], shards, shard);
+  }
+  return ranges;
+}
+
+/// True for integers of no factor, such as a seed: not a tensor that could be cut.
+bool is_number(const OracleCase& c, size_t input) {
+  if (c.info->whole || at::isFloatingType(c.inputs[input].dtype)) return false;
+  Specs specs;
+  for (const SampleInput& in : c.inputs) specs.push_back({in.shape, in.dtype});
+  const std::vector<int> factors = c.info->rule(c.op.get(), specs).in[input];
+  return std::all_of(factors.begin(), factors.end(), [](int f) { return f == Rule::none; });
+}
+
+/// Asks whether shards can do without each other.
+class BruteForce {
+ public:
+  BruteForce(const OracleCase& c, const Reference& ref, int64_t shards)
+      : case_(c), ref_(ref), shards_(shards) {}
+
+  /// True if some way to slice replicated inputs and to cut or reduce the outputs is right.
+  bool independent(const Cuts& given) const {
+    std::vector<std::vector<int64_t>> inputs, outputs;
+    for (size_t i = 0; i < given.size(); ++i) {
+      inputs.push_back({given[i]});
+      for (int64_t a = 0; given[i] == whole_axis && a < ref_.in[i].dim(); ++a) {
+        if (ref_.in[i].size(a) >= shards_ && !is_number(case_, i)) inputs[i].push_back(a);
+      }
+    }
+    for (const at::Tensor& out : ref_.out) {
+      outputs.push_back({whole_axis});
+      for (int64_t a = 0; a < out.dim() && !fixed_output(); ++a) outputs.back().push_back(a);
+    }
+    for (const Cuts& in : combinations(inputs)) {
+      for (const Cuts& out : combinations(outputs)) {
+        if (right(in, out)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  /// The samples of these ask for a replicated result.
+  bool fixed_output() const {
+    return case_.info->name == "relayout" || case_.info->name == "copy_to_mesh";
+  }
+
+  std::vector<at::Tensor> run(const Cuts& in, const Cuts& out, int64_t shard) const {
+    std::vector<Ranges> ranges, out_ranges;
+    for (size_t i = 0; i < in.size(); ++i) {
+      ranges.push_back(shard_ranges(ref_.in[i].sizes().vec(), in[i], shards_, shard));
+    }
+    for (size_t o = 0; o < out.size(); ++o) {
+      out_ranges.push_back(shard_ranges(ref_.out[o].sizes().vec(), out[o], shards_, shard));
+    }
+    if (!case_.info->whole) {
+      const Tensors results = run_local(*case_.info, case_.op.get(), ref_.in, ranges, out_ranges);
+      return {results.begin(), results.end()};
+    }
+    Shape shape;
+    for (Interval range : out_ranges[0]) shape.push_back(range.size());
+    return {cut(ref_.in[0], ranges[0]).reshape(shape)};
+  }
+
+  bool right(const Cuts& in, const Cuts& out) const {
+    std::vector<std::vector<at::Tensor>> results;
+    try {
+      for (int64_t shard = 0; shard < shards_; ++shard) results.push_back(run(in, out, shard));
+    } catch (const std::exception&) {
+      return false;
+    }
+    for (size_t o = 0; o < out.size(); ++o) {
+      std::vector<at::Tensor> parts;
+      for (const std::vector<at::Tensor>& result : results) parts.push_back(result[o]);
+      if (!(out[o] == whole_axis ? combines(parts, ref_.out[o])
+                                 : joins(parts, out[o], ref_.out[o]))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static bool equal(const at::Tensor& a, const at::Tensor& b) {
+    return difference(a, b, 1e-9, 1e-9).empty();
+  }
+
+  static bool joins(const std::vector<at::Tensor>& parts, int64_t axis, const at::Tensor& expected) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Interval own = shard_interval(expected.size(axis), int64_t(parts.size()), int64_t(i));
+      if (!equal(parts[i], expected.narrow(axis, own.lo, own.size()))) return false;
+    }
+    return true;
+  }
+
+  /// As replicas, or as addends of a reduction.
+  static bool combines(const std::vector<at::Tensor>& parts, const at::Tensor& expected) {
+    const bool replicas = std::all_of(parts.begin(), parts.end(),
+                                      [&](const at::Tensor& p) { return equal(p, expected); });
+    if (replicas) return true;
+    for (const at::Tensor& part : parts) {
+      if (part.sizes() != expected.sizes()) return false;
+    }
+    for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+      if (kind == Reduce::sum && expected.scalar_type() == at::kBool) continue;
+      if (equal(reduce_all(kind, parts), expected)) return true;
+    }
+    return false;
+  }
+
+  const OracleCase& case_;
+  const Reference& ref_;
+  int64_t shards_;
+};
+
+/// The axis that each layout cuts; nothing if none is cut or a shard would be empty, which needs no
+/// rule to go wrong.
+std::optional<Cuts> cuts_of(const OracleCase& c, const Reference& ref,
+                            const std::vector<Layout>& layouts) {
+  Cuts cuts;
+  bool any = false;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    cuts.push_back(whole_axis);
+    for (int64_t a = 0; a < layouts[i].rank(); ++a) {
+      if (layouts[i].axis(a).empty()) continue;
+      if (ref.in[i].size(a) < layouts[i].num_shards(a) || is_number(c, i)) return std::nullopt;
+      cuts[i] = a;
+      any = true;
+    }
+  }
+  return any ? std::optional(cuts) : std::nullopt;
+}
+
+/// Other numbers for the same case: what holds for both is no accident.
+Reference other_numbers(const OracleCase& c, uint64_t seed) {
+  const c10::InferenceMode inference;
+  Reference ref;
+  ref.in = random_inputs(c, seed);
+  ref.out = c.reference(ref.in);
+  return ref;
+}
+
+}  // namespace
+
+Failures check_communication(const OracleCase& c, const Reference& reference, const Mesh& mesh) {
+  const BlockPolicyScope scope(BlockPolicy::per_shard);
+  Failures failures;
+  std::vector<std::vector<Layout>> lists;
+  for (const at::Tensor& in : reference.in) lists.push_back(all_layouts(mesh, in.dim()));
+  const Reference second = other_numbers(c, 1), third = other_numbers(c, 2);
+  for (const std::vector<Layout>& layouts : choices(lists, 256, text_seed(c.name))) {
+    const std::optional<Cuts> cuts = cuts_of(c, reference, layouts);
+    if (!cuts) continue;
+    bool independent = true;
+    for (const Reference* ref : {&reference, &second, &third}) {
+      independent = independent && BruteForce(c, *ref, mesh.size()).independent(*cuts);
+    }
+    const bool silent = measure_bytes(c, reference, layouts).forward == 0;
+    if (silent == independent) continue;
+    failures.push_back(str(c.name, " on ", short_name(mesh), ", ", short_name(layouts),
+                           independent ? ": missing rule, shards can do without communication"
+                                       : ": wrong rule, shards cannot do without communication"));
+  }
+  return failures;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,139 @@
+#include <tessera/framework/base/error.hpp>
+
+#include <ATen/Parallel.h>
+
+#include <limits>
+
+#include "tests/support/layouts.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/oracle_run.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace tessera::test {
+namespace {
+
+constexpr size_t everything = std::numeric_limits<size_t>::max();
+
+bool passes(const OracleCase& c, Passes one) {
+  if (!c.info) return false;
+  if (c.info->whole) return true;
+  Specs specs;
+  for (const SampleInput& input : c.inputs) specs.push_back({input.shape, input.dtype});
+  const Passes own = c.info->rule(c.op.get(), specs).passes;
+  return own == one || own == Passes::all;
+}
+
+/// Reductions that an input may be pending in.
+std::vector<Reduce> kinds_of(const OracleCase& c, size_t input) {
+  std::vector<Reduce> kinds;
+  const at::ScalarType dtype = c.inputs[input].dtype;
+  const bool floating = at::isFloatingType(dtype);
+  if (floating) kinds.push_back(Reduce::sum);
+  if (!floating && dtype != at::kLong && dtype != at::kBool) return kinds;
+  if (!floating || passes(c, Passes::maxima)) kinds.push_back(Reduce::max);
+  if (!floating || passes(c, Passes::minima)) kinds.push_back(Reduce::min);
+  return kinds;
+}
+
+void append(Failures& all, Failures more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+/// Runs a part of the oracle; what it throws is a failure.
+template <class Function>
+void guarded(const OracleCase& c, Failures& failures, const Function& function) {
+  try {
+    function();
+  } catch (const std::exception& e) {
+    failures.push_back(c.name + shapes_of(c) + " throws: " + reason(e));
+  }
+}
+
+/// False where the operation refuses the case, such as indices beyond a shorter axis.
+bool accepted(const OracleCase& c) {
+  try {
+    c.reference(random_inputs(c));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// A case made smaller: fewer layouts, because the samples have covered the rest.
+void check_derived(const OracleCase& c, Failures& failures, OracleStats& stats) {
+  guarded(c, failures, [&] {
+    if (!accepted(c)) return;
+    const Reference reference = make_reference(c, failures);
+    if (!failures.empty()) return;
+    ++stats.samples;
+    const size_t limit = full_oracle() ? everything : 24;
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{3}, {4}, {2, 2}}) {
+      for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
+        append(failures, check_layouts(c, reference, virtual_mesh(sizes), policy, limit, stats));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Failures check_layouts(const OracleCase& c, const Reference& reference, const Mesh& mesh,
+                       BlockPolicy policy, size_t limit, OracleStats& stats) {
+  const BlockPolicyScope scope(policy);
+  const uint64_t seed = text_seed(c.name + shapes_of(c));
+  std::vector<std::vector<Layout>> lists;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    lists.push_back(layouts_of(mesh, int64_t(c.inputs[i].shape.size()), kinds_of(c, i)));
+  }
+  Failures failures;
+  uint64_t number = 0;
+  for (const std::vector<Layout>& layouts : choices(lists, limit, seed)) {
+    const uint64_t own = mix(seed, ++number);
+    // Variables where there is choice enough that all kinds of values still meet all layouts.
+    const uint32_t parameters = mesh.rank() > 1 ? uint32_t(own >> 32) & uint32_t(own >> 16) : 0;
+    const Outcome outcome = run_case(c, reference, layouts, own, parameters);
+    ++stats.layouts;
+    if (outcome.wrong.empty()) continue;
+    failures.push_back(str(c.name, shapes_of(c), " on ", short_name(mesh), " ", to_string(policy),
+                           ", ", short_name(layouts), ": ", outcome.wrong));
+    if (failures.size() == 3) break;
+  }
+  return failures;
+}
+
+Failures check_case(const OracleCase& c, OracleStats& stats) {
+  at::set_num_threads(2);
+  Failures failures;
+  guarded(c, failures, [&] {
+    const Reference reference = make_reference(c, failures);
+    if (!failures.empty()) return;
+    ++stats.samples;
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2}, {3}, {4}, {2, 2}}) {
+      const Mesh mesh = virtual_mesh(sizes);
+      const size_t limit = full_oracle() ? everything : sizes.size() > 1 ? 64 : 512;
+      for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
+        append(failures, check_layouts(c, reference, mesh, policy, limit, stats));
+      }
+    }
+    for (int64_t devices : {2, 3}) {
+      if (c.info) append(failures, check_communication(c, reference, virtual_mesh({devices})));
+    }
+  });
+  return failures;
+}
+
+Failures check_op(const OpInfo& info, OracleStats& stats) {
+  Failures failures;
+  ++stats.ops;
+  size_t number = 0;
+  for (const OracleCase& c : op_cases(info)) {
+    append(failures, check_refusal(c));
+    append(failures, check_case(c, stats));
+    if (++number > 2 || !failures.empty()) continue;
+    for (const OracleCase& derived : derived_cases(c, {2, 3})) check_derived(derived, failures, stats);
+  }
+  if (number == 0) failures.push_back(std::string(info.name) + " has no sample");
+  return failures;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,56 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+TEST_CASE("every block runs once, under InferenceMode, in order within its thread") {
+  for (bool parallel : {false, true}) {
+    std::vector<int> runs(100);
+    std::vector<std::thread::id> threads(100);
+    std::atomic<int> without_mode{0};
+    run_blocks(100, parallel, [&](int64_t b) {
+      ++runs[static_cast<size_t>(b)];
+      threads[static_cast<size_t>(b)] = std::this_thread::get_id();
+      without_mode += !c10::InferenceMode::is_enabled();
+    });
+    CHECK(runs == std::vector<int>(100, 1));
+    CHECK(without_mode == 0);
+    int64_t ranges = 1;
+    for (size_t b = 1; b < threads.size(); ++b) ranges += threads[b] != threads[b - 1];
+    CHECK(ranges == (parallel ? worker_count() : 1));
+  }
+  run_blocks(0, true, [](int64_t) { throw std::logic_error("no block"); });
+}
+
+TEST_CASE("inside a block ATen is serial; a single block has all threads") {
+  std::atomic<int> serial{0};
+  run_blocks(4, true, [&](int64_t) { serial += at::in_parallel_region(); });
+  CHECK(serial == (worker_count() > 1 ? 4 : 0));
+  run_blocks(1, true, [&](int64_t) { CHECK_FALSE(at::in_parallel_region()); });
+}
+
+TEST_CASE("the lowest block's exception is rethrown") {
+  for (bool parallel : {false, true}) {
+    CHECK_THROWS_WITH(run_blocks(100, parallel,
+                                 [](int64_t b) {
+                                   if (b == 99 || b == 60 || b == 7) {
+                                     throw std::runtime_error(std::to_string(b));
+                                   }
+                                 }),
+                      "7");
+  }
+}
+
+TEST_CASE("a GPU in a build without CUDA is named") {
+  CHECK(ExecutionContext::of(virtual_cpus(3)[2]).torch_device().is_cpu());
+  CHECK_THROWS_WITH(ExecutionContext::of(cuda_devices(1)[0]),
+                    "[device cuda:0] this build of Tessera has no CUDA. To fix: use virtual CPUs.");
+}
