@@ -1,5 +1,6 @@
 #include <tessera/datasets/tensor_dataset.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ATen.h>

@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// Base of the metrics that average a value of each sample (keras.metrics.MeanMetricWrapper). Totals:
-/// the weighted sum and the sum of weights.
+/// Base of the metrics that average a value of each sample (keras.metrics.MeanMetricWrapper).
+/// Totals: the weighted sum, the sum of weights.
 class MeanMetric : public Metric {
  public:
   using Metric::result;

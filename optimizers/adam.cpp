@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/adam_update.hpp>
 
 namespace tessera {
 namespace {
@@ -31,9 +30,12 @@ class AdamOptimizer : public Optimizer {
   }
   std::string class_name() const override { return class_name_; }
   Json config() const override {
-    return {{"learning_rate", learning_rate()}, {"beta_1", options_.beta_1},
-            {"beta_2", options_.beta_2}, {"epsilon", options_.epsilon},
-            {"amsgrad", options_.amsgrad}, {"weight_decay", weight_decay()},
+    return {{"learning_rate", learning_rate()},
+            {"beta_1", options_.beta_1},
+            {"beta_2", options_.beta_2},
+            {"epsilon", options_.epsilon},
+            {"amsgrad", options_.amsgrad},
+            {"weight_decay", weight_decay()},
             {"epsilon_on_corrected_root", options_.epsilon_on_corrected_root}};
   }
 
@@ -74,9 +76,9 @@ class AdamOptimizer : public Optimizer {
 
 }  // namespace
 
-std::shared_ptr<Optimizer> make_adam(const std::string& class_name, double learning_rate,
-                                     const AdamOptions& options) {
-  return std::make_shared<AdamOptimizer>(class_name, learning_rate, options);
+OptimizerRef make_adam(const std::string& class_name, double learning_rate,
+                       const AdamOptions& options) {
+  return OptimizerRef(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
 }
 
 Adam::Adam(double learning_rate, AdamOptions options)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <tessera/framework/nn/optimizer.hpp>
 
 namespace tessera {
@@ -22,5 +24,9 @@ class Adam : public OptimizerRef {
  public:
   explicit Adam(double learning_rate = 0.001, AdamOptions options = {});
 };
+
+/// The optimizer behind Adam and AdamW, as `class_name`.
+OptimizerRef make_adam(const std::string& class_name, double learning_rate,
+                       const AdamOptions& options);
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 #include <tessera/optimizers/adamw.hpp>
 
-#include <tessera/optimizers/adam_update.hpp>
+#include <tessera/optimizers/adam.hpp>
 
 namespace tessera {
 

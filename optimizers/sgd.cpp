@@ -16,8 +16,10 @@ class SGDOptimizer : public Optimizer {
   }
   std::string class_name() const override { return "SGD"; }
   Json config() const override {
-    return {{"learning_rate", learning_rate()}, {"momentum", options_.momentum},
-            {"nesterov", options_.nesterov}, {"weight_decay", weight_decay()}};
+    return {{"learning_rate", learning_rate()},
+            {"momentum", options_.momentum},
+            {"nesterov", options_.nesterov},
+            {"weight_decay", weight_decay()}};
   }
 
  protected:

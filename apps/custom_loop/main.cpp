@@ -1,6 +1,6 @@
-// The training loop of TensorFlow's "Distributed training with Core APIs and DTensor" guide, written
-// by hand: variables made in their layout, a tape, an optimizer, packed batches. Nothing of the
-// model level is used. On the first 5,000 images it ends at a test accuracy of about 0.92.
+// The training loop of TensorFlow's "Distributed training with Core APIs and DTensor" guide,
+// written by hand: variables made in their layout, a tape, an optimizer, packed batches. Nothing of
+// the model level is used. On the first 5,000 images it ends at a test accuracy of about 0.92.
 
 #include <cmath>
 #include <cstdio>

@@ -23,8 +23,10 @@ struct MnistFlags {
 void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.common().train_size = 5000;
   options.common().test_size = 5000;
-  options.add({"model", "Model", "core-api: the MLP of TensorFlow's Core-API guide; keras: the "
-               "Keras tutorial's Flatten-Dense-Dense", app::choice(flags.model, {"core-api", "keras"})});
+  options.add({"model", "Model",
+               "core-api: the MLP of TensorFlow's Core-API guide; keras: the "
+               "Keras tutorial's Flatten-Dense-Dense",
+               app::choice(flags.model, {"core-api", "keras"})});
   options.add({"hidden", "Model", "units of core-api's hidden layers",
                app::integers(flags.hidden, 1)});
   options.add({"load", "Model", "safetensors file to take the first weights from",

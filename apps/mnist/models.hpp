@@ -17,7 +17,8 @@ struct Recipe {
 /// from the stateless seed (22, 23), Adam with epsilon on the corrected root.
 Recipe core_api(const std::vector<int64_t>& hidden, double learning_rate);
 
-/// The Keras tutorial's Flatten-Dense(128)-Dense(10), Glorot-uniform from seeds 1337 and 1338, Adam.
+/// The Keras tutorial's Flatten-Dense(128)-Dense(10), Glorot-uniform from seeds 1337 and 1338,
+/// Adam.
 Recipe keras(double learning_rate);
 
 }  // namespace tessera::mnist

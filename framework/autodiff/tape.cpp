@@ -4,10 +4,18 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
+namespace {
+
+/// As an operation: a tape around this one differentiates through it.
+DTensor brought(const DTensor& gradient, const Layout& layout) {
+  return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
+}
+
+}  // namespace
 
 /// One walk back over the entries.
 class GradientTape::Backward {
@@ -79,7 +87,7 @@ class GradientTape::Backward {
       any = true;
       dy[o] = found->second;
       if (!(entry.out_parameters >> o & 1)) {
-        dy[o] = relayout_value(dy[o], entry.out_forms[o]->layout.resolved());
+        dy[o] = brought(dy[o], entry.out_forms[o]->layout.resolved());
         found->second = dy[o];
       }
       if (!source_of_.count(entry.out_ids[o])) gradients_.erase(found);
@@ -123,7 +131,7 @@ class GradientTape::Backward {
       return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
     }
     if (source.is_parameter()) return found->second;
-    return relayout_value(found->second, fetch_layout(source));
+    return brought(found->second, fetch_layout(source));
   }
 
   GradientTape& tape_;

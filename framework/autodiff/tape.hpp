@@ -28,8 +28,8 @@ struct GradientOptions {
 /// Records operations of this thread while alive and differentiates through them
 /// (tf.GradientTape). Tapes nest: an outer one sees the backward pass of an inner one.
 ///
-/// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable, what
-/// the backward pass leaves, possibly pending, for the optimizer to reduce once.
+/// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable,
+/// what the backward pass leaves, possibly pending, for the optimizer to reduce once.
 class GradientTape final : private Recorder {
  public:
   explicit GradientTape(TapeOptions options = {});

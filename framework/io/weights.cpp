@@ -71,7 +71,8 @@ void load_weights(Layer& model, const std::string& path) {
   const c10::InferenceMode inference;
   const SafetensorsFile file(path);
   std::vector<std::pair<Variable, const SafeTensor*>> pairs;
-  for (const Variable& weight : model.weights()) pairs.emplace_back(weight, &matching(file, weight));
+  for (const Variable& weight : model.weights())
+    pairs.emplace_back(weight, &matching(file, weight));
   for (auto& [weight, tensor] : pairs) {
     at::Tensor whole = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
     std::copy(tensor->data.begin(), tensor->data.end(), static_cast<std::byte*>(whole.data_ptr()));

@@ -46,7 +46,8 @@ class Model : public Layer {
   at::Tensor predict(const DatasetRef& data, const PredictOptions& options);
   at::Tensor predict(const DatasetRef& data);
 
-  /// One optimizer step on a batch; returns the loss, often pending. Override for a step of your own.
+  /// One optimizer step on a batch; returns the loss, often pending. Override for a step of your
+  /// own.
   virtual DTensor train_step(const Batch& batch);
   /// The loss on a batch, and what it adds to the metrics.
   virtual DTensor test_step(const Batch& batch);

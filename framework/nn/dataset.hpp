@@ -39,7 +39,8 @@ class Dataset {
 class DatasetRef {
  public:
   DatasetRef() = default;
-  DatasetRef(std::shared_ptr<const Dataset> made) : made_(std::move(made)) {}  // NOLINT: reads as data
+  DatasetRef(std::shared_ptr<const Dataset> made)
+      : made_(std::move(made)) {}  // NOLINT: reads as data
   template <std::derived_from<Dataset> Made>
   DatasetRef(Made made) : made_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
   const Dataset& operator*() const { return *made_; }

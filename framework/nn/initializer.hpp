@@ -29,7 +29,7 @@ class InitializerRef {
   InitializerRef() = default;
   InitializerRef(const char* name) : InitializerRef(std::string(name)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  InitializerRef(const std::string& name);                                // NOLINT
+  InitializerRef(const std::string& name);                                             // NOLINT
   InitializerRef(std::shared_ptr<const Initializer> made) : made_(std::move(made)) {}  // NOLINT
   const Initializer& operator*() const { return *made_; }
   const Initializer* operator->() const { return made_.get(); }

@@ -51,7 +51,8 @@ class RandomUniformInitializer : public Initializer {
   }
   std::string class_name() const override { return "RandomUniform"; }
   Json config() const override {
-    return {{"minval", options_.minval}, {"maxval", options_.maxval},
+    return {{"minval", options_.minval},
+            {"maxval", options_.maxval},
             {"seed", seed_json(options_.seed)}};
   }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
@@ -75,8 +76,8 @@ class RandomNormalInitializer : public Initializer {
   }
   std::string class_name() const final { return truncated_ ? "TruncatedNormal" : "RandomNormal"; }
   Json config() const override {
-    return {{"mean", options_.mean}, {"stddev", options_.stddev},
-            {"seed", seed_json(options_.seed)}};
+    return {
+        {"mean", options_.mean}, {"stddev", options_.stddev}, {"seed", seed_json(options_.seed)}};
   }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
     const Seed from = options_.seed ? options_.seed->pair() : seed;
@@ -94,18 +95,24 @@ class RandomNormalInitializer : public Initializer {
 
 const char* mode_name(FanMode mode) {
   switch (mode) {
-    case FanMode::fan_in: return "fan_in";
-    case FanMode::fan_out: return "fan_out";
-    case FanMode::fan_avg: return "fan_avg";
+    case FanMode::fan_in:
+      return "fan_in";
+    case FanMode::fan_out:
+      return "fan_out";
+    case FanMode::fan_avg:
+      return "fan_avg";
   }
   return "";
 }
 
 const char* distribution_name(Distribution distribution) {
   switch (distribution) {
-    case Distribution::truncated_normal: return "truncated_normal";
-    case Distribution::untruncated_normal: return "untruncated_normal";
-    case Distribution::uniform: return "uniform";
+    case Distribution::truncated_normal:
+      return "truncated_normal";
+    case Distribution::untruncated_normal:
+      return "untruncated_normal";
+    case Distribution::uniform:
+      return "uniform";
   }
   return "";
 }
@@ -122,7 +129,8 @@ class VarianceScalingInitializer : public Initializer {
   Json config() const override {
     Json config = Json::object();
     if (class_name_ == "VarianceScaling") {
-      config = {{"scale", options_.scale}, {"mode", mode_name(options_.mode)},
+      config = {{"scale", options_.scale},
+                {"mode", mode_name(options_.mode)},
                 {"distribution", distribution_name(options_.distribution)}};
     }
     config["seed"] = seed_json(options_.seed);
@@ -136,10 +144,12 @@ class VarianceScalingInitializer : public Initializer {
     const double stddev = std::sqrt(variance);
     return draw_as(dtype, [&](at::ScalarType type) {
       switch (options_.distribution) {
-        case Distribution::untruncated_normal: return stateless_normal(shape, from, 0, stddev, type);
+        case Distribution::untruncated_normal:
+          return stateless_normal(shape, from, 0, stddev, type);
         case Distribution::truncated_normal:
           return stateless_truncated_normal(shape, from, 0, stddev / truncated_stddev, type);
-        case Distribution::uniform: break;
+        case Distribution::uniform:
+          break;
       }
       const double limit = std::sqrt(3 * variance);
       return stateless_uniform(shape, from, -limit, limit, type);
@@ -240,21 +250,21 @@ TruncatedNormal::TruncatedNormal(RandomNormalOptions options)
 VarianceScaling::VarianceScaling(VarianceScalingOptions options)
     : InitializerRef(made<VarianceScalingInitializer>("VarianceScaling", options)) {}
 GlorotUniform::GlorotUniform(SeedOptions options)
-    : InitializerRef(scaling("GlorotUniform", 1, FanMode::fan_avg, Distribution::uniform,
-                             options)) {}
+    : InitializerRef(
+          scaling("GlorotUniform", 1, FanMode::fan_avg, Distribution::uniform, options)) {}
 GlorotNormal::GlorotNormal(SeedOptions options)
-    : InitializerRef(scaling("GlorotNormal", 1, FanMode::fan_avg, Distribution::truncated_normal,
-                             options)) {}
+    : InitializerRef(
+          scaling("GlorotNormal", 1, FanMode::fan_avg, Distribution::truncated_normal, options)) {}
 HeUniform::HeUniform(SeedOptions options)
     : InitializerRef(scaling("HeUniform", 2, FanMode::fan_in, Distribution::uniform, options)) {}
 HeNormal::HeNormal(SeedOptions options)
-    : InitializerRef(scaling("HeNormal", 2, FanMode::fan_in, Distribution::truncated_normal,
-                             options)) {}
+    : InitializerRef(
+          scaling("HeNormal", 2, FanMode::fan_in, Distribution::truncated_normal, options)) {}
 LecunUniform::LecunUniform(SeedOptions options)
     : InitializerRef(scaling("LecunUniform", 1, FanMode::fan_in, Distribution::uniform, options)) {}
 LecunNormal::LecunNormal(SeedOptions options)
-    : InitializerRef(scaling("LecunNormal", 1, FanMode::fan_in, Distribution::truncated_normal,
-                             options)) {}
+    : InitializerRef(
+          scaling("LecunNormal", 1, FanMode::fan_in, Distribution::truncated_normal, options)) {}
 Orthogonal::Orthogonal(OrthogonalOptions options)
     : InitializerRef(made<OrthogonalInitializer>(options)) {}
 Identity::Identity(double gain) : InitializerRef(made<IdentityInitializer>(gain)) {}

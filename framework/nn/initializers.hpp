@@ -92,9 +92,9 @@ struct VarianceScalingOptions {
   std::optional<SeedOption> seed = std::nullopt;
 };
 
-/// Draws of variance scale / max(1, fan) (keras.initializers.VarianceScaling): uniform in ±sqrt(3 v),
-/// normal of standard deviation sqrt(v), or truncated normal of sqrt(v) / 0.8796…, which has
-/// standard deviation sqrt(v) once cut off. Throws ConfigError unless scale > 0.
+/// Draws of variance v = scale / max(1, fan) (keras.initializers.VarianceScaling): uniform in
+/// ±sqrt(3 v), normal of standard deviation sqrt(v), or truncated normal of sqrt(v) / 0.8796…,
+/// which has standard deviation sqrt(v) once cut off. Throws ConfigError unless scale > 0.
 class VarianceScaling : public InitializerRef {
  public:
   explicit VarianceScaling(VarianceScalingOptions options = {});

@@ -43,9 +43,9 @@ struct LayerOptions {
   bool trainable = true;
 };
 
-/// A function with weights (keras.layers.Layer): build() names and shapes the weights from the input
-/// shapes, call() computes with DTensors as if on one device. A layer knows nothing of meshes;
-/// weights are placed by their path.
+/// A function with weights (keras.layers.Layer): build() names and shapes the weights from the
+/// input shapes, call() computes with DTensors as if on one device. A layer knows nothing of
+/// meshes; weights are placed by their path.
 class Layer {
  public:
   explicit Layer(const LayerOptions& options = {});
@@ -104,8 +104,8 @@ class Layer {
 
   /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
   /// path.
-  Variable add_weight(const std::string& name, const Shape& shape, const InitializerRef& initializer,
-                      bool trainable = true);
+  Variable add_weight(const std::string& name, const Shape& shape,
+                      const InitializerRef& initializer, bool trainable = true);
   /// The layer argument that places a weight ("kernel_layout"), over any layout map.
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
   /// A weight's value in the compute dtype.

@@ -24,10 +24,14 @@ DTensor reciprocal_sum(const DTensor& weights) {
 
 const char* to_string(Reduction reduction) {
   switch (reduction) {
-    case Reduction::sum_over_batch_size: return "sum_over_batch_size";
-    case Reduction::sum: return "sum";
-    case Reduction::mean_with_sample_weight: return "mean_with_sample_weight";
-    case Reduction::none: return "none";
+    case Reduction::sum_over_batch_size:
+      return "sum_over_batch_size";
+    case Reduction::sum:
+      return "sum";
+    case Reduction::mean_with_sample_weight:
+      return "mean_with_sample_weight";
+    case Reduction::none:
+      return "none";
   }
   return "";
 }

@@ -23,8 +23,9 @@ class Loss {
   /// The loss of each sample: labels and predictions lose their last axis.
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
 
-  /// The reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, undefined or of a shape
-  /// that broadcasts to the per-sample losses, multiplies them. The result may be pending.
+  /// The reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, undefined or of a
+  /// shape that broadcasts to the per-sample losses, multiplies them. The result may be pending.
+  /// Computed in float32, of float64 predictions in float64. Throws ShapeError.
   DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
                      const DTensor& sample_weight = {}) const;
   Reduction reduction() const { return reduction_; }
@@ -44,7 +45,7 @@ class LossRef {
   LossRef() = default;
   LossRef(std::shared_ptr<const Loss> made) : made_(std::move(made)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  LossRef(const char* name);                                           // NOLINT
+  LossRef(const char* name);  // NOLINT
   const Loss& operator*() const { return *made_; }
   const Loss* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }

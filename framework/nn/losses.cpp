@@ -31,7 +31,8 @@ class SparseCategoricalCrossentropyLoss : public Loss {
       : Loss(options.reduction, options.name), options_(options) {}
   std::string class_name() const override { return "SparseCategoricalCrossentropy"; }
   Json config() const override {
-    return {{"from_logits", options_.from_logits}, {"reduction", to_string(reduction())},
+    return {{"from_logits", options_.from_logits},
+            {"reduction", to_string(reduction())},
             {"name", name()}};
   }
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
@@ -62,8 +63,11 @@ class CategoricalCrossentropyLoss : public Loss {
   }
   std::string class_name() const override { return "CategoricalCrossentropy"; }
   Json config() const override {
-    return {{"from_logits", options_.from_logits}, {"label_smoothing", options_.label_smoothing},
-            {"axis", options_.axis}, {"reduction", to_string(reduction())}, {"name", name()}};
+    return {{"from_logits", options_.from_logits},
+            {"label_smoothing", options_.label_smoothing},
+            {"axis", options_.axis},
+            {"reduction", to_string(reduction())},
+            {"name", name()}};
   }
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     check_same_shape(name(), y_true, y_pred);
@@ -90,15 +94,19 @@ class BinaryCrossentropyLoss : public Loss {
   }
   std::string class_name() const override { return "BinaryCrossentropy"; }
   Json config() const override {
-    return {{"from_logits", options_.from_logits}, {"label_smoothing", options_.label_smoothing},
-            {"reduction", to_string(reduction())}, {"name", name()}};
+    return {{"from_logits", options_.from_logits},
+            {"label_smoothing", options_.label_smoothing},
+            {"reduction", to_string(reduction())},
+            {"name", name()}};
   }
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     check_same_shape(name(), y_true, y_pred);
     DTensor labels = ops::cast(y_true, y_pred.dtype());
-    if (const double s = options_.label_smoothing; s > 0) labels = ops::scale(labels, 1 - s) + s / 2;
-    return ops::mean(options_.from_logits ? ops::sigmoid_cross_entropy(y_pred, labels)
-                                          : from_probabilities(labels, y_pred), {-1});
+    const double s = options_.label_smoothing;
+    if (s > 0) labels = ops::scale(labels, 1 - s) + s / 2;
+    const DTensor each = options_.from_logits ? ops::sigmoid_cross_entropy(y_pred, labels)
+                                              : from_probabilities(labels, y_pred);
+    return ops::mean(each, {-1});
   }
 
  private:
@@ -117,9 +125,7 @@ class MeanSquaredErrorLoss : public Loss {
   explicit MeanSquaredErrorLoss(const MeanSquaredErrorOptions& options)
       : Loss(options.reduction, options.name) {}
   std::string class_name() const override { return "MeanSquaredError"; }
-  Json config() const override {
-    return {{"reduction", to_string(reduction())}, {"name", name()}};
-  }
+  Json config() const override { return {{"reduction", to_string(reduction())}, {"name", name()}}; }
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     return ops::mean(ops::square(y_pred - ops::cast(y_true, y_pred.dtype())), {-1});
   }

@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// Base of all metrics (keras.metrics.Metric). State is a list of float64 running totals: a part that
-/// lies on the devices and may be pending, and a part known from shapes. Updating adds to them
+/// Base of all metrics (keras.metrics.Metric). State is a list of float64 running totals: a part
+/// that lies on the devices and may be pending, and a part known from shapes. Updating adds to them
 /// without reducing; reading reduces, once for all metrics.
 class Metric {
  public:
@@ -51,7 +51,7 @@ class Metric {
 class MetricRef {
  public:
   MetricRef(std::shared_ptr<Metric> made) : made_(std::move(made)) {}  // NOLINT: reads as data
-  MetricRef(const char* name) : text_(name) {}                       // NOLINT
+  MetricRef(const char* name) : text_(name) {}                         // NOLINT
   /// Null for a name that is not resolved yet.
   const std::shared_ptr<Metric>& made() const { return made_; }
   const std::string& text() const { return text_; }

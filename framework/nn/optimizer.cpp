@@ -90,9 +90,9 @@ void Optimizer::check_step(const std::vector<DTensor>& gradients,
     if (!gradients[i].defined()) continue;
     any = true;
     if (gradients[i].shape() == variables[i].shape()) continue;
-    throw ShapeError(variables[i].path(), "a gradient has its variable's shape " +
-                     to_string(variables[i].shape()), to_string(gradients[i].shape()),
-                     "pass gradients in the variables' order");
+    throw ShapeError(variables[i].path(),
+                     "a gradient has its variable's shape " + to_string(variables[i].shape()),
+                     to_string(gradients[i].shape()), "pass gradients in the variables' order");
   }
   if (any) return;
   throw StateError(class_name(), "a gradient for some variable", "none",
@@ -111,8 +111,9 @@ Optimizer::Target Optimizer::target_of(Variable& variable, const DTensor& gradie
   const DTensor reduced = relayout_to(ops::cast(gradient, variable.dtype()), form);
   const bool in_place = form == variable.value().sharding();
   if (!in_place) {
+    const DTensor pieces = relayout_to(variable.value(), form);
     Blocks copies;
-    for (const at::Tensor& block : relayout_to(variable.value(), form).blocks()) {
+    for (const at::Tensor& block : pieces.blocks()) {
       copies.push_back(block.contiguous().clone());
     }
     target.cut = DTensor(form, std::move(copies));
@@ -120,8 +121,8 @@ Optimizer::Target Optimizer::target_of(Variable& variable, const DTensor& gradie
   const Blocks& weights = in_place ? variable.writable() : target.cut.blocks();
   for (size_t b = 0; b < form->blocks.size(); ++b) {
     if (form->blocks[b].empty) continue;
-    UpdateArgs args{weights[b], reduced.blocks()[b].contiguous(), {}, learning_rate_,
-                    iterations_ + 1};
+    UpdateArgs args{
+        weights[b], reduced.blocks()[b].contiguous(), {}, learning_rate_, iterations_ + 1};
     for (Variable& slot : slots) args.slots.push_back(slot.value().blocks()[b]);
     target.blocks.push_back(std::move(args));
   }

@@ -10,13 +10,13 @@
 
 namespace tessera {
 
-/// What the update of one block works on: a piece of a variable, all tensors of one shape, contiguous.
+/// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
 struct UpdateArgs {
-  at::Tensor weight;                  ///< changed in place
-  at::Tensor gradient;                ///< of the weight's dtype; only read
-  std::vector<at::Tensor> slots;      ///< changed in place, in slot_names() order
+  at::Tensor weight;              ///< changed in place
+  at::Tensor gradient;            ///< of the weight's dtype; only read
+  std::vector<at::Tensor> slots;  ///< changed in place, in slot_names() order
   double learning_rate = 0;
-  int64_t step = 1;                   ///< counts from 1
+  int64_t step = 1;  ///< counts from 1
 };
 
 /// Base of all optimizers (keras.optimizers.Optimizer). Gradients arrive as the tape leaves them,
@@ -37,15 +37,15 @@ class Optimizer {
   int64_t iterations() const { return iterations_; }
   void set_iterations(int64_t steps) { iterations_ = steps; }
 
-  /// Makes the slots of these variables, of zeros, in the variables' layouts or where their placement
-  /// says; those that exist keep their values and move.
+  /// Makes the slots of these variables, of zeros, in the variables' layouts or where their
+  /// placement says; those that exist keep their values and move.
   void build(const std::vector<Variable>& variables);
   /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the
   /// gradients. Throws StateError if no gradient is defined, ConfigError unless there is one for
   /// each variable, ShapeError unless it has its shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// The slots of one variable, in slot_names() order; made by build() or the first step. Their paths
-  /// are "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
+  /// The slots of one variable, in slot_names() order; made by build() or the first step. Their
+  /// paths are "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
   const std::vector<Variable>& slots(const Variable& variable) const;
   /// All slots, in the variables' order.
   std::vector<Variable> variables() const;
@@ -77,16 +77,18 @@ class Optimizer {
 };
 
 class OptimizerRef;
-/// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest one.
+/// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
+/// one.
 OptimizerRef make_optimizer(const std::string& name);
 
 /// A handle to an optimizer: copies share its state.
 class OptimizerRef {
  public:
   OptimizerRef() = default;
-  OptimizerRef(std::shared_ptr<Optimizer> made) : made_(std::move(made)) {}  // NOLINT: reads as data
+  OptimizerRef(std::shared_ptr<Optimizer> made)
+      : made_(std::move(made)) {}  // NOLINT: reads as data
   /// By Keras' name, "adam", with its defaults. Throws ConfigError naming the nearest one.
-  OptimizerRef(const char* name);                                          // NOLINT
+  OptimizerRef(const char* name);  // NOLINT
   Optimizer& operator*() const { return *made_; }
   Optimizer* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }

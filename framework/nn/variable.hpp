@@ -55,8 +55,8 @@ class Variable {
   void assign_add(const DTensor& value);
   void assign_sub(const DTensor& value);
 
-  /// This process's blocks, contiguous, to be changed in place: fresh memory if anybody else holds the present.
-  /// Counts as an assignment.
+  /// This process's blocks, contiguous, to be changed in place: fresh memory if anybody else holds
+  /// the present. Counts as an assignment.
   const Blocks& writable();
 
   /// The same variable, not an equal one.

@@ -56,18 +56,18 @@ constexpr BinaryRow rows[] = {
      [](const D& a, const D& b, const D&, const D& dy) { return dy * b * ops::pow(a, b - 1.0); },
      [](const D& a, const D& b, const D&, const D& dy) {
        return dy * ops::pow(a, b) * ops::log(a);
-     }, 0.4, 2, false, false, at::kDouble, true},
-    {"relu_grad", [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); },
-     inputs(1), [](const D&, const D& y, const D&, const D& g) { return ops::relu_grad(g, y); },
-     nullptr},
+     },
+     0.4, 2, false, false, at::kDouble, true},
+    {"relu_grad",
+     [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); }, inputs(1),
+     [](const D&, const D& y, const D&, const D& g) { return ops::relu_grad(g, y); }, nullptr},
     {"tanh_grad", [](const Tensor& dy, const Tensor& y) { return at::tanh_backward(dy, y); }, both,
      [](const D&, const D& y, const D&, const D& g) { return ops::tanh_grad(g, y); },
      [](const D& dy, const D& y, const D&, const D& g) { return g * dy * y * -2.0; }},
     {"sigmoid_grad", [](const Tensor& dy, const Tensor& y) { return at::sigmoid_backward(dy, y); },
      both, [](const D&, const D& y, const D&, const D& g) { return ops::sigmoid_grad(g, y); },
      [](const D& dy, const D& y, const D&, const D& g) { return g * dy * (y * -2.0 + 1.0); }},
-    {"floor_div",
-     [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
+    {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
     {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
@@ -159,10 +159,16 @@ DTensor div(const D& a, const D& b) { return run_op(BinaryOp<row_of("div")>{}, {
 DTensor maximum(const D& a, const D& b) { return run_op(BinaryOp<row_of("maximum")>{}, {a, b}); }
 DTensor minimum(const D& a, const D& b) { return run_op(BinaryOp<row_of("minimum")>{}, {a, b}); }
 DTensor pow(const D& a, const D& b) { return run_op(BinaryOp<row_of("pow")>{}, {a, b}); }
-DTensor floor_div(const D& a, const D& b) { return run_op(BinaryOp<row_of("floor_div")>{}, {a, b}); }
-DTensor remainder(const D& a, const D& b) { return run_op(BinaryOp<row_of("remainder")>{}, {a, b}); }
+DTensor floor_div(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("floor_div")>{}, {a, b});
+}
+DTensor remainder(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("remainder")>{}, {a, b});
+}
 DTensor equal(const D& a, const D& b) { return run_op(BinaryOp<row_of("equal")>{}, {a, b}); }
-DTensor not_equal(const D& a, const D& b) { return run_op(BinaryOp<row_of("not_equal")>{}, {a, b}); }
+DTensor not_equal(const D& a, const D& b) {
+  return run_op(BinaryOp<row_of("not_equal")>{}, {a, b});
+}
 DTensor less(const D& a, const D& b) { return run_op(BinaryOp<row_of("less")>{}, {a, b}); }
 DTensor less_equal(const D& a, const D& b) {
   return run_op(BinaryOp<row_of("less_equal")>{}, {a, b});
@@ -177,8 +183,12 @@ DTensor logical_and(const D& a, const D& b) {
 DTensor logical_or(const D& a, const D& b) {
   return run_op(BinaryOp<row_of("logical_or")>{}, {a, b});
 }
-DTensor relu_grad(const D& dy, const D& y) { return run_op(BinaryOp<row_of("relu_grad")>{}, {dy, y}); }
-DTensor tanh_grad(const D& dy, const D& y) { return run_op(BinaryOp<row_of("tanh_grad")>{}, {dy, y}); }
+DTensor relu_grad(const D& dy, const D& y) {
+  return run_op(BinaryOp<row_of("relu_grad")>{}, {dy, y});
+}
+DTensor tanh_grad(const D& dy, const D& y) {
+  return run_op(BinaryOp<row_of("tanh_grad")>{}, {dy, y});
+}
 DTensor sigmoid_grad(const D& dy, const D& y) {
   return run_op(BinaryOp<row_of("sigmoid_grad")>{}, {dy, y});
 }

@@ -100,7 +100,7 @@ struct LocalLabels {
         inside(index.ge(0).logical_and_(index.lt(shard.size()))) {
     index.clamp_(0, shard.size() - 1);
   }
-  at::Tensor index;   ///< with a class axis of 1; some class of the shard where not inside
+  at::Tensor index;  ///< with a class axis of 1; some class of the shard where not inside
   at::Tensor inside;
 };
 
@@ -149,8 +149,7 @@ struct PickOp {
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
     const Sharding& x = saved.form(0);
     const int64_t axis = int64_t(x.shape.size()) - 1;
-    const DTensor marker =
-        axis_marker(x.shape.back(), x.layout.axis(axis), {dy[0], saved.in(1)});
+    const DTensor marker = axis_marker(x.shape.back(), x.layout.axis(axis), {dy[0], saved.in(1)});
     return {run_op(PickGradOp{}, {dy[0], saved.in(1), marker}), DTensor()};
   }
   static Samples<PickOp> samples() {

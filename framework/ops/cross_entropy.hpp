@@ -7,10 +7,10 @@
 namespace tessera::ops {
 
 /// -log softmax(logits)[label]: logits (…, c), labels (…) of an integer dtype -> (…)
-/// (tf.nn.sparse_softmax_cross_entropy_with_logits). Fused and without communication while the class
-/// axis is not sharded; a sharded one is never gathered: a pending max, a pending sum of exp and the
-/// picked logit, each of the labels' shape, and nothing in the backward pass. Throws ShapeError
-/// unless the shapes fit and there is a class, ConfigError for a label outside [0, c).
+/// (tf.nn.sparse_softmax_cross_entropy_with_logits). Fused and without communication while the
+/// class axis is not sharded; a sharded one is never gathered: a pending max, a pending sum of exp
+/// and the picked logit, each of the labels' shape, and nothing in the backward pass. Throws
+/// ShapeError unless the shapes fit and there is a class, ConfigError for a label outside [0, c).
 DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& labels);
 
 /// -sum(labels · log softmax(logits)) over the last axis: both (…, c) -> (…)

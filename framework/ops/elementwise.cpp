@@ -198,7 +198,9 @@ namespace ops {
 DTensor scale(const DTensor& x, double factor) { return run_op(ScaleOp{factor}, {x}); }
 DTensor add_scalar(const DTensor& x, double value) { return run_op(AddScalarOp{value}, {x}); }
 DTensor pow(const DTensor& x, double exponent) { return run_op(PowScalarOp{exponent}, {x}); }
-DTensor scale_by(const DTensor& x, const DTensor& factor) { return run_op(ScaleByOp{}, {x, factor}); }
+DTensor scale_by(const DTensor& x, const DTensor& factor) {
+  return run_op(ScaleByOp{}, {x, factor});
+}
 
 DTensor cast(const DTensor& x, at::ScalarType dtype) {
   return x.dtype() == dtype ? x : run_op(CastOp{dtype}, {x});

@@ -21,8 +21,8 @@ struct GatherFactors {
   std::vector<int> x, index, y;
 };
 
-/// The gradient of gather: dy (a…, i…, b…) added into zeros (a…, n, b…). The third input is a marker
-/// of the axis.
+/// The gradient of gather: dy (a…, i…, b…) added into zeros (a…, n, b…). The third input is a
+/// marker of the axis.
 struct GatherGradOp {
   static constexpr std::string_view name = "gather_grad";
   int64_t axis = 0;

@@ -5,10 +5,10 @@
 namespace tessera::ops {
 
 /// Slices of x along an axis, by number: x (a…, n, b…), indices (i…) of an integer dtype ->
-/// (a…, i…, b…) (tf.gather). Sharding of the indices and of x's other axes passes on. A sharded axis
-/// is not gathered: each shard gives the slices it holds, which leaves a sum pending. The gradient of
-/// x is dense, in x's shards, pending over what cuts the indices. Throws ConfigError for an index
-/// outside [0, n).
+/// (a…, i…, b…) (tf.gather). Sharding of the indices and of x's other axes passes on. A sharded
+/// axis is not gathered: each shard gives the slices it holds, which leaves a sum pending. The
+/// gradient of x is dense, in x's shards, pending over what cuts the indices. Throws ConfigError
+/// for an index outside [0, n).
 DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
 
 /// Rows of a table by number: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,

@@ -41,7 +41,8 @@ struct MatmulOp {
   Rule rule(const Specs& in) const {
     Rule rule = broadcast_rule({batch(in[0]), batch(in[1])});
     const int m = int(rule.factors.size()), k = m + 1, n = m + 2;
-    rule.factors.insert(rule.factors.end(), {FactorKind::pass, FactorKind::reduce, FactorKind::pass});
+    rule.factors.insert(rule.factors.end(),
+                        {FactorKind::pass, FactorKind::reduce, FactorKind::pass});
     rule.in[0].insert(rule.in[0].end(), {transpose_a ? k : m, transpose_a ? m : k});
     rule.in[1].insert(rule.in[1].end(), {transpose_b ? n : k, transpose_b ? k : n});
     rule.out[0].insert(rule.out[0].end(), {m, n});
@@ -102,7 +103,8 @@ struct EinsumOp {
     std::string out;
   };
   [[noreturn]] void fail(const std::string& expected) const {
-    throw ShapeError("einsum", expected, "\"" + equation + "\"", "write for example \"bmk,kn->bmn\"");
+    throw ShapeError("einsum", expected, "\"" + equation + "\"",
+                     "write for example \"bmk,kn->bmn\"");
   }
   Terms terms() const {
     const size_t arrow = equation.find("->");
@@ -127,7 +129,8 @@ struct EinsumOp {
   Specs infer(const Specs& in) const {
     const Terms t = terms();
     check_same_dtype(name, in);
-    if (t.in.size() != in.size() || in.size() > 2) fail("it has one term for each of 1 or 2 operands");
+    if (t.in.size() != in.size() || in.size() > 2)
+      fail("it has one term for each of 1 or 2 operands");
     std::map<char, int64_t> extents;
     for (size_t i = 0; i < in.size(); ++i) {
       if (t.in[i].size() != in[i].shape.size()) {

@@ -6,8 +6,8 @@
 
 namespace tessera::ops {
 
-/// Matrix product over the last two axes, leading axes broadcast: (…, m, k) · (…, k, n) -> (…, m, n);
-/// `transpose_a` and `transpose_b` read an operand with its last two axes swapped. m and n keep
+/// Matrix product over the last two axes, leading axes broadcast: (…, m, k) · (…, k, n) -> (…, m,
+/// n); `transpose_a` and `transpose_b` read an operand with its last two axes swapped. m and n keep
 /// their sharding; a sharded k leaves a sum pending over its mesh dimensions. Throws ShapeError.
 DTensor matmul(const DTensor& a, const DTensor& b, bool transpose_a = false,
                bool transpose_b = false);

@@ -204,7 +204,9 @@ OpInfo make_info() {
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
   if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
   if constexpr (BlockOp<Op>) {
-    info.rule = [](const void* op, const Specs& in) { return static_cast<const Op*>(op)->rule(in); };
+    info.rule = [](const void* op, const Specs& in) {
+      return static_cast<const Op*>(op)->rule(in);
+    };
     info.infer = [](const void* op, const Specs& in) {
       return static_cast<const Op*>(op)->infer(in);
     };
@@ -269,5 +271,6 @@ size_t attribute_hash(const Op& op) {
 }  // namespace tessera
 
 /// Makes an operation known to the registry. Once per operation, in a .cpp file.
-#define TESSERA_REGISTER_OP(Op) \
-  [[maybe_unused]] static const bool registered_##Op = ::tessera::register_op(::tessera::op_info<Op>())
+#define TESSERA_REGISTER_OP(Op)                        \
+  [[maybe_unused]] static const bool registered_##Op = \
+      ::tessera::register_op(::tessera::op_info<Op>())

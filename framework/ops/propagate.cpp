@@ -177,7 +177,8 @@ class Search {
       ++relayouts;
       plan.bytes += relayout_bytes(in_[i].shape, in_[i].dtype, layouts_[i], plan.inputs[i]);
     }
-    if (found_ && std::make_pair(plan.bytes, relayouts) >= std::make_pair(best_.bytes, relayouts_)) {
+    if (found_ &&
+        std::make_pair(plan.bytes, relayouts) >= std::make_pair(best_.bytes, relayouts_)) {
       return;
     }
     for (size_t o = 0; o < out_.size(); ++o) {

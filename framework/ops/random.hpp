@@ -5,15 +5,16 @@
 
 namespace tessera::ops {
 
-/// A seed as the input of an operation: int64 (2,), replicated. What changes from step to step is an
-/// input, so that a recorded step can be replayed with another seed.
+/// A seed as the input of an operation: int64 (2,), replicated. What changes from step to step is
+/// an input, so that a recorded step can be replayed with another seed.
 DTensor seed_input(Seed seed, const Mesh& mesh);
 
 /// x with each element set to 0 with probability `rate` and the others scaled by 1 / (1 - rate)
-/// (tf.nn.experimental.stateless_dropout). An element stays if stateless_uniform(seed) at its global
-/// index, in float32 whatever x's dtype, is at least `rate`: the same elements on every mesh. `seed`
-/// as of seed_input(). Layout stays; no communication. The gradient is the dropout of dy by the same
-/// seed. Rate 0 gives x itself. Throws ConfigError unless 0 <= rate < 1 and x is floating.
+/// (tf.nn.experimental.stateless_dropout). An element stays if stateless_uniform(seed) at its
+/// global index, in float32 whatever x's dtype, is at least `rate`: the same elements on every
+/// mesh. `seed` as of seed_input(). Layout stays; no communication. The gradient is the dropout of
+/// dy by the same seed. Rate 0 gives x itself. Throws ConfigError unless 0 <= rate < 1 and x is
+/// floating.
 DTensor dropout(const DTensor& x, double rate, const DTensor& seed);
 
 }  // namespace tessera::ops

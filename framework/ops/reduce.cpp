@@ -1,7 +1,6 @@
 #include <tessera/framework/ops/reduce.hpp>
 
 #include <algorithm>
-#include <limits>
 
 #include <ATen/ATen.h>
 
@@ -55,7 +54,8 @@ struct Reduction {
   bool keepdims = false;
   auto attributes() const { return std::tie(axes, keepdims); }
 
-  Specs shape_of(std::string_view op, const Specs& in, bool of_nothing, at::ScalarType dtype) const {
+  Specs shape_of(std::string_view op, const Specs& in, bool of_nothing,
+                 at::ScalarType dtype) const {
     for (int64_t axis : axes) {
       if (in[0].shape[size_t(axis)] == 0 && !of_nothing) {
         throw ShapeError(std::string(op), "there is something to reduce", to_string(in[0].shape),
@@ -221,36 +221,6 @@ Grads ProdOp::gradient(const Saved& saved, const Cotangents& dy, Needs) const {
   return {run_op(ProdGradOp{axes}, {x, g})};
 }
 
-/// The first global index along `axis` where x equals the extreme; the smallest over all shards.
-struct FirstIndexOp {
-  static constexpr std::string_view name = "first_index";
-  int64_t axis = 0;
-  auto attributes() const { return std::tie(axis); }
-  Specs infer(const Specs& in) const {
-    return {{reduced(in[0].shape, {axis}, false), at::kLong}};
-  }
-  Rule rule(const Specs& in) const {
-    Rule rule = Reduction{{axis}, false}.rule_of(in, FactorKind::reduce);
-    rule.in.push_back(rule.in[0]);
-    rule.in[1][size_t(axis)] = Rule::none;
-    return rule.reducing(Reduce::min);
-  }
-  Tensors forward(const LocalArgs& in) const {
-    const int64_t n = in[0].size(axis);
-    std::vector<int64_t> shape(size_t(in[0].dim()), 1);
-    shape[size_t(axis)] = n;
-    const int64_t lo = in.range(0, axis).lo;
-    const at::Tensor index = at::arange(lo, lo + n, at::kLong).view(shape);
-    const at::Tensor none = at::full({}, std::numeric_limits<int64_t>::max(), at::kLong);
-    // NaN equals nothing: it counts as the extreme, as ATen's argmax has it.
-    const at::Tensor hit = in[0].eq(in[1]).logical_or_(in[0].ne(in[0]));
-    return {at::amin(at::where(hit, index, none), {axis})};
-  }
-  static Samples<FirstIndexOp> samples() {
-    return {{{{{3, 4}, at::kLong, 0, 3}, {{3, 1}, at::kLong, 0, 3}}, {1}}};
-  }
-};
-
 TESSERA_REGISTER_OP(SumOp);
 TESSERA_REGISTER_OP(MaxOp);
 TESSERA_REGISTER_OP(MinOp);
@@ -258,7 +228,6 @@ TESSERA_REGISTER_OP(AllOp);
 TESSERA_REGISTER_OP(AnyOp);
 TESSERA_REGISTER_OP(ProdOp);
 TESSERA_REGISTER_OP(ProdGradOp);
-TESSERA_REGISTER_OP(FirstIndexOp);
 
 template <class Op>
 DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims) {
@@ -266,13 +235,6 @@ DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims) {
   op.axes = normalized(Op::name, axes, x.rank());
   op.keepdims = keepdims;
   return run_op(op, {x});
-}
-
-template <class Extreme>
-DTensor arg(const DTensor& x, int64_t axis) {
-  const int64_t a = normalize_axis(axis, x.rank(), "arg" + std::string(Extreme::name));
-  const DTensor best = reduce<Extreme>(x, {a}, true);
-  return run_op(FirstIndexOp{a}, {x, best});
 }
 
 }  // namespace
@@ -304,39 +266,6 @@ DTensor all(const DTensor& x, const Axes& axes, bool keepdims) {
 }
 DTensor any(const DTensor& x, const Axes& axes, bool keepdims) {
   return reduce<AnyOp>(x, axes, keepdims);
-}
-
-DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
-  const int64_t count = reduced_count(x.shape(), axes);
-  if (count == 0) {
-    throw ShapeError("mean", "there is something to average", to_string(x.shape()),
-                     "pass a tensor that is not empty");
-  }
-  return scale(sum(x, axes, keepdims), 1.0 / double(count));
-}
-
-DTensor argmax(const DTensor& x, int64_t axis) { return arg<MaxOp>(x, axis); }
-DTensor argmin(const DTensor& x, int64_t axis) { return arg<MinOp>(x, axis); }
-
-DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor most = max(stop_gradient(x), axes, true);
-  // Shifting by an infinite maximum would make its own difference NaN.
-  const DTensor zero = filled({}, 0, x.dtype(), Layout::replicated(x.mesh(), 0));
-  const DTensor top = where(is_finite(most), most, zero);
-  const DTensor log_sum = log(sum(exp(x - top), axes, true)) + top;
-  return keepdims ? log_sum
-                  : reshape(log_sum, reduced(x.shape(), normalized("logsumexp", axes, x.rank()),
-                                             false));
-}
-
-std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor center = mean(x, axes, true);
-  const DTensor spread_out = mean(square(x - center), axes, keepdims);
-  return {keepdims ? center : reshape(center, spread_out.shape()), spread_out};
-}
-
-DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {
-  return moments(x, axes, keepdims).second;
 }
 
 }  // namespace ops

@@ -20,8 +20,8 @@ struct Spec {
 };
 using Specs = std::vector<Spec>;
 
-/// What sharding a factor means. pass: inputs and outputs are cut alike. reduce: outputs lack it, so
-/// shards leave addends. whole: it cannot be cut. window: each output shard reads an interval of
+/// What sharding a factor means. pass: inputs and outputs are cut alike. reduce: outputs lack it,
+/// so shards leave addends. whole: it cannot be cut. window: each output shard reads an interval of
 /// the input, which Op::window names.
 enum class FactorKind : uint8_t { pass, reduce, whole, window };
 
@@ -34,8 +34,8 @@ enum class Passes : uint8_t {
   all       ///< moves numbers without computing: any kind
 };
 
-/// How an operation may be cut up, as data: the axes of its inputs and outputs are named by factors,
-/// and an axis is cut over a mesh dimension by cutting its factor everywhere.
+/// How an operation may be cut up, as data: the axes of its inputs and outputs are named by
+/// factors, and an axis is cut over a mesh dimension by cutting its factor everywhere.
 struct Rule {
   /// An axis of no factor: extent 1 against a longer one, or otherwise to be kept whole.
   static constexpr int none = -1;
@@ -48,9 +48,9 @@ struct Rule {
   /// Inputs that must all be pending over a dimension for it to pass; the others must not use it.
   std::vector<int> through;
 
-  /// From "b m k, b k n -> b m n": one word an axis, inputs and outputs parted by commas; "!c" keeps
-  /// a factor whole, "~h" makes it a window, "." is an axis of no factor. A factor missing from
-  /// every output is reduced.
+  /// From "b m k, b k n -> b m n": one word an axis, inputs and outputs parted by commas; "!c"
+  /// keeps a factor whole, "~h" makes it a window, "." is an axis of no factor. A factor missing
+  /// from every output is reduced.
   static Rule parse(std::string_view text);
   Rule& passing(Passes kinds, std::vector<int> inputs = {0});
   Rule& reducing(Reduce kind);

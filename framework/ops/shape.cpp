@@ -19,7 +19,8 @@ struct RelayoutOp {
   Layout layout;
   auto attributes() const { return std::tie(layout); }
   DTensor run(const std::vector<DTensor>& in) const {
-    const Layout target = layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
+    const Layout target =
+        layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
     const DTensor moved = relayout_value(in[0], target);
     return DTensor(moved.sharding(), moved.blocks());
   }
@@ -37,7 +38,8 @@ struct CopyToMeshOp {
   Layout layout;
   auto attributes() const { return std::tie(layout); }
   DTensor run(const std::vector<DTensor>& in) const {
-    const Layout target = layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
+    const Layout target =
+        layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
     const DTensor copy = copy_to_mesh_value(in[0], target);
     return DTensor(copy.sharding(), copy.blocks());
   }
@@ -187,6 +189,10 @@ DTensor reshape(const DTensor& x, const Shape& shape) {
 }
 
 DTensor flatten(const DTensor& x, int64_t first) {
+  if (first < 0 || first > x.rank()) {
+    throw ShapeError("flatten", str("the first axis to merge lies in [0, ", x.rank(), "]"),
+                     str(first), "");
+  }
   Shape shape(x.shape().begin(), x.shape().begin() + first);
   int64_t rest = 1;
   for (size_t a = size_t(first); a < x.shape().size(); ++a) rest *= x.shape()[a];

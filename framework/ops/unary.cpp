@@ -23,7 +23,8 @@ constexpr UnaryRow rows[] = {
     {"neg", [](const Tensor& x) { return at::neg(x); }, nothing_saved,
      [](const D&, const D&, const D& dy) { return ops::neg(dy); }, -2, 2, true, Types::any},
     {"abs", [](const Tensor& x) { return at::abs(x); }, x_saved,
-     [](const D& x, const D&, const D& dy) { return dy * ops::sign(x); }, 0.1, 2, false, Types::any},
+     [](const D& x, const D&, const D& dy) { return dy * ops::sign(x); }, 0.1, 2, false,
+     Types::any},
     {"sign", [](const Tensor& x) { return at::sign(x); }, nothing_saved, nullptr, -2, 2, false,
      Types::any},
     {"exp", [](const Tensor& x) { return at::exp(x); }, y_saved,
@@ -63,8 +64,8 @@ constexpr UnaryRow rows[] = {
     {"round", [](const Tensor& x) { return at::round(x); }, nothing_saved, nullptr},
     {"is_finite", [](const Tensor& x) { return at::isfinite(x); }, nothing_saved, nullptr, -2, 2,
      false, Types::any, true},
-    {"logical_not", [](const Tensor& x) { return at::logical_not(x); }, nothing_saved, nullptr, 0, 2,
-     false, Types::boolean, true},
+    {"logical_not", [](const Tensor& x) { return at::logical_not(x); }, nothing_saved, nullptr, 0,
+     2, false, Types::boolean, true},
 };
 constexpr size_t count = std::size(rows);
 

@@ -145,7 +145,7 @@ namespace ops {
 DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size) {
   const int64_t a = normalize_axis(axis, x.rank(), "slice");
   const int64_t n = x.shape()[size_t(a)];
-  if (begin < 0 || size < 0 || begin + size > n) {
+  if (begin < 0 || size < 0 || size > n - begin) {
     throw ShapeError("slice", str("[begin, begin + size) lies in [0, ", n, ")"),
                      str("begin ", begin, ", size ", size), "choose a range inside the axis");
   }

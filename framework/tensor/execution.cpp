@@ -1,5 +1,8 @@
 #include <tessera/framework/tensor/execution.hpp>
 
+#include <atomic>
+#include <string>
+
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
@@ -13,6 +16,25 @@ const ExecutionContext& ExecutionContext::of(Device device) {
   return cpu;
 }
 
-int64_t worker_count() { return at::get_num_threads(); }
+namespace {
+
+/// Without OpenMP at compile time, at::parallel_for runs on one thread and says nothing.
+bool check_parallel_for() {
+  std::atomic<int> chunks{0};
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) { ++chunks; });
+  if (chunks < at::get_num_threads() && !at::in_parallel_region()) {
+    throw StateError("start", "parallel loops have " + std::to_string(at::get_num_threads()) +
+                     " threads", "they run on one thread",
+                     "compile Tessera and what includes it with -fopenmp");
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t worker_count() {
+  static const bool checked = check_parallel_for();
+  return checked ? at::get_num_threads() : 1;
+}
 
 }  // namespace tessera

@@ -84,6 +84,9 @@ TEST_CASE("damaged files are refused with file and place") {
     CHECK_THAT(error_of(name, whole + "a"), Contains(name) && Contains("more bytes"));
     CHECK_THAT(error_of(name, "\x01" + whole.substr(1)), Contains("magic number"));
   }
+  CHECK_THAT(error_of(images, idx_bytes({UINT32_MAX, 28, 28}, "a")),
+             Contains("byte 4] an IDX file may hold at most 1073741824 bytes"));
+  CHECK_THAT(error_of(images, idx_bytes({1000000, 28, 28}, "a")), Contains("the file ends here"));
   const auto garbled = [](const std::filesystem::path& folder) {
     std::filesystem::remove(folder / images);
     test::write_gzip(folder / (images + ".gz"), good(images));

@@ -1,11 +1,11 @@
 #include <tessera/datasets/mnist.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -34,17 +34,6 @@ Examples all_of(const Dataset& data) {
 
 /// Image i as write_mnist() makes it.
 at::Tensor image(int i) { return (at::arange(784).add(i)).remainder(256).reshape({1, 28, 28}); }
-
-/// Folder of the real files; empty if this machine has none.
-std::string real_data() {
-  const char* variable = std::getenv("TESSERA_DATA");
-  const std::vector<std::string> places{variable == nullptr ? "" : variable,
-                                        TESSERA_TEST_DIR "/../../shared/data"};
-  for (const std::string& folder : places) {
-    if (exists(folder + "/mnist/train-images-idx3-ubyte.gz")) return folder;
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -144,7 +133,7 @@ TEST_CASE("without files the digits are synthetic, and say so") {
 }
 
 TEST_CASE("the true MNIST is read as it is") {
-  const std::string folder = real_data();
+  const std::string folder = test::real_data_folder();
   if (folder.empty()) {
     WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
     return;

@@ -1,5 +1,7 @@
 #include <tessera/datasets/tensor_dataset.hpp>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"

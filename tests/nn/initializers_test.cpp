@@ -37,9 +37,8 @@ VarianceScalingOptions scaling(const Json& options) {
 
 InitializerRef make_case(const std::string& name, const Json& o) {
   const SeedOptions seed{.seed = seed_of(o)};
-  const RandomNormalOptions normal{.mean = option(o, "mean", 0.0),
-                                   .stddev = option(o, "stddev", 0.05),
-                                   .seed = seed_of(o)};
+  const RandomNormalOptions normal{
+      .mean = option(o, "mean", 0.0), .stddev = option(o, "stddev", 0.05), .seed = seed_of(o)};
   const std::map<std::string, std::function<InitializerRef()>> makers = {
       {"Zeros", [] { return Zeros(); }},
       {"Ones", [] { return Ones(); }},
@@ -66,9 +65,10 @@ InitializerRef make_case(const std::string& name, const Json& o) {
   return makers.at(name)();
 }
 
-const char* const names[] = {"constant",       "glorot_normal", "glorot_uniform", "he_normal",
-                             "he_uniform",     "identity",      "lecun_normal",   "lecun_uniform",
-                             "ones",           "orthogonal",    "random_normal",  "random_uniform",
+const char* const names[] = {"constant",         "glorot_normal",    "glorot_uniform",
+                             "he_normal",        "he_uniform",       "identity",
+                             "lecun_normal",     "lecun_uniform",    "ones",
+                             "orthogonal",       "random_normal",    "random_uniform",
                              "truncated_normal", "variance_scaling", "zeros"};
 
 }  // namespace
@@ -93,8 +93,8 @@ TEST_CASE("a draw into shards is the slice of the whole draw") {
   for (const char* name : names) {
     const InitializerRef made(name);
     const at::Tensor whole = made->draw(shape, at::kFloat, Seed{7, 8}).full();
-    for (const Mesh& mesh : {create_mesh({{"x", 3}}), create_mesh({{"x", 2}, {"y", 2}}),
-                             create_mesh({{"x", 8}})}) {
+    for (const Mesh& mesh :
+         {create_mesh({{"x", 3}}), create_mesh({{"x", 2}, {"y", 2}}), create_mesh({{"x", 8}})}) {
       for (const Layout& layout : all_layouts(mesh, 2)) {
         for (BlockPolicy policy : policies) {
           INFO(name << " " << layout.describe() << " " << test::to_string(policy));

@@ -35,7 +35,8 @@ LossRef make_case(const std::string& name, const Json& o) {
     return SparseCategoricalCrossentropy({.from_logits = from_logits, .reduction = reduction});
   }
   if (name == "CategoricalCrossentropy") {
-    return CategoricalCrossentropy({.from_logits = from_logits, .label_smoothing = smoothing,
+    return CategoricalCrossentropy({.from_logits = from_logits,
+                                    .label_smoothing = smoothing,
                                     .axis = option<int64_t>(o, "axis", -1),
                                     .reduction = reduction});
   }
@@ -128,6 +129,7 @@ TEST_CASE("a batch-sharded loss stays pending, and its gradient costs nothing") 
   const DTensor logits = pack(at::randn({10, 3}), Layout::batch_sharded(mesh, "batch", 2));
   const DTensor labels = pack(at::arange(10) % 3, Layout::batch_sharded(mesh, "batch", 1));
   CommLog log;
+  const CommLogScope scope(log);
   GradientTape tape;
   tape.watch(logits);
   const DTensor value = (*SparseCategoricalCrossentropy({.from_logits = true}))(labels, logits);
@@ -156,7 +158,8 @@ TEST_CASE("losses are known by Keras' names") {
   CHECK(MeanSquaredError({.name = "error"})->name() == "error");
   CHECK_THROWS_WITH(LossRef("mean_square_error"), Catch::Contains("\"mean_squared_error\""));
   CHECK(SparseCategoricalCrossentropy({.from_logits = true})->config() ==
-        Json({{"from_logits", true}, {"reduction", "sum_over_batch_size"},
+        Json({{"from_logits", true},
+              {"reduction", "sum_over_batch_size"},
               {"name", "sparse_categorical_crossentropy"}}));
 }
 

@@ -31,7 +31,8 @@ at::Tensor sparse_reference(const at::Tensor& x, const at::Tensor& labels) {
 TEST_CASE("sparse cross-entropy is ATen's in every layout, sharded classes included") {
   const at::Tensor matrix = at::randn({5, 7}, at::kDouble), rows = at::randint(7, {5}, at::kLong);
   CHECK(wrong_values({matrix, rows}, sparse, sparse_reference(matrix, rows)) == "");
-  const at::Tensor cube = at::randn({2, 3, 4}, at::kDouble), grid = at::randint(4, {2, 3}, at::kLong);
+  const at::Tensor cube = at::randn({2, 3, 4}, at::kDouble),
+                   grid = at::randint(4, {2, 3}, at::kLong);
   CHECK(wrong_values({cube, grid}, sparse, sparse_reference(cube, grid)) == "");
   CHECK(wrong_values({matrix[0], rows[0]}, sparse, sparse_reference(matrix[0], rows[0])) == "");
 }
@@ -123,16 +124,20 @@ TEST_CASE("a label that is no class is named, that of the lowest block first") {
     const DTensor logits = pack(x, Layout(spec, mesh)), y = pack(labels, Layout({"batch"}, mesh));
     CHECK_THROWS_WITH(ops::sparse_softmax_cross_entropy(logits, y),
                       Contains("[sparse_softmax_cross_entropy] labels lie in [0, 6). Received: 17. "
-                               "To fix: ") && !Contains("\n"));
+                               "To fix: ") &&
+                          !Contains("\n"));
     CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(logits, y), ConfigError);
   }
 }
 
 TEST_CASE("cross-entropies refuse shapes and dtypes that do not fit") {
   const Mesh mesh = create_mesh({{"model", 2}});
-  const auto value = [&](const at::Tensor& t) { return pack(t, Layout::replicated(mesh, t.dim())); };
+  const auto value = [&](const at::Tensor& t) {
+    return pack(t, Layout::replicated(mesh, t.dim()));
+  };
   const DTensor x = value(at::randn({4, 6})), y = value(at::zeros({4}, at::kLong));
-  CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(x, value(at::zeros({3}, at::kLong))), ShapeError);
+  CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(x, value(at::zeros({3}, at::kLong))),
+                  ShapeError);
   CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(x, value(at::zeros({4}))), ConfigError);
   CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(value(at::randn({})), y), ShapeError);
   CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(value(at::randn({4, 0})), y), ShapeError);

@@ -85,7 +85,8 @@ D one_device(const Tensor& t) { return pack(t, Layout::replicated(virtual_mesh({
 
 /// Whole numbers as float64, so that comparisons meet equal ones; none is 0.
 Tensor numbers(at::IntArrayRef shape) {
-  return at::randint(1, 5, shape, at::kDouble).mul(at::randint(0, 2, shape, at::kDouble).mul(2).sub(1));
+  return at::randint(1, 5, shape, at::kDouble)
+      .mul(at::randint(0, 2, shape, at::kDouble).mul(2).sub(1));
 }
 
 }  // namespace
@@ -94,14 +95,15 @@ TEST_CASE("functions of one tensor are ATen's in every layout") {
   const Tensor x = at::rand({3, 5}, at::kDouble).mul(4).sub(2);
   for (const Unary& row : signed_functions) {
     INFO(row.name);
-    CHECK(wrong_values({x}, [&](const Inputs& in) { return row.function(in[0]); },
-                       row.reference(x)) == "");
+    CHECK(wrong_values(
+              {x}, [&](const Inputs& in) { return row.function(in[0]); }, row.reference(x)) == "");
   }
   const Tensor positive = at::rand({3, 5}, at::kDouble).add(0.1);
   for (const Unary& row : positive_functions) {
     INFO(row.name);
-    CHECK(wrong_values({positive}, [&](const Inputs& in) { return row.function(in[0]); },
-                       row.reference(positive)) == "");
+    CHECK(wrong_values(
+              {positive}, [&](const Inputs& in) { return row.function(in[0]); },
+              row.reference(positive)) == "");
   }
 }
 
@@ -113,38 +115,49 @@ TEST_CASE("functions of two tensors broadcast as ATen's in every layout") {
   for (const Binary& row : number_functions) {
     for (const auto& [a, b] : cases) {
       INFO(row.name << " of " << a.sizes() << " and " << b.sizes());
-      CHECK(wrong_values({a, b}, [&](const Inputs& in) { return row.function(in[0], in[1]); },
-                         row.reference(a, b)) == "");
+      CHECK(wrong_values(
+                {a, b}, [&](const Inputs& in) { return row.function(in[0], in[1]); },
+                row.reference(a, b)) == "");
     }
   }
   for (const Binary& row : exact_functions) {
     for (const auto& [a, b] : cases) {
       INFO(row.name << " of " << a.sizes() << " and " << b.sizes());
-      CHECK(wrong_values({a, b}, [&](const Inputs& in) { return row.function(in[0], in[1]); },
-                         row.reference(a, b), 0) == "");
+      CHECK(wrong_values(
+                {a, b}, [&](const Inputs& in) { return row.function(in[0], in[1]); },
+                row.reference(a, b), 0) == "");
     }
   }
 }
 
 TEST_CASE("powers, constants and operators") {
   const Tensor a = at::rand({3, 4}, at::kDouble).add(0.5), b = at::rand({4}, at::kDouble).add(0.5);
-  CHECK(wrong_values({a, b}, [](const Inputs& in) { return ops::pow(in[0], in[1]); },
-                     at::exp(at::log(a).mul(b))) == "");
-  CHECK(wrong_values({a}, [](const Inputs& in) { return ops::pow(in[0], 3); }, a * a * a) == "");
-  CHECK(wrong_values({a, b}, [](const Inputs& in) {
-          return -(in[0] + in[1]) * 2 / 4 + (3 * (in[0] - in[1]) - 1) + in[0] * in[1] / in[1];
-        }, -(a + b) / 2 + 3 * (a - b) - 1 + a) == "");
-  CHECK(wrong_values({a, b[0]}, [](const Inputs& in) { return ops::scale_by(in[0], in[1]); },
-                     a * b[0]) == "");
+  CHECK(wrong_values(
+            {a, b}, [](const Inputs& in) { return ops::pow(in[0], in[1]); },
+            at::exp(at::log(a).mul(b))) == "");
+  CHECK(wrong_values(
+            {a}, [](const Inputs& in) { return ops::pow(in[0], 3); }, a * a * a) == "");
+  CHECK(wrong_values(
+            {a, b},
+            [](const Inputs& in) {
+              return -(in[0] + in[1]) * 2 / 4 + (3 * (in[0] - in[1]) - 1) + in[0] * in[1] / in[1];
+            },
+            -(a + b) / 2 + 3 * (a - b) - 1 + a) == "");
+  CHECK(wrong_values(
+            {a, b[0]}, [](const Inputs& in) { return ops::scale_by(in[0], in[1]); }, a * b[0]) ==
+        "");
 }
 
 TEST_CASE("truth values") {
   const Tensor a = at::randint(0, 2, {3, 4}, at::kBool), b = at::randint(0, 2, {4}, at::kBool);
-  CHECK(wrong_values({a, b}, [](const Inputs& in) { return ops::logical_and(in[0], in[1]); },
-                     at::bitwise_and(a, b)) == "");
-  CHECK(wrong_values({a, b}, [](const Inputs& in) { return ops::logical_or(in[0], in[1]); },
-                     at::bitwise_or(a, b)) == "");
-  CHECK(wrong_values({a}, [](const Inputs& in) { return ops::logical_not(in[0]); }, a.eq(false)) == "");
+  CHECK(wrong_values(
+            {a, b}, [](const Inputs& in) { return ops::logical_and(in[0], in[1]); },
+            at::bitwise_and(a, b)) == "");
+  CHECK(wrong_values(
+            {a, b}, [](const Inputs& in) { return ops::logical_or(in[0], in[1]); },
+            at::bitwise_or(a, b)) == "");
+  CHECK(wrong_values(
+            {a}, [](const Inputs& in) { return ops::logical_not(in[0]); }, a.eq(false)) == "");
   const Tensor x = at::tensor({1.0, INFINITY, -INFINITY, NAN}, at::kDouble);
   const D finite = ops::is_finite(one_device(x));
   CHECK(difference(finite.full(), at::tensor({1, 0, 0, 0}, at::kLong).to(at::kBool)) == "");
@@ -157,7 +170,8 @@ TEST_CASE("where and clip, in every layout") {
   CHECK(wrong_values({condition, a, b}, pick, at::where(condition, a, b)) == "");
   CHECK(wrong_gradients({condition, a, b}, pick) == "");
   const auto clipped = [](const Inputs& in) { return ops::clip(in[0], -0.4, 0.6); };
-  CHECK(wrong_values({a}, clipped, at::where(a.lt(-0.4), -0.4, at::where(a.gt(0.6), 0.6, a))) == "");
+  CHECK(wrong_values({a}, clipped, at::where(a.lt(-0.4), -0.4, at::where(a.gt(0.6), 0.6, a))) ==
+        "");
   CHECK(wrong_gradients({a}, clipped) == "");
 }
 
@@ -167,15 +181,18 @@ TEST_CASE("gradients of broadcast operands are summed back") {
   CHECK(wrong_gradients({a, b}, [](const Inputs& in) { return in[0] / in[1]; }) == "");
   CHECK(wrong_gradients({b, column}, [](const Inputs& in) { return in[0] * in[1]; }) == "");
   CHECK(wrong_gradients({column, a}, [](const Inputs& in) { return in[0] - in[1]; }) == "");
-  CHECK(wrong_gradients({a, number}, [](const Inputs& in) { return ops::maximum(in[0], in[1]); }) == "");
-  CHECK(wrong_gradients({a, number}, [](const Inputs& in) { return ops::scale_by(in[0], in[1]); }) == "");
+  CHECK(wrong_gradients({a, number}, [](const Inputs& in) { return ops::maximum(in[0], in[1]); }) ==
+        "");
+  CHECK(wrong_gradients({a, number},
+                        [](const Inputs& in) { return ops::scale_by(in[0], in[1]); }) == "");
 }
 
 TEST_CASE("casts change the dtype and nothing else") {
   const Tensor x = at::tensor({-1.5, 0.0, 2.75}, at::kDouble);
   for (at::ScalarType dtype : {at::kFloat, at::kHalf, at::kLong, at::kInt, at::kBool}) {
-    CHECK(wrong_values({x.to(at::kLong)}, [&](const Inputs& in) { return ops::cast(in[0], dtype); },
-                       x.to(at::kLong).to(dtype)) == "");
+    CHECK(wrong_values(
+              {x.to(at::kLong)}, [&](const Inputs& in) { return ops::cast(in[0], dtype); },
+              x.to(at::kLong).to(dtype)) == "");
     CHECK(difference(ops::cast(one_device(x), dtype).full(), x.to(dtype)) == "");
   }
   const D same = one_device(x);
@@ -214,7 +231,8 @@ TEST_CASE("elementwise functions refuse operands that do not fit, in one line") 
 }
 
 TEST_CASE("what a dtype does not have is refused, not left to ATen") {
-  const D whole = one_device(at::ones({3}, at::kLong)), truth = one_device(at::ones({3}, at::kBool));
+  const D whole = one_device(at::ones({3}, at::kLong)),
+          truth = one_device(at::ones({3}, at::kBool));
   for (const auto& function : {ops::exp, ops::sqrt, ops::floor, ops::relu}) {
     CHECK_THROWS_AS(function(whole), ConfigError);
   }

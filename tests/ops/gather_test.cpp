@@ -36,7 +36,8 @@ TEST_CASE("gather takes slices along any axis, in every layout") {
 }
 
 TEST_CASE("gather takes integers and bools in every layout") {
-  const at::Tensor x = at::randint(-9, 9, {5, 2}, at::kLong), ids = at::tensor({4, 0, 1}, at::kLong);
+  const at::Tensor x = at::randint(-9, 9, {5, 2}, at::kLong),
+                   ids = at::tensor({4, 0, 1}, at::kLong);
   CHECK(wrong_values({x, ids}, along(0), x.index_select(0, ids)) == "");
   CHECK(wrong_values({x.gt(0), ids}, along(0), x.gt(0).index_select(0, ids)) == "");
 }
@@ -77,16 +78,18 @@ TEST_CASE("an index that is not there is named") {
   const BlockPolicyScope policy(BlockPolicy::per_device);
   for (const LayoutSpec& spec : {LayoutSpec{unsharded, unsharded}, {"model", unsharded}}) {
     const DTensor table = pack(at::randn({5, 3}), Layout(spec, mesh));
-    CHECK_THROWS_WITH(ops::embedding(table, ids),
-                      Contains("[gather] indices lie in [0, 5). Received: 5. To fix: ") &&
-                          !Contains("\n"));
+    CHECK_THROWS_WITH(
+        ops::embedding(table, ids),
+        Contains("[gather] indices lie in [0, 5). Received: 5. To fix: ") && !Contains("\n"));
     CHECK_THROWS_AS(ops::embedding(table, ids), ConfigError);
   }
 }
 
 TEST_CASE("gather refuses what does not fit") {
   const Mesh mesh = create_mesh({{"model", 2}});
-  const auto value = [&](const at::Tensor& t) { return pack(t, Layout::replicated(mesh, t.dim())); };
+  const auto value = [&](const at::Tensor& t) {
+    return pack(t, Layout::replicated(mesh, t.dim()));
+  };
   const DTensor ids = value(at::zeros({2}, at::kLong));
   CHECK_THROWS_AS(ops::gather(value(at::randn({4})), ids, 1), ShapeError);
   CHECK_THROWS_AS(ops::gather(value(at::randn({4})), value(at::zeros({2})), 0), ConfigError);
@@ -97,9 +100,12 @@ TEST_CASE("gather refuses what does not fit") {
 TEST_CASE("one_hot sets one class a row, and none for a label outside") {
   const at::Tensor labels = at::tensor({2, 0, -1, 3, 1}, at::kLong);
   const at::Tensor expected = at::tensor({0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, at::kFloat);
-  CHECK(wrong_values({labels}, [](const Inputs& in) { return ops::one_hot(in[0], 3); },
-                     expected.view({5, 3})) == "");
-  const auto smooth = [](const Inputs& in) { return ops::one_hot(in[0], 3, at::kDouble, 0.9, 0.05); };
+  CHECK(wrong_values(
+            {labels}, [](const Inputs& in) { return ops::one_hot(in[0], 3); },
+            expected.view({5, 3})) == "");
+  const auto smooth = [](const Inputs& in) {
+    return ops::one_hot(in[0], 3, at::kDouble, 0.9, 0.05);
+  };
   CHECK(wrong_values({labels.view({5, 1})}, smooth,
                      expected.to(at::kDouble).mul(0.85).add(0.05).view({5, 1, 3})) == "");
   const Mesh mesh = create_mesh({{"batch", 2}});

@@ -50,8 +50,8 @@ TEST_CASE("dropout drops at its rate and keeps the expectation") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const Layout layout({"batch", unsharded}, mesh);
   for (double rate : {0.1, 0.5, 0.9}) {
-    const DTensor y = ops::dropout(pack(at::ones({200, 500}), layout), rate,
-                                   ops::seed_input(seed, mesh));
+    const DTensor y =
+        ops::dropout(pack(at::ones({200, 500}), layout), rate, ops::seed_input(seed, mesh));
     CHECK(y.layout() == layout);
     const at::Tensor whole = y.full();
     CHECK(whole.eq(0).to(at::kDouble).mean().item<double>() == Approx(rate).margin(0.005));
@@ -76,8 +76,8 @@ TEST_CASE("dropout does not communicate, and a dropped infinity is 0") {
   const at::Tensor x = at::full({4, 6}, INFINITY);
   CommLog comm;
   const CommLogScope scope(comm);
-  const DTensor y = ops::dropout(pack(x, Layout({"batch", "model"}, mesh)), 0.5,
-                                 ops::seed_input(seed, mesh));
+  const DTensor y =
+      ops::dropout(pack(x, Layout({"batch", "model"}, mesh)), 0.5, ops::seed_input(seed, mesh));
   CHECK(comm.to_string() == "");
   CHECK(difference(y.full(), reference(x, 0.5)) == "");
 }

@@ -83,35 +83,42 @@ TEST_CASE("the extreme and the mean of nothing are refused") {
 
 TEST_CASE("argmax and argmin give the first of equals, also across shards") {
   const Tensor x = at::tensor({2, 7, 7, 1, 7, 1, 5, 1}, at::kDouble);
-  CHECK(wrong_values({x}, [](const Inputs& in) { return ops::argmax(in[0]); },
-                     at::scalar_tensor(1, at::kLong), 0) == "");
-  CHECK(wrong_values({x}, [](const Inputs& in) { return ops::argmin(in[0]); },
-                     at::scalar_tensor(3, at::kLong), 0) == "");
-  CHECK(wrong_values({at::ones({7}, at::kLong)}, [](const Inputs& in) { return ops::argmax(in[0]); },
-                     at::scalar_tensor(0, at::kLong), 0) == "");
+  CHECK(wrong_values(
+            {x}, [](const Inputs& in) { return ops::argmax(in[0]); },
+            at::scalar_tensor(1, at::kLong), 0) == "");
+  CHECK(wrong_values(
+            {x}, [](const Inputs& in) { return ops::argmin(in[0]); },
+            at::scalar_tensor(3, at::kLong), 0) == "");
+  CHECK(wrong_values(
+            {at::ones({7}, at::kLong)}, [](const Inputs& in) { return ops::argmax(in[0]); },
+            at::scalar_tensor(0, at::kLong), 0) == "");
   const Tensor cube = at::randint(0, 4, {3, 5, 4}, at::kDouble);
   for (int64_t axis : {0, 1, -1}) {
-    CHECK(wrong_values({cube}, [&](const Inputs& in) { return ops::argmax(in[0], axis); },
-                       at::argmax(cube, axis), 0) == "");
-    CHECK(wrong_values({cube}, [&](const Inputs& in) { return ops::argmin(in[0], axis); },
-                       at::argmin(cube, axis), 0) == "");
+    CHECK(wrong_values(
+              {cube}, [&](const Inputs& in) { return ops::argmax(in[0], axis); },
+              at::argmax(cube, axis), 0) == "");
+    CHECK(wrong_values(
+              {cube}, [&](const Inputs& in) { return ops::argmin(in[0], axis); },
+              at::argmin(cube, axis), 0) == "");
   }
 }
 
 TEST_CASE("NaN counts as the extreme in every layout, as in ATen") {
   const Tensor x = at::tensor({1.0, 9.0, NAN, 3.0, NAN, 2.0}, at::kDouble);
   CHECK(wrong_values({x}, over(ops::max, {0}), at::scalar_tensor(NAN, at::kDouble), 0) == "");
-  CHECK(wrong_values({x}, [](const Inputs& in) { return ops::argmin(in[0]); },
-                     at::scalar_tensor(2, at::kLong), 0) == "");
+  CHECK(wrong_values(
+            {x}, [](const Inputs& in) { return ops::argmin(in[0]); },
+            at::scalar_tensor(2, at::kLong), 0) == "");
 }
 
 TEST_CASE("logsumexp is stable for large values, also infinite ones") {
-  const Tensor large = at::tensor({1000.0, 999.0, -1000.0, 1000.0, 5.0, 1.0}, at::kDouble).view({2, 3});
+  const Tensor large =
+      at::tensor({1000.0, 999.0, -1000.0, 1000.0, 5.0, 1.0}, at::kDouble).view({2, 3});
   CHECK(wrong_values({large}, over(ops::logsumexp, {1}), at::logsumexp(large, 1)) == "");
   CHECK(wrong_values({large}, over(ops::logsumexp, {}, true),
                      at::logsumexp(large, at::IntArrayRef{0, 1}, true)) == "");
-  const Tensor infinite = at::tensor({-INFINITY, -INFINITY, 1.0, -INFINITY, INFINITY, 0.0}, at::kDouble)
-                              .view({3, 2});
+  const Tensor infinite =
+      at::tensor({-INFINITY, -INFINITY, 1.0, -INFINITY, INFINITY, 0.0}, at::kDouble).view({3, 2});
   const Tensor expected = at::tensor({-INFINITY, 1.0, INFINITY}, at::kDouble);
   CHECK(wrong_values({infinite}, over(ops::logsumexp, {1}), expected, 0) == "");
 }
@@ -127,17 +134,19 @@ TEST_CASE("moments do not lose the variance under a large mean") {
 
 TEST_CASE("moments and variance are ATen's, biased, in every layout") {
   const Tensor x = at::randn({3, 5, 2}, at::kDouble);
-  CHECK(wrong_values({x}, over(ops::variance, {0, 2}), at::var(x, at::IntArrayRef{0, 2}, false)) == "");
-  CHECK(wrong_values({x}, [](const Inputs& in) { return ops::moments(in[0], {1}).first; },
-                     x.mean(1)) == "");
-  CHECK(wrong_values({x}, [](const Inputs& in) { return ops::moments(in[0], {1}, true).second; },
-                     at::var(x, at::IntArrayRef{1}, false, true)) == "");
+  CHECK(wrong_values({x}, over(ops::variance, {0, 2}), at::var(x, at::IntArrayRef{0, 2}, false)) ==
+        "");
+  CHECK(wrong_values(
+            {x}, [](const Inputs& in) { return ops::moments(in[0], {1}).first; }, x.mean(1)) == "");
+  CHECK(wrong_values(
+            {x}, [](const Inputs& in) { return ops::moments(in[0], {1}, true).second; },
+            at::var(x, at::IntArrayRef{1}, false, true)) == "");
 }
 
 TEST_CASE("gradients of reductions are those of finite differences") {
   const Tensor x = at::randn({3, 4, 2}, at::kDouble);
-  for (const auto& function : {ops::sum, ops::mean, ops::max, ops::min, ops::prod, ops::logsumexp,
-                               ops::variance}) {
+  for (const auto& function :
+       {ops::sum, ops::mean, ops::max, ops::min, ops::prod, ops::logsumexp, ops::variance}) {
     CHECK(wrong_gradients({x}, over(function, {0, 2})) == "");
     CHECK(wrong_gradients({x}, over(function, {1}, true)) == "");
   }

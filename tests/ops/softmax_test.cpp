@@ -26,7 +26,8 @@ Function log_softmax_along(int64_t axis) {
 }  // namespace
 
 TEST_CASE("softmax and log_softmax are ATen's in every layout, sharded axis included") {
-  const at::Tensor matrix = at::randn({3, 5}, at::kDouble), cube = at::randn({2, 3, 4}, at::kDouble);
+  const at::Tensor matrix = at::randn({3, 5}, at::kDouble),
+                   cube = at::randn({2, 3, 4}, at::kDouble);
   CHECK(wrong_values({matrix}, softmax_along(-1), at::softmax(matrix, 1)) == "");
   CHECK(wrong_values({matrix}, softmax_along(0), at::softmax(matrix, 0)) == "");
   CHECK(wrong_values({cube}, softmax_along(1), at::softmax(cube, 1)) == "");
@@ -43,7 +44,8 @@ TEST_CASE("softmax stays finite for large values in every layout") {
 }
 
 TEST_CASE("gradients of softmax and log_softmax are those of finite differences") {
-  const at::Tensor matrix = at::randn({3, 5}, at::kDouble), cube = at::randn({2, 3, 2}, at::kDouble);
+  const at::Tensor matrix = at::randn({3, 5}, at::kDouble),
+                   cube = at::randn({2, 3, 2}, at::kDouble);
   CHECK(wrong_gradients({matrix}, softmax_along(1)) == "");
   CHECK(wrong_gradients({cube}, softmax_along(1)) == "");
   CHECK(wrong_gradients({matrix}, log_softmax_along(1)) == "");

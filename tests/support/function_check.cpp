@@ -21,13 +21,14 @@ constexpr uint64_t seed = 20260;
 /// Empty if `check` finds nothing on any mesh, policy and choice of layouts.
 std::string first_wrong(const Wholes& inputs, bool pending,
                         const std::function<std::string(const std::vector<DTensor>&)>& check) {
-  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{1}, {2}, {3}, {2, 2}}) {
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{1}, {2}, {3}, {2, 2}}) {
     const Mesh mesh = virtual_mesh(sizes);
     std::vector<std::vector<Layout>> lists;
     for (const at::Tensor& input : inputs) {
       const bool sums = pending && at::isFloatingType(input.scalar_type());
-      lists.push_back(layouts_of(mesh, input.dim(),
-                                 sums ? std::vector{Reduce::sum} : std::vector<Reduce>{}));
+      lists.push_back(
+          layouts_of(mesh, input.dim(), sums ? std::vector{Reduce::sum} : std::vector<Reduce>{}));
     }
     for (const std::vector<Layout>& layouts : choices(lists, most_layouts, seed)) {
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
@@ -83,8 +84,8 @@ at::Tensor central_differences(Wholes inputs, size_t which, const Function& func
 
 }  // namespace
 
-std::string wrong_values(const Wholes& inputs, const Function& function,
-                         const at::Tensor& expected, double tolerance) {
+std::string wrong_values(const Wholes& inputs, const Function& function, const at::Tensor& expected,
+                         double tolerance) {
   const c10::InferenceMode inference;
   return first_wrong(inputs, tolerance > 0, [&](const std::vector<DTensor>& values) {
     std::string wrong;

@@ -62,6 +62,16 @@ void write_mnist(const std::filesystem::path& folder, int train, int test, bool 
   write("t10k-labels-idx1-ubyte", labels(100, test));
 }
 
+std::string real_data_folder() {
+  const char* variable = std::getenv("TESSERA_DATA");
+  const std::vector<std::string> places{variable == nullptr ? "" : variable,
+                                        TESSERA_TEST_DIR "/../../shared/data"};
+  for (const std::string& folder : places) {
+    if (std::filesystem::exists(folder + "/mnist/train-images-idx3-ubyte.gz")) return folder;
+  }
+  return "";
+}
+
 EnvironmentScope::EnvironmentScope(const std::string& name, const char* value)
     : name_(name), was_set_(std::getenv(name.c_str()) != nullptr) {
   if (was_set_) former_ = std::getenv(name.c_str());

@@ -17,6 +17,10 @@ void write_gzip(const std::filesystem::path& path, const std::string& bytes);
 /// (i + p) modulo 256, its label (3 i) modulo 10; test images count from 100.
 void write_mnist(const std::filesystem::path& folder, int train, int test, bool gzip = false);
 
+/// Folder of the data sets with the true files of MNIST: $TESSERA_DATA, else ../shared/data beside
+/// the sources. Empty if this machine has none.
+std::string real_data_folder();
+
 /// Sets an environment variable, or removes it where `value` is null, for the time of a scope.
 class EnvironmentScope {
  public:

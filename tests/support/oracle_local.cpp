@@ -45,7 +45,7 @@ class LocalRun {
           tensor = tensor.narrow(int64_t(a), in_[i][a].lo, in_[i][a].size());
         }
       }
-      tensors.push_back(tensor.contiguous());
+      tensors.push_back(tensor.clone());
     }
     if (nothing || empty(out_[0])) return identities();
     return info_.forward(op_, LocalArgs({tensors.data(), tensors.size()}, ranges, out_, specs_));

@@ -216,6 +216,14 @@ TEST_CASE("intervals for each shard are joined to what its block wants") {
   }
 }
 
+TEST_CASE("a shard that wants nothing adds nothing to what its block wants") {
+  const BlockPolicyScope scope(BlockPolicy::per_worker);
+  const DTensor x = pack(at::arange(16), Layout(LayoutSpec{"a"}, create_mesh({{"a", 8}})));
+  std::vector<Interval> wanted(8, {0, 0});
+  wanted[7] = {11, 13};
+  CHECK(difference(fetch(x, 0, wanted).back(), at::tensor({11, 12}, at::kLong)) == "");
+}
+
 TEST_CASE("an exchange is logged alike under every policy, forward and backward") {
   const Mesh mesh = create_mesh({{"a", 4}, {"b", 2}});
   for (BlockPolicy policy : policies) {

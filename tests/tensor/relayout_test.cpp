@@ -83,6 +83,31 @@ std::string wrong_samples(const Mesh& mesh, int64_t count) {
   return "";
 }
 
+/// Values made under one block policy, brought to a layout under another.
+std::string wrong_mixed_policies(const Mesh& mesh) {
+  int64_t seed = 0;
+  for (BlockPolicy first : policies) {
+    for (BlockPolicy second : policies) {
+      for (const Layout& from : sources(mesh, 2)) {
+        for (const Layout& to : all_layouts(mesh, 2)) {
+          TestValue made;
+          {
+            const BlockPolicyScope scope(first);
+            made = test_value({3, 5}, from, ++seed);
+          }
+          const BlockPolicyScope scope(second);
+          const std::string wrong = wrong_shards(relayout_value(made.value, to), made.whole);
+          if (!wrong.empty()) {
+            return str(test::to_string(first), " to ", test::to_string(second), ": ",
+                       from.describe(), " -> ", to.describe(), ": ", wrong);
+          }
+        }
+      }
+    }
+  }
+  return "";
+}
+
 const std::vector<MeshDims> meshes = {{{"a", 2}}, {{"a", 3}}, {{"a", 4}}, {{"a", 2}, {"b", 2}}};
 
 std::vector<int64_t> extents_for(const Mesh& mesh) {
@@ -146,25 +171,11 @@ TEST_CASE("processes that hold slices of three mesh dimensions give the same val
 }
 
 TEST_CASE("a value made under one block policy relayouts under another") {
-  const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
-  int64_t seed = 0;
-  for (BlockPolicy first : policies) {
-    for (BlockPolicy second : policies) {
-      for (const Layout& from : sources(mesh, 2)) {
-        for (const Layout& to : all_layouts(mesh, 2)) {
-          TestValue sample;
-          {
-            const BlockPolicyScope scope(first);
-            sample = test_value({3, 5}, from, ++seed);
-          }
-          const BlockPolicyScope scope(second);
-          INFO(test::to_string(first) << " to " << test::to_string(second) << ": "
-                                      << from.describe() << " -> " << to.describe());
-          REQUIRE(wrong_shards(relayout_value(sample.value, to), sample.whole) == "");
-        }
-      }
-    }
-  }
+  CHECK(wrong_mixed_policies(create_mesh({{"a", 2}, {"b", 2}})) == "");
+  CHECK_NOTHROW(run_ranks(2, [](int, const auto& communicator) {
+    const std::string wrong = wrong_mixed_policies(rank_mesh({{"a", 2}, {"b", 2}}, communicator));
+    expect(wrong.empty(), wrong);
+  }));
 }
 
 TEST_CASE("a pending reduction is resolved once, for the handle and its copies") {

@@ -167,6 +167,8 @@ TEST_CASE("per_worker gives every worker one block of neighbouring shards") {
   CHECK(intern({16}, at::kFloat, Layout::replicated(mesh, 1))->blocks.size() == 1);
   const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
   CHECK(intern({16}, at::kFloat, pending)->blocks.size() == expected);
+  const Layout grid(LayoutSpec{"a", "b"}, create_mesh({{"a", 4}, {"b", 4}}));
+  CHECK(int64_t(intern({16, 16}, at::kFloat, grid)->blocks.size()) <= workers);
 }
 
 TEST_CASE("refine splits the more significant dimension of an axis that is not one interval") {

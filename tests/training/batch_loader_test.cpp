@@ -1,9 +1,13 @@
 #include <tessera/framework/training/batch_loader.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
 #include <thread>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/mesh/mesh.hpp>

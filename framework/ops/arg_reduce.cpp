@@ -1,0 +1,68 @@
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+
+namespace tessera {
+namespace {
+
+/// The first global index along `axis` where x equals the extreme, which has extent 1 there; the
+/// smallest over all shards.
+struct FirstIndexOp {
+  static constexpr std::string_view name = "first_index";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    Shape shape = in[0].shape;
+    shape.erase(shape.begin() + axis);
+    return {{shape, at::kLong}};
+  }
+  Rule rule(const Specs& in) const {
+    std::vector<int> x;
+    for (int a = 0; a < in[0].rank(); ++a) x.push_back(a);
+    Rule rule;
+    rule.in = {x, x};
+    rule.in[1][size_t(axis)] = Rule::none;
+    rule.out = {x};
+    rule.out[0].erase(rule.out[0].begin() + axis);
+    rule.factors.assign(x.size(), FactorKind::pass);
+    rule.factors[size_t(axis)] = FactorKind::reduce;
+    return rule.reducing(Reduce::min);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    std::vector<int64_t> shape(size_t(in[0].dim()), 1);
+    shape[size_t(axis)] = in[0].size(axis);
+    const Interval shard = in.range(0, axis);
+    const at::TensorOptions options = in[0].options().dtype(at::kLong);
+    const at::Tensor index = at::arange(shard.lo, shard.hi, options).view(shape);
+    const at::Tensor none = at::full({}, std::numeric_limits<int64_t>::max(), options);
+    // NaN equals nothing: it counts as the extreme, as ATen's argmax has it.
+    const at::Tensor hit = in[0].eq(in[1]).logical_or_(in[0].ne(in[0]));
+    return {at::amin(at::where(hit, index, none), {axis})};
+  }
+  static Samples<FirstIndexOp> samples() {
+    return {{{{{3, 4}, at::kLong, 0, 3}, {{3, 1}, at::kLong, 0, 3}}, {1}}};
+  }
+};
+
+TESSERA_REGISTER_OP(FirstIndexOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor argmax(const DTensor& x, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "argmax");
+  return run_op(FirstIndexOp{a}, {x, max(x, {a}, true)});
+}
+
+DTensor argmin(const DTensor& x, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "argmin");
+  return run_op(FirstIndexOp{a}, {x, min(x, {a}, true)});
+}
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,110 @@
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/metrics.hpp>
+#include <tessera/optimizers/optimizers.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+struct Outcome {
+  at::Tensor kernel;
+  std::vector<double> values;  ///< mean loss, accuracy
+};
+
+/// Four steps of a softmax regression by hand, on batches of 6, 6, 6 and 2 weighted rows.
+Outcome train(const Mesh& mesh, const LayoutSpec& kernel_layout, const LayoutSpec& x_layout,
+              const OptimizerRef& optimizer) {
+  const at::Tensor images = at::sin(at::arange(80, at::kFloat)).reshape({20, 4});
+  const at::Tensor labels = at::arange(20) % 3;
+  const at::Tensor weights = at::arange(20, at::kFloat) % 4;
+  Variable kernel(VariableSpec{"kernel", {4, 3}, at::kFloat, GlorotUniform({.seed = 1})});
+  kernel.place({kernel.shape(), Layout(kernel_layout, mesh)});
+  const SparseCategoricalCrossentropy loss({.from_logits = true});
+  const Mean mean;
+  const std::shared_ptr<Metric> accuracy = SparseCategoricalAccuracy().made();
+  for (int64_t row = 0; row < 20; row += 6) {
+    const int64_t rows = std::min<int64_t>(6, 20 - row);
+    const auto batch = [&](const at::Tensor& all, const LayoutSpec& spec) {
+      return pack(all.narrow(0, row, rows), Layout(spec, mesh));
+    };
+    const DTensor x = batch(images, x_layout);
+    const DTensor y = batch(labels, {x_layout[0]});
+    const DTensor w = batch(weights, {x_layout[0]});
+    GradientTape tape;
+    const DTensor logits = ops::matmul(x, kernel.read());
+    const DTensor value = (*loss)(y, logits, w);
+    optimizer->apply(tape.gradient(value, {kernel.value()}), {kernel});
+    mean.update(value, double(rows));
+    accuracy->update(y, logits, w);
+  }
+  return {kernel.value().full().clone(), results({mean.made(), accuracy})};
+}
+
+std::string unlike(const Outcome& outcome, const Outcome& expected) {
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    if (!(std::abs(outcome.values[i] - expected.values[i]) < 1e-6)) {
+      return str("value ", i, " is ", outcome.values[i], ", not ", expected.values[i]);
+    }
+  }
+  return difference(outcome.kernel, expected.kernel, 1e-5, 1e-6);
+}
+
+struct Case {
+  MeshDims dims;
+  LayoutSpec kernel, x;
+};
+
+const Case cases[] = {
+    {{{"batch", 4}}, {unsharded, unsharded}, {"batch", unsharded}},
+    {{{"batch", 4}}, {"batch", unsharded}, {"batch", unsharded}},
+    {{{"batch", 2}, {"model", 2}}, {unsharded, "model"}, {"batch", unsharded}},
+    {{{"batch", 2}, {"model", 2}}, {"model", "batch"}, {"batch", "model"}},
+    {{{"batch", 1}, {"model", 4}}, {unsharded, "model"}, {"batch", unsharded}},
+};
+
+}  // namespace
+
+TEST_CASE("training by hand is one device's training on every mesh") {
+  const Mesh one = create_mesh({{"batch", 1}});
+  for (const char* name : {"sgd", "adam", "adamw"}) {
+    const Outcome expected =
+        train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerRef(name));
+    for (const Case& c : cases) {
+      for (BlockPolicy policy : policies) {
+        const BlockPolicyScope scope(policy);
+        INFO(name << " kernel " << to_string(c.kernel) << " " << test::to_string(policy));
+        CHECK(unlike(train(create_mesh(c.dims), c.kernel, c.x, OptimizerRef(name)), expected) ==
+              "");
+      }
+    }
+  }
+}
+
+TEST_CASE("training by hand is the same in one process, two and four") {
+  const Mesh one = create_mesh({{"batch", 1}});
+  const Outcome expected =
+      train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerRef("adam"));
+  for (const Case& c : cases) {
+    for (int ranks : {2, 4}) {
+      run_ranks(ranks, [&](int, const std::shared_ptr<Communicator>& communicator) {
+        const Mesh mesh = rank_mesh(c.dims, communicator);
+        const std::string wrong =
+            unlike(train(mesh, c.kernel, c.x, OptimizerRef("adam")), expected);
+        expect(wrong.empty(), to_string(c.kernel) + ": " + wrong);
+      });
+    }
+  }
+}

@@ -1,0 +1,246 @@
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/variable.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/layouts.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+
+DTensor value_of(double number, const Layout& layout = Layout::replicated(mesh, 2)) {
+  return filled({4, 4}, number, at::kFloat, layout);
+}
+
+at::Tensor whole(double number) { return at::full({4, 4}, number, at::kFloat); }
+
+const void* memory(const Variable& variable) { return variable.value().blocks()[0].data_ptr(); }
+
+void fill(Variable& variable, double number) {
+  const c10::InferenceMode inference;
+  for (const at::Tensor& block : variable.writable()) block.fill_(number);
+}
+
+Variable drawn_variable() {
+  return Variable(
+      VariableSpec{"dense/kernel", {6, 4}, at::kFloat, GlorotUniform(), Seed{5, 6}, true});
+}
+
+}  // namespace
+
+TEST_CASE("a gradient after an assignment to a saved variable is a StateError") {
+  Variable w("kernel", value_of(2));
+  for (bool in_place : {false, true}) {
+    GradientTape tape;
+    const DTensor y = ops::sum(ops::square(w.value()));
+    if (in_place) {
+      w.writable();
+    } else {
+      w.assign(value_of(3));
+    }
+    CHECK_THROWS_AS(tape.gradient(y, w.value()), StateError);
+  }
+  GradientTape tape;
+  const DTensor y = ops::sum(ops::square(w.value()));
+  CHECK(difference(tape.gradient(y, w.value()).full(), whole(6)) == "");
+}
+
+TEST_CASE("an average that starts as the weight is not the weight") {
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    Variable w("kernel", value_of(1));
+    Variable average("average", w.value(), false);
+    w.assign_add(value_of(2));
+    CHECK(difference(average.value().full(), whole(1)) == "");
+    average.assign(ops::scale(average.value(), 0.5));
+    CHECK(difference(w.value().full(), whole(3)) == "");
+    CHECK_FALSE(average.trainable());
+  }
+}
+
+TEST_CASE("a kept value can be restored") {
+  Variable w("kernel", value_of(1));
+  const DTensor best = w.value();
+  w.assign(value_of(7));
+  w.assign_add(value_of(1));
+  CHECK(difference(w.value().full(), whole(8)) == "");
+  CHECK(difference(best.full(), whole(1)) == "");
+  w.assign(best);
+  fill(w, 0);
+  CHECK(difference(best.full(), whole(1)) == "");
+}
+
+TEST_CASE("a variable made of a relayout of another has memory of its own") {
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    Variable w("kernel", value_of(1));
+    // Cutting a replicated value is free: the pieces are views of it.
+    Variable cut("cut", relayout_value(w.value(), Layout({"batch", unsharded}, mesh)));
+    fill(w, 5);
+    CHECK(difference(cut.value().full(), whole(1)) == "");
+    fill(cut, 6);
+    CHECK(difference(w.value().full(), whole(5)) == "");
+  }
+}
+
+TEST_CASE("a user's own buffer is never written to") {
+  std::vector<float> buffer(16, 1);
+  const at::Tensor mine = at::from_blob(buffer.data(), {4, 4}, at::kFloat);
+  const Layout layout = Layout::replicated(mesh, 2);
+  Variable w("kernel", pack(mine, layout));
+  Variable moved("kernel", pack(at::from_blob(buffer.data(), {4, 4}, at::kFloat), layout));
+  w.assign_add(value_of(1));
+  fill(w, 9);
+  fill(moved, 9);
+  w.assign(pack(mine, layout));
+  fill(w, 9);
+  CHECK(buffer == std::vector<float>(16, 1));
+}
+
+TEST_CASE("an assignment is in place while nobody else holds the memory") {
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    Variable w("kernel", value_of(1));
+    const void* before = memory(w);
+    w.assign(value_of(2));
+    CHECK(memory(w) == before);
+    w.writable();
+    CHECK(memory(w) == before);
+    {
+      const DTensor held = w.value();
+      w.assign(value_of(3));
+      CHECK(memory(w) != before);
+      CHECK(difference(held.full(), whole(2)) == "");
+    }
+    const at::Tensor block = w.value().blocks()[0];
+    w.assign(value_of(4));
+    CHECK(block[0][0].item<float>() == 3);
+    const at::Tensor view = w.value().blocks()[0].narrow(0, 0, 1);
+    fill(w, 5);
+    CHECK(view[0][0].item<float>() == 4);
+    CHECK(w.value().is_parameter());
+  }
+}
+
+TEST_CASE("what writable() gives is contiguous") {
+  const Layout layout = Layout::replicated(create_mesh({{"batch", 1}}), 2);
+  Variable w("kernel", pack(at::arange(12, at::kFloat).reshape({3, 4}).t(), layout));
+  const at::Tensor before = w.value().full().clone();
+  CHECK(w.writable()[0].is_contiguous());
+  CHECK(difference(w.value().full(), before) == "");
+}
+
+TEST_CASE("a new placement moves the value") {
+  Variable w("kernel", value_of(0));
+  const at::Tensor numbers = at::arange(16, at::kFloat).reshape({4, 4});
+  w.assign(pack(numbers, w.layout()));
+  for (const Layout& layout : all_layouts(mesh, 2)) {
+    w.place({w.shape(), layout});
+    CHECK(w.layout() == layout);
+    CHECK(w.value().layout() == layout);
+    CHECK(wrong_shards(w.value(), numbers) == "");
+  }
+  const Layout elsewhere = Layout::batch_sharded(create_mesh({{"batch", 3}}), "batch", 2);
+  w.place({w.shape(), elsewhere});
+  CHECK(w.value().mesh() == elsewhere.mesh());
+  CHECK(wrong_shards(w.value(), numbers) == "");
+}
+
+TEST_CASE("a moved value is still the variable's own") {
+  Variable w("kernel", value_of(1));
+  const DTensor before = w.value();
+  w.place({w.shape(), Layout({"batch", unsharded}, mesh)});
+  fill(w, 8);
+  CHECK(difference(before.full(), whole(1)) == "");
+  CHECK(w.value().id() == w.id());
+}
+
+TEST_CASE("a variable is drawn straight into its shards, the same wherever it lies") {
+  const at::Tensor numbers = drawn_variable().value().full();
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    for (const Layout& layout : all_layouts(mesh, 2)) {
+      Variable w = drawn_variable();
+      w.place({w.shape(), layout});
+      CHECK_FALSE(w.has_value());
+      CHECK(w.value().layout() == layout);
+      CHECK(wrong_shards(w.value(), numbers) == "");
+    }
+  }
+}
+
+TEST_CASE("loading into an unread variable draws nothing") {
+  struct Forbidden : Initializer {
+    std::string class_name() const override { return "Forbidden"; }
+    DTensor draw(const Shape&, at::ScalarType, Seed) const override {
+      throw StateError("test", "nothing is drawn", "a draw", "");
+    }
+  };
+  const InitializerRef forbidden(std::make_shared<const Forbidden>());
+  Variable w(VariableSpec{"kernel", {4, 4}, at::kFloat, forbidden, Seed{}, true});
+  w.place({w.shape(), Layout({"batch", "model"}, mesh)});
+  w.assign(value_of(3));
+  CHECK(difference(w.value().full(), whole(3)) == "");
+  Variable unread(VariableSpec{"kernel", {4, 4}, at::kFloat, forbidden, Seed{}, true});
+  CHECK_THROWS_AS(unread.value(), StateError);
+}
+
+TEST_CASE("a variable is read in the layout and dtype that an operation wants") {
+  Variable w("kernel", value_of(1));
+  Placement placement{w.shape(), Layout({"batch", unsharded}, mesh)};
+  placement.use = Layout::replicated(mesh, 2);
+  w.place(placement);
+  const DTensor read = w.read(at::kBFloat16);
+  CHECK(read.layout() == Layout::replicated(mesh, 2));
+  CHECK(read.dtype() == at::kBFloat16);
+  CHECK(w.value().layout() == placement.layout);
+}
+
+TEST_CASE("a gradient through read() reaches the variable") {
+  for (const char* rows : {unsharded, "batch"}) {
+    Variable w("kernel", value_of(3));
+    Placement placement{w.shape(), Layout({rows, unsharded}, mesh)};
+    placement.use = Layout::replicated(mesh, 2);
+    w.place(placement);
+    GradientTape tape;
+    const DTensor y = ops::sum(ops::square(w.read(at::kDouble)));
+    const DTensor gradient = tape.gradient(y, w.value());
+    REQUIRE(gradient.defined());
+    CHECK(difference(gradient.full().to(at::kFloat), whole(6)) == "");
+  }
+}
+
+TEST_CASE("assignments take the variable's layout and dtype, and only its shape") {
+  Variable w("dense/kernel", value_of(1, Layout({"batch", "model"}, mesh)));
+  w.assign(filled({4, 4}, 2, at::kDouble, Layout::replicated(mesh, 2)));
+  CHECK(w.value().dtype() == at::kFloat);
+  CHECK(w.value().layout() == Layout({"batch", "model"}, mesh));
+  w.assign(filled({4, 4}, 3, at::kFloat, Layout::replicated(create_mesh({{"x", 3}}), 2)));
+  CHECK(difference(w.value().full(), whole(3)) == "");
+  w.assign_sub(value_of(1));
+  CHECK(difference(w.value().full(), whole(2)) == "");
+  CHECK_THROWS_WITH(w.assign(filled({4}, 1, at::kFloat, Layout::replicated(mesh, 1))),
+                    Catch::Contains("dense/kernel") && Catch::Contains("(4,)"));
+}
+
+TEST_CASE("copies of a variable are one variable") {
+  Variable w("kernel", value_of(1));
+  Variable same = w;
+  same.assign(value_of(2));
+  CHECK(difference(w.value().full(), whole(2)) == "");
+  CHECK(same.is(w));
+  CHECK_FALSE(Variable("kernel", value_of(1)).is(w));
+  CHECK(w.value().id() == w.id());
+}

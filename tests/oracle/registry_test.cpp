@@ -1,0 +1,102 @@
+#include <tessera/framework/ops/op.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+using Names = std::set<std::string>;
+
+/// Functions of namespace ops that are made of several operations, or of one by another name.
+const Names compositions = {
+    "argmax", "argmin", "clip_grad", "embedding", "expand_dims", "flatten", "logsumexp", "mean",
+    "moments", "relayout_like", "seed_input", "softmax_cross_entropy", "split", "squeeze", "stack",
+    "tile", "unstack", "variance"};
+
+/// Operations that no function of their name stands for.
+const Names internal = {"first_index", "gather_grad", "log_softmax_grad", "pick", "pick_grad",
+                        "pow_scalar", "prod_grad", "softmax_grad",
+                        "sparse_softmax_cross_entropy_grad"};
+
+/// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
+/// are not differentiated again.
+const Names without_derivative = {
+    "all", "any", "first_index", "gather_grad", "log_softmax_grad", "one_hot", "pick_grad",
+    "prod_grad", "softmax_grad", "sparse_softmax_cross_entropy_grad"};
+
+/// Functions that the headers of framework/ops declare to return a DTensor, or several.
+Names declared() {
+  const std::regex function(R"(^(?:DTensor|std::vector<DTensor>|std::pair<DTensor, DTensor>) (\w+)\()");
+  Names names;
+  const auto folder = golden_path("").parent_path().parent_path().parent_path() / "framework/ops";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".hpp") continue;
+    const std::string text = read_file(entry.path());
+    const size_t from = text.find("namespace tessera::ops {");
+    if (from == std::string::npos) continue;
+    const std::string body = text.substr(from, text.find("}  // namespace tessera::ops") - from);
+    std::istringstream lines(body);
+    std::smatch match;
+    for (std::string line; std::getline(lines, line);) {
+      if (std::regex_search(line, match, function)) names.insert(match[1]);
+    }
+  }
+  return names;
+}
+
+Names registered() {
+  Names names;
+  for (const OpInfo* info : op_registry()) names.insert(std::string(info->name));
+  return names;
+}
+
+/// Elements of a that b lacks, as one text.
+std::string lacking(const Names& a, const Names& b) {
+  std::string text;
+  for (const std::string& name : a) {
+    if (!b.count(name)) text += (text.empty() ? "" : " ") + name;
+  }
+  return text;
+}
+
+Names joined(Names a, const Names& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("every declared function is a registered operation or a composition") {
+  REQUIRE(declared().size() > 80);
+  CHECK(lacking(declared(), joined(registered(), compositions)) == "");
+  CHECK(lacking(compositions, declared()) == "");
+}
+
+TEST_CASE("every registered operation is declared, or known to be internal") {
+  CHECK(lacking(registered(), joined(declared(), internal)) == "");
+  CHECK(lacking(internal, registered()) == "");
+}
+
+TEST_CASE("operations without a derivative are those that are meant to have none") {
+  Names none;
+  for (const OpInfo* info : op_registry()) {
+    if (!info->differentiable && !info->stops_gradient) none.insert(std::string(info->name));
+  }
+  CHECK(lacking(none, without_derivative) == "");
+  CHECK(lacking(without_derivative, none) == "");
+}
+
+TEST_CASE("operations are found by name, and no name is taken twice") {
+  CHECK(find_op("matmul") != nullptr);
+  CHECK(find_op("matmull") == nullptr);
+  CHECK_THROWS_WITH(register_op(*find_op("matmul")),
+                    Catch::Contains("[op matmul]") && Catch::Contains("registered twice"));
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::test {
+
+/// How a program ended and what it wrote.
+struct ProgramRun {
+  int exit_code = 0;  ///< 128 + the signal's number if one ended it
+  std::string out;
+  std::string err;
+};
+
+/// Runs a program to its end, in this process's environment with the variables of `environment`
+/// set. Throws std::runtime_error if it cannot be started.
+ProgramRun run_program(const std::filesystem::path& program,
+                       const std::vector<std::string>& arguments,
+                       const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+}  // namespace tessera::test
