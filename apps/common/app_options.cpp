@@ -146,17 +146,22 @@ bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
 }  // namespace
 
 struct AppOptions::Impl {
-  explicit Impl(const std::string& app_name, const std::string& app_description)
-      : name(app_name), description(app_description), options(common_options(common)) {}
-
   std::string name;
   std::string description;
   CommonOptions common;
   std::vector<Option> options;
 };
 
+AppOptions::AppOptions(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
 AppOptions::AppOptions(const std::string& name, const std::string& description)
-    : impl_(std::make_unique<Impl>(name, description)) {}
+    : AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}})) {
+  impl_->options = common_options(impl_->common);
+}
+
+AppOptions AppOptions::bare(const std::string& name, const std::string& description) {
+  return AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}}));
+}
 
 AppOptions::~AppOptions() = default;
 

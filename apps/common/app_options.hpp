@@ -45,6 +45,8 @@ struct CommonOptions {
 class AppOptions {
  public:
   AppOptions(const std::string& name, const std::string& description);
+  /// Without the common options: those it adds, `--config` and `--help`.
+  static AppOptions bare(const std::string& name, const std::string& description);
   ~AppOptions();
   AppOptions(const AppOptions&) = delete;
   AppOptions& operator=(const AppOptions&) = delete;
@@ -63,6 +65,8 @@ class AppOptions {
 
  private:
   struct Impl;
+  explicit AppOptions(std::unique_ptr<Impl> impl);
+
   std::unique_ptr<Impl> impl_;
 };
 

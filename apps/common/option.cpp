@@ -47,6 +47,16 @@ std::string integer_placeholder(int64_t minimum, int64_t maximum) {
   return text;
 }
 
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    parts.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return parts;
+}
+
 std::optional<MeshDims> read_mesh_dims(const std::string& text) {
   MeshDims dims;
   try {
@@ -107,6 +117,20 @@ OptionValue choice(std::string& value, std::vector<std::string> choices) {
   return {placeholder, JsonForm::text, set, [&value] { return value; }};
 }
 
+OptionValue words(std::vector<std::string>& value, const std::string& placeholder,
+                  std::vector<std::string> known) {
+  const auto set = [&value, known = std::move(known)](const std::string& where,
+                                                      const std::string& text) {
+    std::vector<std::string> chosen = split(text);
+    for (const std::string& word : chosen) {
+      if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+      throw ConfigError(where, "there is no such name", in_quotes(word), suggestion(word, known));
+    }
+    value = std::move(chosen);
+  };
+  return {placeholder, JsonForm::text, set, [&value] { return join(value, ","); }};
+}
+
 OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum) {
   const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
     value = read_integer(where, text, minimum, maximum);
@@ -137,16 +161,14 @@ OptionValue count_or_all(std::optional<int64_t>& value) {
 OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
   const auto set = [&value, minimum](const std::string& where, const std::string& text) {
     std::vector<int64_t> numbers;
-    for (size_t from = 0; from <= text.size();) {
-      const size_t comma = std::min(text.find(',', from), text.size());
-      const auto number = whole<int64_t>(text.substr(from, comma - from));
+    for (const std::string& part : split(text)) {
+      const auto number = whole<int64_t>(part);
       if (!number || *number < minimum) {
         throw ConfigError(where,
                           str("must be integers of at least ", minimum, " with commas between"),
                           in_quotes(text), "write for example 700,500");
       }
       numbers.push_back(*number);
-      from = comma + 1;
     }
     value = std::move(numbers);
   };

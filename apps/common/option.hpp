@@ -43,6 +43,10 @@ struct Option {
 /// One of several words.
 OptionValue choice(std::string& value, std::vector<std::string> choices);
 
+/// Comma-separated words out of `known`, one or more.
+OptionValue words(std::vector<std::string>& value, const std::string& placeholder,
+                  std::vector<std::string> known);
+
 /// An integer in [minimum, maximum].
 OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum = INT64_MAX);
 

@@ -9,12 +9,18 @@ thread_local CommLog* current_log = nullptr;
 
 std::string to_string(CommOp op) {
   switch (op) {
-    case CommOp::all_reduce: return "all_reduce";
-    case CommOp::all_gather: return "all_gather";
-    case CommOp::reduce_scatter: return "reduce_scatter";
-    case CommOp::all_to_all: return "all_to_all";
-    case CommOp::exchange: return "exchange";
-    case CommOp::broadcast: return "broadcast";
+    case CommOp::all_reduce:
+      return "all_reduce";
+    case CommOp::all_gather:
+      return "all_gather";
+    case CommOp::reduce_scatter:
+      return "reduce_scatter";
+    case CommOp::all_to_all:
+      return "all_to_all";
+    case CommOp::exchange:
+      return "exchange";
+    case CommOp::broadcast:
+      return "broadcast";
   }
   return "?";
 }

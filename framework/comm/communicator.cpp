@@ -21,8 +21,9 @@ void check_placement(const Mesh& mesh, const Communicator& communicator) {
   if (ranks == 1 || mesh.is_local()) return;
   if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
   const Interval fit = shard_interval(mesh.size(), ranks, rank);
-  throw MeshError("mesh", str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ",
-                              fit.hi - 1, " of mesh ", mesh.describe()),
+  throw MeshError("mesh",
+                  str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ", fit.hi - 1,
+                      " of mesh ", mesh.describe()),
                   str("devices ", first, " to ", last),
                   "give each rank its run of neighbouring ids, in the order of the ranks");
 }
@@ -40,9 +41,15 @@ at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind) {
 
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
-    case Reduce::sum: a.add_(b); return;
-    case Reduce::max: at::maximum_out(a, a, b); return;
-    case Reduce::min: at::minimum_out(a, a, b); return;
+    case Reduce::sum:
+      a.add_(b);
+      return;
+    case Reduce::max:
+      at::maximum_out(a, a, b);
+      return;
+    case Reduce::min:
+      at::minimum_out(a, a, b);
+      return;
   }
 }
 
@@ -68,9 +75,15 @@ at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
   at::Tensor out;
   switch (kind) {
-    case Reduce::sum: out = at::add(parts[0], parts[1]); break;
-    case Reduce::max: out = at::maximum(parts[0], parts[1]); break;
-    case Reduce::min: out = at::minimum(parts[0], parts[1]); break;
+    case Reduce::sum:
+      out = at::add(parts[0], parts[1]);
+      break;
+    case Reduce::max:
+      out = at::maximum(parts[0], parts[1]);
+      break;
+    case Reduce::min:
+      out = at::minimum(parts[0], parts[1]);
+      break;
   }
   for (size_t i = 2; i < parts.size(); ++i) reduce_into(kind, out, parts[i]);
   return out;

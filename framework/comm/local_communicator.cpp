@@ -89,8 +89,6 @@ class LocalCommunicator final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> local_communicator() {
-  return std::make_shared<LocalCommunicator>();
-}
+std::shared_ptr<Communicator> local_communicator() { return std::make_shared<LocalCommunicator>(); }
 
 }  // namespace tessera

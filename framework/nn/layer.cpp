@@ -53,12 +53,12 @@ void Layer::build(const Shapes& inputs) {
 }
 
 DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
-  if (!built_) {
-    Shapes shapes;
-    for (const DTensor& input : inputs) shapes.push_back(input.shape());
-    build(shapes);
-  }
+  Shapes shapes;
+  for (const DTensor& input : inputs) shapes.push_back(input.shape());
+  if (!built_) build(shapes);
   if (!casts_inputs()) return call(inputs, context);
+  // Throws for inputs of another shape than it was built for.
+  output_shape(shapes);
   Inputs cast = inputs;
   for (DTensor& input : cast) {
     const bool floating = at::isFloatingType(input.dtype());

@@ -27,7 +27,10 @@ std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>
   const NoRecording untaped;
   std::vector<DTensor> parts;
   for (const Metric* metric : metrics) {
-    if (metric->state_.defined()) parts.push_back(metric->state_);
+    // A handle of its own: reading must not turn the state into a replicated one, to which every
+    // later batch would have to be reduced.
+    const DTensor& state = metric->state_;
+    if (state.defined()) parts.emplace_back(state.sharding(), state.blocks());
   }
   at::Tensor sums;
   if (!parts.empty()) sums = (parts.size() == 1 ? parts[0] : ops::concat(parts)).full();

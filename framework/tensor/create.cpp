@@ -96,9 +96,9 @@ DTensor pack(at::Tensor&& whole, const Layout& layout) {
   check_tensor(whole, layout);
   if (!may_take_over(whole)) return pack_whole(whole, layout, true);
   // Views of a tensor made outside InferenceMode would keep it alive.
-  const at::Tensor taken = at::empty({0}, whole.options())
-                               .set_(whole.storage(), whole.storage_offset(), whole.sizes(),
-                                     whole.strides());
+  const at::Tensor taken =
+      at::empty({0}, whole.options())
+          .set_(whole.storage(), whole.storage_offset(), whole.sizes(), whole.strides());
   whole.reset();
   return pack_whole(taken, layout, false);
 }
@@ -120,8 +120,8 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
   for (size_t i = 0; i < per_device.size(); ++i) {
     const Shape want = extents(shards->blocks[i]);
     if (shape_of(per_device[i]) != want) {
-      throw ShapeError("pack", str("the shard of local device ", i, " has shape ",
-                       to_string(want)), to_string(shape_of(per_device[i])),
+      throw ShapeError("pack", str("the shard of local device ", i, " has shape ", to_string(want)),
+                       to_string(shape_of(per_device[i])),
                        "give the global shape if shards differ in size");
     }
     if (per_device[i].scalar_type() != target->dtype) {

@@ -34,8 +34,9 @@ at::Tensor DTensor::local(int device) const {
                      layout().describe(), "call full() or relayout() on every process first");
   }
   if (device < 0 || device >= static_cast<int>(mesh().local_ids().size())) {
-    throw MeshError("DTensor::local", str("this process holds ", mesh().local_ids().size(),
-                    " devices"), str("device ", device), "name one of them");
+    throw MeshError("DTensor::local",
+                    str("this process holds ", mesh().local_ids().size(), " devices"),
+                    str("device ", device), "name one of them");
   }
   const std::vector<int64_t> at = mesh().coordinates(mesh().local_ids()[size_t(device)]);
   const int index = sharding()->block_of(at);
@@ -65,8 +66,8 @@ at::Tensor DTensor::complete_element() const {
 
 std::string DTensor::to_string() const {
   if (!defined()) return "DTensor()";
-  std::string text = str("DTensor(shape=", tessera::to_string(shape()), ", dtype=",
-                         c10::toString(dtype()), ", layout=", layout().describe());
+  std::string text = str("DTensor(shape=", tessera::to_string(shape()),
+                         ", dtype=", c10::toString(dtype()), ", layout=", layout().describe());
   if (layout().is_fully_replicated() && numel() <= 1000) text += str("\n", blocks()[0]);
   return text + ")";
 }

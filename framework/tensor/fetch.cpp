@@ -70,9 +70,8 @@ at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double f
 }
 
 /// The interval `want` of the axis from what each member gave of it.
-at::Tensor join(const std::vector<at::Tensor>& got, int64_t axis,
-                const std::vector<Interval>& from, Interval want, const at::Tensor& mine,
-                double fill) {
+at::Tensor join(const std::vector<at::Tensor>& got, int64_t axis, const std::vector<Interval>& from,
+                Interval want, const at::Tensor& mine, double fill) {
   at::Tensor result;
   for (size_t m = 0; m < from.size(); ++m) {
     const Interval piece = intersect(from[m], want);
@@ -145,8 +144,8 @@ std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
     Interval& joined = list[size_t(member)];
     const Interval one = intervals[size_t(shard)];
     if (one.empty()) continue;
-    joined = joined.empty() ? one
-                            : Interval{std::min(joined.lo, one.lo), std::max(joined.hi, one.hi)};
+    joined =
+        joined.empty() ? one : Interval{std::min(joined.lo, one.lo), std::max(joined.hi, one.hi)};
   }
   return list;
 }
@@ -213,8 +212,7 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
   return out;
 }
 
-Blocks fetch(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
-             double fill) {
+Blocks fetch(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted, double fill) {
   resolve(value);
   const Sharding& sharding = *value.sharding();
   const int64_t a = normalize_axis(axis, value.rank(), "fetch");

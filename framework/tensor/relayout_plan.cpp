@@ -135,8 +135,7 @@ class Planner {
     Dims& target = axes[static_cast<size_t>(to)];
     target.insert(target.end(), dims.begin(), dims.end());
     push(Kind::all_to_all, dims, from, to,
-         Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(),
-                           now_.pending_kind()));
+         Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(), now_.pending_kind()));
     return true;
   }
 
@@ -198,8 +197,11 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
   CommOp op = CommOp::all_gather;
   double bytes = 0;
   switch (step.kind) {
-    case Kind::slice: return {};
-    case Kind::all_gather: bytes = shard_bytes(shape, dtype, step.after); break;
+    case Kind::slice:
+      return {};
+    case Kind::all_gather:
+      bytes = shard_bytes(shape, dtype, step.after);
+      break;
     case Kind::all_reduce:
       op = CommOp::all_reduce;
       bytes = shard_bytes(shape, wide, before);

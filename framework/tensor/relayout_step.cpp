@@ -18,8 +18,8 @@ std::vector<int64_t> first_coordinates(const Sharding& sharding, const BlockInfo
   for (size_t d = 0; d < block.group.size(); ++d) {
     const int64_t size = mesh.dim_size(static_cast<int>(d));
     // An unused dimension's single group may begin in another process.
-    at.push_back(std::max(mesh.local_box()[d].lo,
-                          group_range(size, sharding.groups[d], block.group[d]).lo));
+    at.push_back(
+        std::max(mesh.local_box()[d].lo, group_range(size, sharding.groups[d], block.group[d]).lo));
   }
   return at;
 }
@@ -42,10 +42,18 @@ class Executor {
     group_ = make_group(from_.mesh(), step_.dims, from_.groups);
     for (const auto& [key, members] : members_by_place()) {
       switch (step_.kind) {
-        case Kind::all_gather: all_gather(members); break;
-        case Kind::all_reduce: all_reduce(members); break;
-        case Kind::reduce_scatter: reduce_scatter(members); break;
-        default: all_to_all(members); break;
+        case Kind::all_gather:
+          all_gather(members);
+          break;
+        case Kind::all_reduce:
+          all_reduce(members);
+          break;
+        case Kind::reduce_scatter:
+          reduce_scatter(members);
+          break;
+        default:
+          all_to_all(members);
+          break;
       }
     }
     return std::move(out_);
@@ -125,8 +133,8 @@ class Executor {
       int64_t rest = m;
       for (size_t i = step_.dims.size(); i-- > 0;) {
         const size_t d = static_cast<size_t>(step_.dims[i]);
-        range[d] = group_range(mesh.dim_size(step_.dims[i]), from_.groups[d],
-                               rest % from_.groups[d]);
+        range[d] =
+            group_range(mesh.dim_size(step_.dims[i]), from_.groups[d], rest % from_.groups[d]);
         rest /= from_.groups[d];
       }
       list.push_back(axis_interval(sharding.layout, axis, sharding.shape[size_t(axis)], range));

@@ -28,7 +28,7 @@ std::shared_ptr<Metric> resolved(const MetricRef& metric, const LossRef& loss) {
 
 void Model::compile(const CompileOptions& options) {
   auto made = std::make_shared<Training>();
-  made->optimizer = options.optimizer ? options.optimizer : OptimizerRef("rmsprop");
+  made->optimizer = options.optimizer;
   made->loss = options.loss;
   for (const MetricRef& metric : options.metrics) {
     made->metrics.push_back(resolved(metric, options.loss));

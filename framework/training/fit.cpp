@@ -24,6 +24,22 @@ void check_data(const std::string& caller, const DatasetRef& data) {
                     "pass data to work on");
 }
 
+void check_optional(const std::string& caller, const std::string& argument,
+                    const std::optional<int64_t>& value) {
+  if (value) check_positive(caller, argument, *value);
+}
+
+void check_options(const FitOptions& options) {
+  check_positive("fit", "batch_size", options.batch_size);
+  check_positive("fit", "epochs", options.epochs);
+  check_optional("fit", "steps_per_epoch", options.steps_per_epoch);
+  check_optional("fit", "validation_steps", options.validation_steps);
+  check_optional("fit", "validation_batch_size", options.validation_batch_size);
+  if (options.initial_epoch >= 0) return;
+  throw ConfigError("fit", "initial_epoch is not negative", str(options.initial_epoch),
+                    "pass how many epochs are done");
+}
+
 void check_finite(double loss, int64_t epoch, int64_t step) {
   if (std::isfinite(loss)) return;
   throw StateError("fit", "the loss stays finite", str(loss, " at epoch ", epoch + 1, ", step ",
@@ -60,6 +76,10 @@ void Model::update_metrics(const Batch& batch, const DTensor& y_pred) {
 
 DTensor Model::train_step(const Batch& batch) {
   const Training& state = training("train_step");
+  if (!state.optimizer) {
+    throw StateError("train_step", "the model is compiled with an optimizer", "no optimizer",
+                     "name one in compile()");
+  }
   const auto random = std::make_shared<RandomStream>(global_seed(), state.optimizer->iterations());
   const std::vector<Variable> variables = trainable_weights();
   GradientTape tape;
@@ -81,8 +101,8 @@ DTensor Model::test_step(const Batch& batch) {
 History Model::fit(const DatasetRef& data, const FitOptions& options) {
   const Training& state = training("fit");
   check_data("fit", data);
-  check_positive("fit", "batch_size", options.batch_size);
-  check_positive("fit", "epochs", options.epochs);
+  check_options(options);
+  if (options.validation_data) check_data("fit, validation_data", options.validation_data);
   ensure_placed(batch_shapes(*data));
   History history;
   history.data = data->name();
@@ -124,6 +144,7 @@ Logs Model::evaluate(const DatasetRef& data, const EvaluateOptions& options) {
   const Training& state = training("evaluate");
   check_data("evaluate", data);
   check_positive("evaluate", "batch_size", options.batch_size);
+  check_optional("evaluate", "steps", options.steps);
   ensure_placed(batch_shapes(*data));
   BatchLoader loader(*data, {.batch_size = options.batch_size, .steps = options.steps});
   ProgressBar bar({.verbose = options.verbose});
@@ -146,6 +167,7 @@ at::Tensor Model::predict(const DatasetRef& data, const PredictOptions& options)
   const Training& state = training("predict");
   check_data("predict", data);
   check_positive("predict", "batch_size", options.batch_size);
+  check_optional("predict", "steps", options.steps);
   ensure_placed(batch_shapes(*data));
   BatchLoader loader(*data, {.batch_size = options.batch_size, .steps = options.steps});
   ProgressBar bar({.verbose = options.verbose});

@@ -131,8 +131,8 @@ TEST_CASE("the gradient of a Variable stays pending through cast, transpose and 
 TEST_CASE("the gradient of a tensor has the layout of the tensor") {
   const at::Tensor x = numbers({4, 6}, 1), w = numbers({6, 4}, 2);
   const at::Tensor expected = at::ones({4, 4}, at::kDouble).mm(w.t());
-  const std::vector<LayoutSpec> layouts = {{nullptr, nullptr}, {"batch", nullptr},
-                                           {nullptr, "model"}, {"model", "batch"}};
+  const std::vector<LayoutSpec> layouts = {
+      {nullptr, nullptr}, {"batch", nullptr}, {nullptr, "model"}, {"model", "batch"}};
   for (const LayoutSpec& spec : layouts) {
     const DTensor input = pack(x, Layout(spec, mesh()));
     const DTensor weight = pack(w, Layout({"batch", nullptr}, mesh()));

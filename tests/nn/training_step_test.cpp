@@ -1,7 +1,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers.hpp>
 #include <tessera/framework/nn/losses.hpp>
-#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
@@ -46,7 +46,7 @@ Outcome train(const Mesh& mesh, const LayoutSpec& kernel_layout, const LayoutSpe
     GradientTape tape;
     const DTensor logits = ops::matmul(x, kernel.read());
     const DTensor value = (*loss)(y, logits, w);
-    optimizer->apply(tape.gradient(value, {kernel.value()}), {kernel});
+    optimizer->apply(tape.gradient(value, std::vector{kernel.value()}), {kernel});
     mean.update(value, double(rows));
     accuracy->update(y, logits, w);
   }

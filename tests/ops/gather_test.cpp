@@ -72,6 +72,39 @@ TEST_CASE("a sharded vocabulary costs one all-reduce and its gradient none over 
   CHECK(comm.entries().size() == 1);
 }
 
+TEST_CASE("a weight's gradient stays in its shards, pending over what cuts the ids") {
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const Layout layout({"model", unsharded}, mesh);
+  const DTensor table = pack(at::randn({6, 3}), layout);
+  table.mark_parameter();
+  const DTensor ids = pack(at::randint(6, {4}, at::kLong), Layout({"batch"}, mesh));
+  GradientTape tape;
+  tape.watch(table);
+  const DTensor y = ops::embedding(table, ids);
+  CHECK(tape.gradient(y, table).layout() == layout.with_pending(1, Reduce::sum));
+}
+
+TEST_CASE("a weight cut as the ids are is gathered forward, and its gradient is added up once") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const Layout layout({"batch", unsharded}, mesh);
+  const DTensor table = pack(at::randn({6, 3}), layout);
+  table.mark_parameter();
+  const DTensor ids = pack(at::randint(6, {4}, at::kLong), Layout({"batch"}, mesh));
+  CommLog comm;
+  const CommLogScope scope(comm);
+  GradientTape tape;
+  tape.watch(table);
+  const DTensor y = ops::embedding(table, ids);
+  CHECK(y.layout() == layout);
+  CHECK(comm.count(CommOp::all_gather) == 1);
+  comm.clear();
+  const DTensor gradient = tape.gradient(y, table);
+  CHECK(gradient.layout() == Layout::replicated(mesh, 2).with_pending(1, Reduce::sum));
+  relayout_value(gradient, layout);
+  CHECK(comm.count(CommOp::reduce_scatter) == 1);
+  CHECK(comm.entries().size() == 1);
+}
+
 TEST_CASE("an index that is not there is named") {
   const Mesh mesh = create_mesh({{"model", 3}});
   const DTensor ids = pack(at::tensor({1, 5, -1}, at::kLong), Layout::replicated(mesh, 1));

@@ -94,9 +94,11 @@ TEST_CASE("plans belong to a thread") {
 
 TEST_CASE("planning alone runs nothing") {
   const Mesh mesh = virtual_mesh({2});
-  const Layout cut = Layout::inner_sharded(mesh, "x", 2), rows = Layout::batch_sharded(mesh, "x", 2);
-  const Propagation plan = plan_op(*find_op("add"), find_op("add")->samples()[0].op.get(),
-                                   {intern({4, 4}, at::kFloat, cut), intern({4, 4}, at::kFloat, rows)});
+  const Layout cut = Layout::inner_sharded(mesh, "x", 2),
+               rows = Layout::batch_sharded(mesh, "x", 2);
+  const Propagation plan =
+      plan_op(*find_op("add"), find_op("add")->samples()[0].op.get(),
+              {intern({4, 4}, at::kFloat, cut), intern({4, 4}, at::kFloat, rows)});
   CHECK(plan.outputs[0] == cut);
   CHECK(to_string(plan) == "(unsharded, x) , (unsharded, x) -> (unsharded, x)");
   CHECK(plan.bytes > 0);

@@ -30,8 +30,7 @@ std::string failures(const std::string& name, const std::vector<SampleInput>& in
 std::string failures(const std::string& name, const SampleInput& input, D (*run)(const D&),
                      Tensor (*reference)(const Tensor&)) {
   return failures(
-      name, std::vector<SampleInput>{input},
-      [run](const Parts& in) { return Parts{run(in[0])}; },
+      name, std::vector<SampleInput>{input}, [run](const Parts& in) { return Parts{run(in[0])}; },
       [reference](const Whole& in) { return Whole{reference(in[0])}; });
 }
 
@@ -46,78 +45,105 @@ SampleInput distinct(Shape shape) {
 }  // namespace
 
 TEST_CASE("reductions made of several operations hold in all layouts") {
-  CHECK(failures("mean", {{4, 3}}, [](const D& x) { return ops::mean(x, {0}); },
-                 [](const Tensor& x) { return x.mean(0); }) == "");
-  CHECK(failures("mean of all", {{5, 3}}, [](const D& x) { return ops::mean(x); },
-                 [](const Tensor& x) { return x.mean(); }) == "");
-  CHECK(failures("logsumexp", {{4, 3}}, [](const D& x) { return ops::logsumexp(x, {1}); },
-                 [](const Tensor& x) { return x.logsumexp(1); }) == "");
-  CHECK(failures("logsumexp, kept", {{2, 5}}, [](const D& x) { return ops::logsumexp(x, {}, true); },
-                 [](const Tensor& x) { return x.flatten().logsumexp(0).view({1, 1}); }) == "");
-  CHECK(failures("variance", {{4, 3}}, [](const D& x) { return ops::variance(x, {0}); },
-                 [](const Tensor& x) { return x.var(0, /*unbiased=*/false); }) == "");
-  CHECK(failures("moments", {{{2, 3, 2}}},
-                 [](const Parts& in) {
-                   const auto [mean, variance] = ops::moments(in[0], {0, 2});
-                   return Parts{mean, variance};
-                 },
-                 [](const Whole& in) {
-                   const Tensor rows = in[0].permute({1, 0, 2}).flatten(1);
-                   return Whole{rows.mean(1), rows.var(1, /*unbiased=*/false)};
-                 }) == "");
+  CHECK(failures(
+            "mean", {{4, 3}}, [](const D& x) { return ops::mean(x, {0}); },
+            [](const Tensor& x) { return x.mean(0); }) == "");
+  CHECK(failures(
+            "mean of all", {{5, 3}}, [](const D& x) { return ops::mean(x); },
+            [](const Tensor& x) { return x.mean(); }) == "");
+  CHECK(failures(
+            "logsumexp", {{4, 3}}, [](const D& x) { return ops::logsumexp(x, {1}); },
+            [](const Tensor& x) { return x.logsumexp(1); }) == "");
+  CHECK(failures(
+            "logsumexp, kept", {{2, 5}}, [](const D& x) { return ops::logsumexp(x, {}, true); },
+            [](const Tensor& x) {
+              return x.flatten().logsumexp(0).view({1, 1});
+            }) == "");
+  CHECK(failures(
+            "variance", {{4, 3}}, [](const D& x) { return ops::variance(x, {0}); },
+            [](const Tensor& x) { return x.var(0, /*unbiased=*/false); }) == "");
+  CHECK(failures(
+            "moments", {{{2, 3, 2}}},
+            [](const Parts& in) {
+              const auto [mean, variance] = ops::moments(in[0], {0, 2});
+              return Parts{mean, variance};
+            },
+            [](const Whole& in) {
+              const Tensor rows = in[0].permute({1, 0, 2}).flatten(1);
+              return Whole{rows.mean(1), rows.var(1, /*unbiased=*/false)};
+            }) == "");
 }
 
 TEST_CASE("indices of extremes hold in all layouts, the first of equals") {
-  CHECK(failures("argmax", distinct({4, 3}), [](const D& x) { return ops::argmax(x); },
-                 [](const Tensor& x) { return x.argmax(1); }) == "");
-  CHECK(failures("argmin", distinct({4, 3}), [](const D& x) { return ops::argmin(x, 0); },
-                 [](const Tensor& x) { return x.argmin(0); }) == "");
+  CHECK(failures(
+            "argmax", distinct({4, 3}), [](const D& x) { return ops::argmax(x); },
+            [](const Tensor& x) { return x.argmax(1); }) == "");
+  CHECK(failures(
+            "argmin", distinct({4, 3}), [](const D& x) { return ops::argmin(x, 0); },
+            [](const Tensor& x) { return x.argmin(0); }) == "");
   // ATen does not say which of equals it takes.
-  CHECK(failures("argmax of equals", {{3, 7}, at::kLong, 0, 3},
-                 [](const D& x) { return ops::argmax(x); },
-                 [](const Tensor& x) {
-                   const Tensor index = at::arange(7).expand({3, 7});
-                   return at::where(x.eq(x.amax({1}, true)), index, 7).amin({1});
-                 }) == "");
+  CHECK(failures(
+            "argmax of equals", {{3, 7}, at::kLong, 0, 3},
+            [](const D& x) { return ops::argmax(x); },
+            [](const Tensor& x) {
+              const Tensor index = at::arange(7).expand({3, 7});
+              return at::where(x.eq(x.amax({1}, true)), index, 7).amin({1});
+            }) == "");
 }
 
 TEST_CASE("functions of shape hold in all layouts") {
-  CHECK(failures("flatten", {{4, 2, 3}}, [](const D& x) { return ops::flatten(x, 1); },
-                 [](const Tensor& x) { return x.flatten(1); }) == "");
-  CHECK(failures("expand_dims", {{4, 3}}, [](const D& x) { return ops::expand_dims(x, -1); },
-                 [](const Tensor& x) { return x.unsqueeze(-1); }) == "");
-  CHECK(failures("squeeze", {{1, 4, 1}}, [](const D& x) { return ops::squeeze(x, {0}); },
-                 [](const Tensor& x) { return x.squeeze(0); }) == "");
-  CHECK(failures("tile", {{3, 2}}, [](const D& x) { return ops::tile(x, {2, 3}); },
-                 [](const Tensor& x) { return x.repeat({2, 3}); }) == "");
-  CHECK(failures("split", {{{6, 2}}}, [](const Parts& in) { return ops::split(in[0], 3); },
-                 [](const Whole& in) { return in[0].split(2); }) == "");
-  CHECK(failures("stack", {{{3, 2}}, {{3, 2}}}, [](const Parts& in) { return Parts{ops::stack(in, 1)}; },
-                 [](const Whole& in) { return Whole{at::stack(in, 1)}; }) == "");
-  CHECK(failures("unstack", {{{3, 2}}}, [](const Parts& in) { return ops::unstack(in[0], 1); },
-                 [](const Whole& in) { return in[0].unbind(1); }) == "");
+  CHECK(failures(
+            "flatten", {{4, 2, 3}}, [](const D& x) { return ops::flatten(x, 1); },
+            [](const Tensor& x) { return x.flatten(1); }) == "");
+  CHECK(failures(
+            "expand_dims", {{4, 3}}, [](const D& x) { return ops::expand_dims(x, -1); },
+            [](const Tensor& x) { return x.unsqueeze(-1); }) == "");
+  CHECK(failures(
+            "squeeze", {{1, 4, 1}}, [](const D& x) { return ops::squeeze(x, {0}); },
+            [](const Tensor& x) { return x.squeeze(0); }) == "");
+  CHECK(failures(
+            "tile", {{3, 2}},
+            [](const D& x) {
+              return ops::tile(x, {2, 3});
+            },
+            [](const Tensor& x) {
+              return x.repeat({2, 3});
+            }) == "");
+  CHECK(failures(
+            "split", {{{6, 2}}}, [](const Parts& in) { return ops::split(in[0], 3); },
+            [](const Whole& in) { return in[0].split(2); }) == "");
+  CHECK(failures(
+            "stack", {{{3, 2}}, {{3, 2}}}, [](const Parts& in) { return Parts{ops::stack(in, 1)}; },
+            [](const Whole& in) { return Whole{at::stack(in, 1)}; }) == "");
+  CHECK(failures(
+            "unstack", {{{3, 2}}}, [](const Parts& in) { return ops::unstack(in[0], 1); },
+            [](const Whole& in) { return in[0].unbind(1); }) == "");
 }
 
 TEST_CASE("a value used twice and a value handed on hold in all layouts") {
-  CHECK(failures("x times its transpose", {{3, 3}},
-                 [](const D& x) { return ops::matmul(x, ops::transpose(x)) + x; },
-                 [](const Tensor& x) { return x.mm(x.t()) + x; }) == "");
-  CHECK(failures("relayout_like", {{{4, 3}}, {{4, 3}}},
-                 [](const Parts& in) { return Parts{relayout_like(in[0], in[1]) * in[1]}; },
-                 [](const Whole& in) { return Whole{in[0] * in[1]}; }) == "");
-  CHECK(failures("a pending sum that is used twice", {{{4, 3}}, {{3, 2}}},
-                 [](const Parts& in) {
-                   const D y = ops::matmul(in[0], in[1]);
-                   return Parts{ops::exp(y) + y, y - ops::sum(y, {0})};
-                 },
-                 [](const Whole& in) {
-                   const Tensor y = in[0].mm(in[1]);
-                   return Whole{y.exp() + y, y - y.sum(0)};
-                 }) == "");
+  CHECK(failures(
+            "x times its transpose", {{3, 3}},
+            [](const D& x) { return ops::matmul(x, ops::transpose(x)) + x; },
+            [](const Tensor& x) { return x.mm(x.t()) + x; }) == "");
+  CHECK(failures(
+            "relayout_like", {{{4, 3}}, {{4, 3}}},
+            [](const Parts& in) { return Parts{relayout_like(in[0], in[1]) * in[1]}; },
+            [](const Whole& in) { return Whole{in[0] * in[1]}; }) == "");
+  CHECK(failures(
+            "a pending sum that is used twice", {{{4, 3}}, {{3, 2}}},
+            [](const Parts& in) {
+              const D y = ops::matmul(in[0], in[1]);
+              return Parts{ops::exp(y) + y, y - ops::sum(y, {0})};
+            },
+            [](const Whole& in) {
+              const Tensor y = in[0].mm(in[1]);
+              return Whole{y.exp() + y, y - y.sum(0)};
+            }) == "");
 }
 
 TEST_CASE("blocks large enough for several threads hold in all layouts") {
-  CHECK(failures("matmul", {{{64, 40}, at::kFloat}, {{40, 32}, at::kFloat}},
-                 [](const Parts& in) { return Parts{ops::matmul(in[0], in[1])}; },
-                 [](const Whole& in) { return Whole{in[0].mm(in[1])}; }) == "");
+  CHECK(failures(
+            "matmul", {{{64, 40}, at::kFloat}, {{40, 32}, at::kFloat}},
+            [](const Parts& in) { return Parts{ops::matmul(in[0], in[1])}; },
+            [](const Whole& in) { return Whole{in[0].mm(in[1])}; }) == "");
 }

@@ -31,3 +31,14 @@ TEST_CASE("every registered operation gives in all layouts what one device gives
   }
   std::cout << "oracle: " << stats.to_string() << "\n";
 }
+
+TEST_CASE("every registered operation gives in several processes what one device gives") {
+  OracleStats stats;
+  for (const OpInfo* info : selected()) {
+    INFO(info->name);
+    ++stats.ops;
+    CHECK(joined(check_processes(*info, 2, {{"x", 2}, {"y", 2}}, 24, stats)) == "");
+    CHECK(joined(check_processes(*info, 3, {{"x", 3}}, 12, stats)) == "");
+  }
+  std::cout << "oracle in processes: " << stats.to_string() << "\n";
+}

@@ -90,12 +90,13 @@ const Binary binary[] = {
     {"maximum", ops::maximum, [](double a, double b) { return a > b ? a : b; }},
     {"minimum", ops::minimum, [](double a, double b) { return a < b ? a : b; }},
     {"pow", ops::pow, [](double a, double b) { return std::pow(a, b); }},
-    {"floor_div", ops::floor_div, [](double a, double b) { return std::floor(a / b); }, at::kLong, 1,
-     9},
+    {"floor_div", ops::floor_div, [](double a, double b) { return std::floor(a / b); }, at::kLong,
+     1, 9},
     {"remainder", ops::remainder, [](double a, double b) { return a - b * std::floor(a / b); },
      at::kLong, 1, 9},
     {"equal", ops::equal, [](double a, double b) { return double(a == b); }, at::kLong, 0, 3},
-    {"not_equal", ops::not_equal, [](double a, double b) { return double(a != b); }, at::kLong, 0, 3},
+    {"not_equal", ops::not_equal, [](double a, double b) { return double(a != b); }, at::kLong, 0,
+     3},
     {"less", ops::less, [](double a, double b) { return double(a < b); }, at::kLong, 0, 3},
     {"less_equal", ops::less_equal, [](double a, double b) { return double(a <= b); }, at::kLong, 0,
      3},
@@ -131,7 +132,8 @@ TEST_CASE("elementwise functions of two tensors follow their formulas") {
 }
 
 TEST_CASE("products give what ATen gives") {
-  const Tensor a = numbers({2, 3, 4}), b = numbers({2, 4, 5}), m = numbers({4, 3}), t = numbers({3, 4});
+  const Tensor a = numbers({2, 3, 4}), b = numbers({2, 4, 5}), m = numbers({4, 3}),
+               t = numbers({3, 4});
   const auto product = [](const Tensor& x, const Tensor& y, bool tx, bool ty) {
     return ops::matmul(one_device(x), one_device(y), tx, ty).full();
   };
@@ -157,8 +159,8 @@ TEST_CASE("reductions give what ATen gives") {
   CHECK(same(ops::prod(d, {1}, true), x.prod(1, true)) == "");
   const Tensor mask = x.gt(-1.2);
   CHECK(same(ops::all(one_device(mask), {0}), mask.all(0)) == "");
-  CHECK(same(ops::any(one_device(mask.logical_not()), {0}, true), mask.logical_not().any(0, true)) ==
-        "");
+  CHECK(same(ops::any(one_device(mask.logical_not()), {0}, true),
+             mask.logical_not().any(0, true)) == "");
 }
 
 TEST_CASE("shapes change as in ATen") {

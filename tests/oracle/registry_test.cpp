@@ -17,24 +17,25 @@ using Names = std::set<std::string>;
 
 /// Functions of namespace ops that are made of several operations, or of one by another name.
 const Names compositions = {
-    "argmax", "argmin", "clip_grad", "embedding", "expand_dims", "flatten", "logsumexp", "mean",
-    "moments", "relayout_like", "seed_input", "softmax_cross_entropy", "split", "squeeze", "stack",
-    "tile", "unstack", "variance"};
+    "argmax",    "argmin",  "clip_grad", "embedding",     "expand_dims", "flatten",
+    "logsumexp", "mean",    "moments",   "relayout_like", "seed_input",  "softmax_cross_entropy",
+    "split",     "squeeze", "stack",     "tile",          "unstack",     "variance"};
 
 /// Operations that no function of their name stands for.
-const Names internal = {"first_index", "gather_grad", "log_softmax_grad", "pick", "pick_grad",
-                        "pow_scalar", "prod_grad", "softmax_grad",
-                        "sparse_softmax_cross_entropy_grad"};
+const Names internal = {"first_index", "gather_grad",  "log_softmax_grad",
+                        "pick",        "pick_grad",    "pow_scalar",
+                        "prod_grad",   "softmax_grad", "sparse_softmax_cross_entropy_grad"};
 
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.
 const Names without_derivative = {
-    "all", "any", "first_index", "gather_grad", "log_softmax_grad", "one_hot", "pick_grad",
-    "prod_grad", "softmax_grad", "sparse_softmax_cross_entropy_grad"};
+    "all",     "any",       "first_index", "gather_grad",  "log_softmax_grad",
+    "one_hot", "pick_grad", "prod_grad",   "softmax_grad", "sparse_softmax_cross_entropy_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.
 Names declared() {
-  const std::regex function(R"(^(?:DTensor|std::vector<DTensor>|std::pair<DTensor, DTensor>) (\w+)\()");
+  const std::regex function(
+      R"(^(?:DTensor|std::vector<DTensor>|std::pair<DTensor, DTensor>) (\w+)\()");
   Names names;
   const auto folder = golden_path("").parent_path().parent_path().parent_path() / "framework/ops";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -12,7 +12,8 @@ namespace {
 /// The lines of every registered operation.
 std::string table(const std::string& heading, std::string (*lines)(const OpInfo&)) {
   std::vector<std::pair<std::string, std::string>> blocks;
-  for (const OpInfo* info : op_registry()) blocks.push_back({std::string(info->name), lines(*info)});
+  for (const OpInfo* info : op_registry())
+    blocks.push_back({std::string(info->name), lines(*info)});
   return heading + "\n" + grouped(blocks);
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("plans are those of the committed table") {
 TEST_CASE("bytes are those of the committed table") {
   const std::string heading =
       "Bytes that each of four devices on mesh x=4 receives: input layouts: forward, backward.\n"
-      "Float inputs are of 8 bytes. Layouts that cost nothing are left out, and of operations with\n"
+      "Float inputs are of 8 bytes. Layouts that cost nothing are left out, and of operations "
+      "with\n"
       "more than 64 assignments of layouts, all but 64.\n";
   CHECK(compared("oracle_bytes.txt", table(heading, byte_lines)) == "");
 }

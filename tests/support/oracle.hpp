@@ -19,7 +19,7 @@ struct OracleCase {
   std::function<std::vector<DTensor>(const std::vector<DTensor>&)> run;
   /// The same on whole tensors, without the runtime. May throw where the case makes no sense.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> reference;
-  const OpInfo* info = nullptr;        ///< null for a composition
+  const OpInfo* info = nullptr;         ///< null for a composition
   std::shared_ptr<const void> op = {};  ///< attributes
 };
 
@@ -63,14 +63,18 @@ Reference make_reference(const OracleCase& c, Failures& failures);
 Failures check_layouts(const OracleCase& c, const Reference& reference, const Mesh& mesh,
                        BlockPolicy policy, size_t limit, OracleStats& stats);
 
-/// For every assignment of one-axis layouts: decides by running forward on every shard alone whether
-/// communication is needed, and compares with what the runtime does.
+/// For every assignment of one-axis layouts: decides by running forward on every shard alone
+/// whether communication is needed, and compares with what the runtime does.
 Failures check_communication(const OracleCase& c, const Reference& reference, const Mesh& mesh);
 
 /// Everything for a case: the reference, meshes [2], [3], [4] and [2,2], communication.
 Failures check_case(const OracleCase& c, OracleStats& stats);
 /// For every sample of an operation, and those derived from them.
 Failures check_op(const OpInfo& info, OracleStats& stats);
+
+/// Outputs and gradients of an operation's samples on a mesh whose devices several processes hold.
+Failures check_processes(const OpInfo& info, int ranks, const MeshDims& dims, size_t limit,
+                         OracleStats& stats);
 
 /// The failures as one text, the first ten.
 std::string joined(const Failures& failures);
@@ -85,8 +89,8 @@ std::string grouped(const std::vector<std::pair<std::string, std::string>>& bloc
 /// Plans of an operation's first sample on mesh batch=2, model=2 for one-axis input layouts.
 std::string plan_lines(const OpInfo& info);
 
-/// Bytes that each of four devices receives, forward and backward, for every assignment of layouts to
-/// an operation's inputs that costs any.
+/// Bytes that each of four devices receives, forward and backward, for every assignment of layouts
+/// to an operation's inputs that costs any.
 std::string byte_lines(const OpInfo& info);
 
 }  // namespace tessera::test

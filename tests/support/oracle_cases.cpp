@@ -20,7 +20,8 @@ std::vector<at::Tensor> run_whole(const OpInfo& info, const void* op,
                                   const std::vector<at::Tensor>& in) {
   std::vector<Ranges> ranges, out_ranges;
   for (const at::Tensor& t : in) ranges.push_back(whole_range(t.sizes().vec()));
-  for (const Spec& spec : info.infer(op, specs_of(in))) out_ranges.push_back(whole_range(spec.shape));
+  for (const Spec& spec : info.infer(op, specs_of(in)))
+    out_ranges.push_back(whole_range(spec.shape));
   const Tensors out = run_local(info, op, in, ranges, out_ranges);
   return {out.begin(), out.end()};
 }
@@ -119,8 +120,8 @@ void check_gradients(const OracleCase& c, Reference& ref, Failures& failures) {
     const double tolerance = ref.in[i].scalar_type() == at::kDouble ? 1e-6 : 3e-2;
     const std::string wrong = difference(outcome.gradients[i], slopes, tolerance, tolerance);
     if (!wrong.empty()) {
-      failures.push_back(str(c.name, ": gradient of input ", i,
-                             " against finite differences: ", wrong));
+      failures.push_back(
+          str(c.name, ": gradient of input ", i, " against finite differences: ", wrong));
     }
   }
   ref.gradients = outcome.gradients;

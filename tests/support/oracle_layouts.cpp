@@ -3,10 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include <limits>
+#include <mutex>
 
 #include "tests/support/layouts.hpp"
 #include "tests/support/oracle.hpp"
 #include "tests/support/oracle_run.hpp"
+#include "tests/support/thread_communicator.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
@@ -33,6 +35,14 @@ std::vector<Reduce> kinds_of(const OracleCase& c, size_t input) {
   if (!floating || passes(c, Passes::maxima)) kinds.push_back(Reduce::max);
   if (!floating || passes(c, Passes::minima)) kinds.push_back(Reduce::min);
   return kinds;
+}
+
+std::vector<std::vector<Layout>> lists_of(const OracleCase& c, const Mesh& mesh) {
+  std::vector<std::vector<Layout>> lists;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    lists.push_back(layouts_of(mesh, int64_t(c.inputs[i].shape.size()), kinds_of(c, i)));
+  }
+  return lists;
 }
 
 void append(Failures& all, Failures more) {
@@ -81,13 +91,9 @@ Failures check_layouts(const OracleCase& c, const Reference& reference, const Me
                        BlockPolicy policy, size_t limit, OracleStats& stats) {
   const BlockPolicyScope scope(policy);
   const uint64_t seed = text_seed(c.name + shapes_of(c));
-  std::vector<std::vector<Layout>> lists;
-  for (size_t i = 0; i < c.inputs.size(); ++i) {
-    lists.push_back(layouts_of(mesh, int64_t(c.inputs[i].shape.size()), kinds_of(c, i)));
-  }
   Failures failures;
   uint64_t number = 0;
-  for (const std::vector<Layout>& layouts : choices(lists, limit, seed)) {
+  for (const std::vector<Layout>& layouts : choices(lists_of(c, mesh), limit, seed)) {
     const uint64_t own = mix(seed, ++number);
     // Variables where there is choice enough that all kinds of values still meet all layouts.
     const uint32_t parameters = mesh.rank() > 1 ? uint32_t(own >> 32) & uint32_t(own >> 16) : 0;
@@ -97,6 +103,29 @@ Failures check_layouts(const OracleCase& c, const Reference& reference, const Me
     failures.push_back(str(c.name, shapes_of(c), " on ", short_name(mesh), " ", to_string(policy),
                            ", ", short_name(layouts), ": ", outcome.wrong));
     if (failures.size() == 3) break;
+  }
+  return failures;
+}
+
+Failures check_processes(const OpInfo& info, int ranks, const MeshDims& dims, size_t limit,
+                         OracleStats& stats) {
+  Failures failures;
+  for (const OracleCase& c : op_cases(info)) {
+    const Reference reference = make_reference(c, failures);
+    ++stats.samples;
+    std::mutex mutex;
+    try {
+      run_ranks(ranks, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+        OracleStats own;
+        const Failures wrong = check_layouts(c, reference, rank_mesh(dims, communicator),
+                                             BlockPolicy::per_worker, limit, own);
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (rank == 0) stats += own;
+        append(failures, wrong);
+      });
+    } catch (const std::exception& e) {
+      failures.push_back(c.name + " in several processes throws: " + reason(e));
+    }
   }
   return failures;
 }
@@ -130,7 +159,8 @@ Failures check_op(const OpInfo& info, OracleStats& stats) {
     append(failures, check_refusal(c));
     append(failures, check_case(c, stats));
     if (++number > 2 || !failures.empty()) continue;
-    for (const OracleCase& derived : derived_cases(c, {2, 3})) check_derived(derived, failures, stats);
+    for (const OracleCase& derived : derived_cases(c, {2, 3}))
+      check_derived(derived, failures, stats);
   }
   if (number == 0) failures.push_back(std::string(info.name) + " has no sample");
   return failures;

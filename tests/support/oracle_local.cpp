@@ -26,7 +26,12 @@ class LocalRun {
  public:
   LocalRun(const OpInfo& info, const void* op, const std::vector<at::Tensor>& whole,
            const std::vector<Ranges>& in, const std::vector<Ranges>& out)
-      : info_(info), op_(op), whole_(whole), in_(in), out_(out), specs_(specs_of(whole)),
+      : info_(info),
+        op_(op),
+        whole_(whole),
+        in_(in),
+        out_(out),
+        specs_(specs_of(whole)),
         rule_(info.rule(op, specs_)) {}
 
   Tensors run() {

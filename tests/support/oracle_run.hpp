@@ -13,9 +13,9 @@ struct Outcome {
   std::vector<at::Tensor> gradients;  ///< whole; undefined for an input that wants none
 };
 
-/// Runs a case on inputs in these layouts, under the block policy in force, and compares outputs and,
-/// where the reference has them, gradients. Where bit i of `parameters` is set, input i is the value
-/// of a Variable.
+/// Runs a case on inputs in these layouts, under the block policy in force, and compares outputs
+/// and, where the reference has them, gradients. Where bit i of `parameters` is set, input i is the
+/// value of a Variable.
 Outcome run_case(const OracleCase& c, const Reference& reference,
                  const std::vector<Layout>& layouts, uint64_t seed, uint32_t parameters = 0);
 

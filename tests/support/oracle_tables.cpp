@@ -23,8 +23,8 @@ bool is_simple(const Layout& layout) {
   return (used & (used - 1)) == 0;
 }
 
-/// True for one of each pair of assignments that differ only in the names of the dimensions, with at
-/// most two inputs that are not replicated.
+/// True for one of each pair of assignments that differ only in the names of the dimensions, with
+/// at most two inputs that are not replicated.
 bool stands_for_others(const std::vector<Layout>& layouts) {
   int used = 0;
   bool batch_first = true;
@@ -89,8 +89,7 @@ std::string plan_lines(const OpInfo& info) {
   std::vector<std::vector<Layout>> lists;
   for (const SampleInput& input : c.inputs) {
     std::vector<Layout> simple;
-    for (Layout& layout :
-         layouts_of(mesh, int64_t(input.shape.size()), kinds_for(input.dtype))) {
+    for (Layout& layout : layouts_of(mesh, int64_t(input.shape.size()), kinds_for(input.dtype))) {
       if (is_simple(layout)) simple.push_back(std::move(layout));
     }
     lists.push_back(std::move(simple));

@@ -40,8 +40,9 @@ std::vector<at::Tensor> addends(const at::Tensor& whole, int64_t count, Reduce k
   const at::Tensor owner = (random() * double(count)).to(at::kLong);
   for (size_t i = 0; i < size_t(count); ++i) {
     if (i == absent) continue;
-    const at::Tensor takes_over = owner.eq(int64_t(absent)).logical_and(
-        at::full_like(owner, i == last, owner.options().dtype(at::kBool)));
+    const at::Tensor takes_over =
+        owner.eq(int64_t(absent))
+            .logical_and(at::full_like(owner, i == last, owner.options().dtype(at::kBool)));
     const at::Tensor mine = owner.eq(int64_t(i)).logical_or(takes_over);
     const double sign = kind == Reduce::max ? -1 : 1;
     at::Tensor beyond = whole;
@@ -95,13 +96,6 @@ at::Tensor block_addend(const ShardingPtr& sharding, const BlockInfo& block,
   return total.defined() ? cut(total, block.intervals).clone() : total;
 }
 
-Interval shard_of(const Layout& layout, int64_t axis, int64_t extent,
-                  const std::vector<int64_t>& at) {
-  int64_t shard = 0;
-  for (int dim : layout.axis(axis)) shard = shard * layout.mesh().dim_size(dim) + at[size_t(dim)];
-  return shard_interval(extent, layout.num_shards(axis), shard);
-}
-
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))).all().item<bool>();
 }
@@ -143,17 +137,16 @@ class Joiner {
       return;
     }
     if (piece.scalar_type() != value_.dtype()) wrong_ = str("block ", index, " has another dtype");
-    std::vector<Interval> mine;
+    const std::vector<Interval> mine = shard_intervals(value_.layout(), value_.shape(), at);
     for (int64_t a = 0; a < value_.rank(); ++a) {
-      const Interval have = block.intervals[size_t(a)];
-      const Interval want = shard_of(value_.layout(), a, value_.size(a), at);
+      const Interval have = block.intervals[size_t(a)], want = mine[size_t(a)];
       if (piece.dim() != value_.rank() || piece.size(a) != have.size() || want.lo < have.lo ||
           want.hi > have.hi) {
-        wrong_ = tessera::str("block ", index, " of sizes ", piece.sizes(), " does not hold its shard");
+        wrong_ =
+            tessera::str("block ", index, " of sizes ", piece.sizes(), " does not hold its shard");
         return;
       }
       piece = piece.narrow(a, want.lo - have.lo, want.size());
-      mine.push_back(want);
     }
     place(key, mine, piece);
   }
@@ -180,8 +173,20 @@ class Joiner {
 
 Mesh virtual_mesh(const std::vector<int64_t>& sizes) {
   MeshDims dims;
-  for (size_t d = 0; d < sizes.size(); ++d) dims.push_back({std::string(1, char('x' + d)), sizes[d]});
+  for (size_t d = 0; d < sizes.size(); ++d)
+    dims.push_back({std::string(1, char('x' + d)), sizes[d]});
   return create_mesh(dims);
+}
+
+std::vector<Interval> shard_intervals(const Layout& layout, const Shape& shape,
+                                      const std::vector<int64_t>& at) {
+  std::vector<Interval> intervals;
+  for (int64_t a = 0; a < layout.rank(); ++a) {
+    int64_t shard = 0;
+    for (int dim : layout.axis(a)) shard = shard * layout.mesh().dim_size(dim) + at[size_t(dim)];
+    intervals.push_back(shard_interval(shape[size_t(a)], layout.num_shards(a), shard));
+  }
+  return intervals;
 }
 
 std::string short_name(const Mesh& mesh) { return mesh.describe(); }
@@ -236,8 +241,8 @@ DTensor make_value(const at::Tensor& whole, const Layout& layout, uint64_t seed)
   const ShardingPtr sharding = intern(whole.sizes().vec(), whole.scalar_type(), layout);
   std::vector<at::Tensor> parts = {whole};
   if (layout.is_pending()) {
-    parts = addends(whole, layout.mesh().size_of(layout.pending_dims()), layout.pending_kind(),
-                    seed);
+    parts =
+        addends(whole, layout.mesh().size_of(layout.pending_dims()), layout.pending_kind(), seed);
   }
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
@@ -253,7 +258,8 @@ at::Tensor assemble(const DTensor& value, std::string& wrong) {
 }
 
 uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
-  uint64_t x = a * 0x9e3779b97f4a7c15ULL + b * 0xbf58476d1ce4e5b9ULL + c * 0x94d049bb133111ebULL + 1;
+  uint64_t x =
+      a * 0x9e3779b97f4a7c15ULL + b * 0xbf58476d1ce4e5b9ULL + c * 0x94d049bb133111ebULL + 1;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);

@@ -33,8 +33,12 @@ std::vector<std::vector<Layout>> choices(const std::vector<std::vector<Layout>>&
 /// uneven, and sometimes one is absent.
 DTensor make_value(const at::Tensor& whole, const Layout& layout, uint64_t seed);
 
-/// The whole tensor of a value, joined from its blocks without any of the runtime's relayouts. Fills
-/// `wrong` when blocks do not lie as the layout says or replicas differ in any bit.
+/// The part of a tensor that the device at these coordinates holds.
+std::vector<Interval> shard_intervals(const Layout& layout, const Shape& shape,
+                                      const std::vector<int64_t>& at);
+
+/// The whole tensor of a value, joined from its blocks without any of the runtime's relayouts.
+/// Fills `wrong` when blocks do not lie as the layout says or replicas differ in any bit.
 at::Tensor assemble(const DTensor& value, std::string& wrong);
 
 /// A number that depends on all of its parts, for seeds.

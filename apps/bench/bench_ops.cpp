@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+#include "apps/bench/bench.hpp"
+#include "apps/bench/op_case.hpp"
+#include "apps/bench/timing.hpp"
+#include "apps/common/app_options.hpp"
+#include "apps/common/table.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr int64_t many_devices = 8;
+
+struct Flags {
+  std::vector<std::string> ops;
+  bool scale = true;
+  std::string json;
+};
+
+/// Microseconds per call; `aten` is forward alone, negative where it does not run by itself.
+struct Times {
+  double aten = -1;
+  double one = 0;
+  double many = 0;
+};
+
+std::vector<std::string> names() {
+  std::vector<std::string> list;
+  for (const OpInfo* info : op_registry()) list.emplace_back(info->name);
+  return list;
+}
+
+/// forward on whole inputs, without layouts, plans and blocks.
+std::function<void()> aten_call(const OpCase& c, const std::vector<at::Tensor>& inputs) {
+  std::vector<std::vector<Interval>> ranges, out_ranges;
+  Specs specs;
+  const auto whole = [](const Shape& shape) {
+    std::vector<Interval> range;
+    for (int64_t extent : shape) range.push_back({0, extent});
+    return range;
+  };
+  for (const at::Tensor& input : inputs) {
+    specs.push_back({input.sizes().vec(), input.scalar_type()});
+    ranges.push_back(whole(specs.back().shape));
+  }
+  for (const Spec& out : c.info->infer(c.op.get(), specs)) out_ranges.push_back(whole(out.shape));
+  return [&c, &inputs, ranges, out_ranges, specs] {
+    const c10::InferenceMode inference;
+    c.info->forward(c.op.get(), LocalArgs(inputs, ranges, out_ranges, specs));
+  };
+}
+
+bool is_empty(const OpCase& c) {
+  return std::any_of(c.inputs.begin(), c.inputs.end(),
+                     [](const SampleInput& input) { return numel(input.shape) == 0; });
+}
+
+Times time_case(const OpCase& c) {
+  const std::vector<at::Tensor> inputs = make_inputs(c);
+  const std::vector<DTensor> one = place_inputs(c, inputs, create_mesh({{"batch", 1}}));
+  const std::vector<DTensor> many = place_inputs(c, inputs, create_mesh({{"batch", many_devices}}));
+  std::vector<std::function<void()>> calls = {[&] { run_case(c, one); },
+                                              [&] { run_case(c, many); }};
+  // A window is fetched before forward; forward never sees an empty block.
+  const bool alone = !c.info->whole && !c.info->windowed && !is_empty(c);
+  if (alone) calls.push_back(aten_call(c, inputs));
+  const std::vector<double> seconds = seconds_per_call(calls);
+  return {alone ? seconds[2] * 1e6 : -1, seconds[0] * 1e6, seconds[1] * 1e6};
+}
+
+Json row_json(const OpCase& c, const Times& times) {
+  Json json{{"op", c.info->name}, {"inputs", shapes_text(c)}, {"scaled", c.scaled}};
+  if (times.aten >= 0) json["aten_us"] = times.aten;
+  json["one_device_us"] = times.one;
+  json["eight_devices_us"] = times.many;
+  return json;
+}
+
+std::vector<std::string> row_cells(const OpCase& c, const Times& times) {
+  return {std::string(c.info->name),
+          shapes_text(c),
+          times.aten >= 0 ? app::fixed(times.aten, 1) : "",
+          app::fixed(times.one, 1),
+          app::fixed(times.many, 1),
+          app::fixed(times.many / times.one, 2)};
+}
+
+void run(const Flags& flags) {
+  Json rows = Json::array();
+  app::Table table({"operation", "inputs", "ATen us", "1 device us", "8 devices us", "8 to 1"}, 2);
+  std::vector<std::string> small;
+  for (const OpInfo* info : op_registry()) {
+    const std::string name(info->name);
+    const auto chosen = std::find(flags.ops.begin(), flags.ops.end(), name);
+    if (!flags.ops.empty() && chosen == flags.ops.end()) continue;
+    for (const AnySample& sample : info->samples()) {
+      const OpCase c = make_case(*info, sample, flags.scale);
+      const Times times = time_case(c);
+      rows.push_back(row_json(c, times));
+      table.add(row_cells(c, times));
+      if (flags.scale && !c.scaled) small.push_back(name + " " + shapes_text(c));
+    }
+  }
+  std::cout << "Operations, microseconds per call, " << worker_count() << " threads. ATen: the "
+            << "operation's forward alone, on whole tensors.\n\n"
+            << table.to_string();
+  if (!small.empty()) {
+    std::cout << "\nAs the sample is, for its attributes or empty inputs fix the extents:\n";
+    for (const std::string& text : small) std::cout << "  " << text << "\n";
+  }
+  if (flags.json.empty()) return;
+  write_file_atomically(flags.json,
+                        to_json_text({{"threads", worker_count()}, {"ops", rows}}) + "\n");
+}
+
+}  // namespace
+
+int bench_ops(int argc, const char* const* argv) {
+  Flags flags;
+  app::AppOptions options =
+      app::AppOptions::bare("bench ops", "Times every registered operation on its samples.");
+  options.add({"op", "Operations", "only these", app::words(flags.ops, "NAME,...", names())});
+  options.add({"scale", "Operations",
+               "grow the samples to about 100,000 elements; as they are, they show what a call "
+               "costs",
+               app::toggle(flags.scale)});
+  options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
+  if (!options.parse(argc, argv)) return 0;
+  run(flags);
+  return 0;
+}
+
+}  // namespace tessera::bench

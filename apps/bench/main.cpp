@@ -1,0 +1,43 @@
+#include <iostream>
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+#include "apps/bench/bench.hpp"
+#include "apps/common/run_app.hpp"
+
+namespace {
+
+using namespace tessera;
+
+constexpr const char* help_text = R"(Times Tessera on one device and on several virtual devices of this machine.
+
+Usage: bench [ops|step] [OPTIONS]
+
+  ops   every registered operation on its samples
+  step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
+
+Without a word: both, with their defaults. `bench ops --help` lists the options.
+)";
+
+int run_bench(int argc, char** argv) {
+  if (argc < 2) {
+    bench::bench_ops(argc, argv);
+    std::cout << "\n";
+    return bench::bench_step(argc, argv);
+  }
+  const std::string word = argv[1];
+  if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
+  if (word == "step") return bench::bench_step(argc - 1, argv + 1);
+  if (word == "--help" || word == "-h") {
+    std::cout << help_text;
+    return 0;
+  }
+  throw ConfigError("command line", "the first word is ops or step", in_quotes(word),
+                    "see bench --help");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, run_bench); }

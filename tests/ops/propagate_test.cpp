@@ -1,0 +1,119 @@
+#include <tessera/framework/ops/rule.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+const Mesh& mesh() {
+  static const Mesh grid = create_mesh({{"batch", 2}, {"model", 2}, {"spare", 2}});
+  return grid;
+}
+
+/// The plan for inputs of 8 by 8, of which some are values of Variables.
+std::string plan(const std::string& rule, const std::vector<LayoutSpec>& specs,
+                 uint32_t parameters = 0) {
+  std::vector<Layout> layouts;
+  Specs in;
+  for (const LayoutSpec& spec : specs) {
+    layouts.emplace_back(spec, mesh());
+    in.push_back({Shape(spec.size(), 8), at::kFloat});
+  }
+  const Rule parsed = Rule::parse(rule);
+  const Specs out = {{Shape(parsed.out[0].size(), 8), at::kFloat}};
+  std::string text = to_string(propagate(parsed, in, out, layouts, parameters));
+  for (size_t at; (at = text.find(unsharded)) != std::string::npos;) text.replace(at, 9, "-");
+  return text;
+}
+
+const std::string product = "m k, k n -> m n";
+const AxisSpec no = nullptr;
+
+}  // namespace
+
+TEST_CASE("a rule names factors, their kinds and where they are reduced") {
+  const Rule rule = Rule::parse("b ~h !c ., k -> b ~h k");
+  CHECK(rule.in == std::vector<std::vector<int>>{{0, 1, 2, Rule::none}, {3}});
+  CHECK(rule.out == std::vector<std::vector<int>>{{0, 1, 3}});
+  CHECK(rule.factors == std::vector<FactorKind>{FactorKind::pass, FactorKind::window,
+                                                FactorKind::whole, FactorKind::pass});
+  CHECK(Rule::parse("m k, k n -> m n").factors[1] == FactorKind::reduce);
+  CHECK(Rule::parse("m n ->").out == std::vector<std::vector<int>>{{}});
+}
+
+TEST_CASE("a pair of model-parallel layers communicates where the second one ends") {
+  CHECK(plan(product, {{"batch", no}, {no, "model"}}, 2) ==
+        "(batch, -) , (-, model) -> (batch, model)");
+  CHECK(plan(product, {{"batch", "model"}, {"model", no}}, 2) ==
+        "(batch, model) , (model, -) -> (batch, -) +sum over model");
+}
+
+TEST_CASE("a Variable that a dimension of the batch cuts is gathered, whatever that costs") {
+  CHECK(plan(product, {{"batch", no}, {"batch", no}}, 2) == "(batch, -) , (-, -) -> (batch, -)");
+  CHECK(plan(product, {{"batch", no}, {no, "batch"}}, 2) == "(batch, -) , (-, -) -> (batch, -)");
+  CHECK(plan(product, {{no, "batch"}, {no, "batch"}}, 2) ==
+        "(-, batch) , (batch, -) -> (-, -) +sum over batch");
+  CHECK(plan("m n, n -> m n", {{"batch", no}, {"batch"}}, 2) == "(batch, -) , (-) -> (batch, -)");
+}
+
+TEST_CASE("a Variable's cut decides where the activation has none") {
+  CHECK(plan(product, {{no, no}, {no, "model"}}, 2) == "(-, -) , (-, model) -> (-, model)");
+  CHECK(plan(product, {{no, no}, {"model", no}}, 2) ==
+        "(-, model) , (model, -) -> (-, -) +sum over model");
+}
+
+TEST_CASE("of equal costs the first operand's layout is taken") {
+  CHECK(plan("m n, m n -> m n", {{"batch", no}, {no, "batch"}}) ==
+        "(batch, -) , (batch, -) -> (batch, -)");
+  CHECK(plan("m n, m n -> m n", {{no, "batch"}, {"batch", no}}) ==
+        "(-, batch) , (-, batch) -> (-, batch)");
+  CHECK(plan("m n, n m -> m n", {{"batch", no}, {"batch", no}}) ==
+        "(batch, -) , (-, batch) -> (batch, -)");
+}
+
+TEST_CASE("dimensions that cut no input stay out of a plan") {
+  CHECK(plan("m n, m n -> m n", {{"batch", no}, {no, no}}) ==
+        "(batch, -) , (batch, -) -> (batch, -)");
+  CHECK(plan("m n -> m n", {{no, no}}) == "(-, -) -> (-, -)");
+}
+
+TEST_CASE("what must be whole is gathered, and only that") {
+  CHECK(plan("m !n -> m !n", {{"batch", "model"}}) == "(batch, -) -> (batch, -)");
+  CHECK(plan("m . -> m", {{"batch", "model"}}) == "(batch, -) -> (batch)");
+}
+
+TEST_CASE("several dimensions on an axis keep their order") {
+  CHECK(plan("m n -> n m", {{{"model", "batch"}, no}}) ==
+        "((model,batch), -) -> (-, (model,batch))");
+  CHECK(plan("m n ->", {{"batch", {"spare", "model"}}}) ==
+        "(batch, (spare,model)) -> () +sum over batch,model,spare");
+}
+
+TEST_CASE("pending sums pass where a rule says so and all of its inputs have them") {
+  const Spec spec{{8, 8}, at::kFloat};
+  const Layout whole = Layout::replicated(mesh(), 2), pending = whole.with_pending(1, Reduce::sum);
+  const Layout maximum = whole.with_pending(1, Reduce::max);
+  Rule add = Rule::parse("m n, m n -> m n");
+  add.passing(Passes::sums, {0, 1});
+  const auto out = [&](const Layout& a, const Layout& b) {
+    return propagate(add, {spec, spec}, {spec}, {a, b}, 0).outputs[0];
+  };
+  CHECK(out(pending, pending) == pending);
+  CHECK(out(pending, whole) == whole);
+  CHECK(out(whole, pending) == whole);
+  CHECK(out(maximum, maximum) == whole);
+  CHECK(out(pending, maximum) == whole);
+  CHECK(out(pending, whole.with_pending(2, Reduce::sum)) == whole);
+  CHECK(out(pending, Layout({"batch", nullptr}, mesh())) == Layout({"batch", nullptr}, mesh()));
+}
+
+TEST_CASE("a maximum over a cut axis of a pending sum does not mix two reductions") {
+  const Spec spec{{8, 8}, at::kFloat};
+  const Layout given = Layout({"batch", nullptr}, mesh()).with_pending(2, Reduce::sum);
+  Rule largest = Rule::parse("m n -> n");
+  largest.reducing(Reduce::max).passing(Passes::sums);
+  const Propagation chosen = propagate(largest, {spec}, {{{8}, at::kFloat}}, {given}, 0);
+  CHECK(chosen.bytes > 0);
+  CHECK((chosen.outputs[0].pending_dims() == 1 || chosen.outputs[0].pending_dims() == 2));
+}

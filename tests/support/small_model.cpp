@@ -1,0 +1,56 @@
+#include "tests/support/small_model.hpp"
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/mesh/layout_file.hpp>
+
+#include "tests/support/files.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace tessera::test {
+namespace {
+
+DenseOptions dense(const std::string& name, const char* activation, int64_t seed) {
+  return {.activation = activation,
+          .kernel_initializer = GlorotUniform({.seed = seed}),
+          .name = name,
+          .dtype = "float64"};
+}
+
+}  // namespace
+
+Sequential small_model() {
+  return Sequential({Dense(14, dense("hidden_1", "relu", 21)),
+                     Dense(9, dense("hidden_2", "relu", 22)),
+                     Dense(5, dense("logits", "linear", 23))});
+}
+
+CompileOptions small_compile(const LayoutMap& layouts) {
+  return {.optimizer = Adam(1e-2, {.epsilon_on_corrected_root = true}),
+          .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+          .metrics = {"accuracy"},
+          .layouts = layouts};
+}
+
+TensorDataset small_data(int64_t rows, int64_t seed, bool weighted) {
+  const uint64_t base = static_cast<uint64_t>(seed) * 10;
+  Examples all;
+  all.x = {random_values({{rows, 18}, at::kDouble}, base)};
+  all.y = random_values({{rows}, at::kLong, 0, 5}, base + 1);
+  if (weighted) all.sample_weight = random_values({{rows}, at::kDouble, 0, 2}, base + 2);
+  return TensorDataset(all);
+}
+
+LayoutMap small_layouts(const std::string& name, const Mesh& mesh) {
+  const auto root = std::filesystem::path(TESSERA_TEST_DIR).parent_path();
+  const std::string file = root / "apps/mnist/layouts" / (name + ".json");
+  return make_layout_map(read_layout_file(file), mesh);
+}
+
+std::vector<at::Tensor> whole_weights(const ModelHandle& model) {
+  std::vector<at::Tensor> list;
+  for (const Variable& weight : model.weights()) list.push_back(weight.value().full().clone());
+  return list;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,166 @@
+#include <tessera/tessera.hpp>
+
+#include <functional>
+#include <limits>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/small_model.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+LayoutMap on_four() { return LayoutMap(create_mesh({{"batch", 4}})); }
+
+Sequential compiled() {
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(on_four()));
+  return model;
+}
+
+/// Text of the Error that a function throws; it must be one line.
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.find("Received: ") != std::string::npos);
+    return text;
+  }
+  return "no error";
+}
+
+std::string fit_error(const DatasetRef& data, const FitOptions& options) {
+  return error_of([&] { compiled().fit(data, options); });
+}
+
+Examples rows_of(const TensorDataset& data) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < data.size(); ++i) rows.push_back(i);
+  return data.get(rows);
+}
+
+}  // namespace
+
+TEST_CASE("fit refuses wrong options in one line") {
+  const TensorDataset data = test::small_data(8);
+  CHECK_THAT(fit_error(data, {.batch_size = 0, .verbose = 0}),
+             Contains("[fit] batch_size is at least 1. Received: 0."));
+  CHECK_THAT(fit_error(data, {.batch_size = -4, .verbose = 0}), Contains("Received: -4"));
+  CHECK_THAT(fit_error(data, {.epochs = 0, .verbose = 0}),
+             Contains("[fit] epochs is at least 1. Received: 0."));
+  CHECK_THAT(fit_error(data, {.verbose = 3}), Contains("verbose") && Contains("Received: 3"));
+  CHECK_THAT(fit_error(data, {.verbose = 0, .steps_per_epoch = 0}),
+             Contains("[fit] steps_per_epoch is at least 1. Received: 0."));
+  CHECK_THAT(fit_error(data, {.verbose = 0, .initial_epoch = -1}),
+             Contains("[fit] initial_epoch") && Contains("Received: -1"));
+  CHECK_THAT(fit_error(data, {.verbose = 0, .validation_data = data, .validation_steps = 0}),
+             Contains("validation_steps is at least 1. Received: 0."));
+  CHECK_THAT(fit_error(data, {.verbose = 0, .validation_data = data, .validation_batch_size = 0}),
+             Contains("validation_batch_size is at least 1. Received: 0."));
+  CHECK_THAT(fit_error({}, {.verbose = 0}), Contains("[fit]") && Contains("Received: no dataset"));
+  CHECK_THAT(fit_error(data.take(0), {.verbose = 0}), Contains("Received: an empty dataset"));
+  CHECK_THAT(fit_error(data, {.verbose = 0, .validation_data = data.take(0)}),
+             Contains("an empty dataset"));
+}
+
+TEST_CASE("evaluate and predict refuse wrong options in one line") {
+  const TensorDataset data = test::small_data(8);
+  CHECK_THAT(error_of([&] { compiled().evaluate(data, {.batch_size = 0, .verbose = 0}); }),
+             Contains("[evaluate] batch_size is at least 1. Received: 0."));
+  CHECK_THAT(error_of([&] { compiled().evaluate({}, {.verbose = 0}); }),
+             Contains("[evaluate]") && Contains("no dataset"));
+  CHECK_THAT(error_of([&] { compiled().evaluate(data, {.verbose = 0, .steps = 0}); }),
+             Contains("[evaluate] steps is at least 1. Received: 0."));
+  CHECK_THAT(error_of([&] { compiled().predict(data, {.batch_size = 0}); }),
+             Contains("[predict] batch_size is at least 1. Received: 0."));
+  CHECK_THAT(error_of([&] { compiled().predict(data, {.steps = 0}); }),
+             Contains("[predict] steps is at least 1. Received: 0."));
+}
+
+TEST_CASE("a model must be compiled, with a loss to train") {
+  const Sequential model = test::small_model();
+  const TensorDataset data = test::small_data(8);
+  for (const std::string caller : {"fit", "evaluate", "predict"}) {
+    const std::string text = error_of([&] {
+      if (caller == "fit") model.fit(data, {.verbose = 0});
+      if (caller == "evaluate") model.evaluate(data, {.verbose = 0});
+      if (caller == "predict") model.predict(data, {});
+    });
+    CHECK_THAT(text, Contains("[" + caller + "] the model is compiled"));
+  }
+  model.compile({.optimizer = "sgd", .layouts = on_four()});
+  CHECK_THAT(error_of([&] { model.fit(data, {.verbose = 0}); }), Contains("no loss"));
+  CHECK(model.predict(data, {}).size(0) == 8);
+}
+
+TEST_CASE("data that do not fit the model are refused in one line") {
+  const Examples good = rows_of(test::small_data(8));
+  const FitOptions quiet{.batch_size = 8, .verbose = 0};
+  CHECK_THAT(fit_error(TensorDataset(good.x[0]), quiet), Contains("the dataset has labels"));
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y + 2), quiet), Contains("[0, 5)"));
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y - 4), quiet), Contains("[0, 5)"));
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
+             Contains("(8, 5)"));
+  const Sequential model = compiled();
+  model.fit(TensorDataset(good), quiet);
+  CHECK_THAT(error_of([&] {
+               model.fit(TensorDataset(at::rand({8, 17}, at::kDouble), good.y), quiet);
+             }),
+             Contains("hidden_1") && Contains("(8, 17)"));
+}
+
+TEST_CASE("a loss that is not finite stops with step and value, before later steps") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  const c10::InferenceMode inference;
+  for (const double bad : {nan, inf}) {
+    Examples rows = rows_of(test::small_data(40));
+    rows.x[0][26][3] = bad;
+    const Sequential model = compiled();
+    const std::string text = error_of(
+        [&] { model.fit(TensorDataset(rows), {.batch_size = 4, .verbose = 0, .shuffle = false}); });
+    CHECK_THAT(text, Contains("[fit] the loss stays finite. Received: ") && Contains("nan") &&
+                         Contains("epoch 1, step 7"));
+  }
+}
+
+TEST_CASE("after an error in a step the next fit works") {
+  const Examples good = rows_of(test::small_data(8));
+  const Sequential model = compiled();
+  const FitOptions quiet{.batch_size = 4, .verbose = 0};
+  CHECK_THROWS_AS(model.fit(TensorDataset(good.x[0], good.y + 5), quiet), ConfigError);
+  CHECK(model.fit(TensorDataset(good), quiet).steps.size() == 2);
+}
+
+TEST_CASE("layout maps that do not fit the model are refused before training") {
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const auto text = [&](const std::function<void(LayoutMap&)>& change) {
+    LayoutMap layouts(mesh);
+    return error_of([&] {
+      change(layouts);
+      const Sequential model = test::small_model();
+      model.compile(test::small_compile(layouts));
+      model.fit(test::small_data(8), {.verbose = 0});
+    });
+  };
+  CHECK_THAT(text([](LayoutMap& m) { m["hiden_1/kernel"] = {unsharded, "model"}; }),
+             Contains("hiden_1/kernel") && Contains("hidden_1/kernel"));
+  CHECK_THAT(text([](LayoutMap& m) { m["hidden_1/kernel"] = {"model"}; }),
+             Contains("hidden_1/kernel") && Contains("(model)"));
+  CHECK_THAT(text([](LayoutMap& m) { m["hidden_1/kernel"] = {unsharded, "modle"}; }),
+             Contains("modle") && Contains("batch=2, model=2"));
+  CHECK_THAT(text([](LayoutMap& m) {
+               m["hidden_./kernel"] = {unsharded, "model"};
+               m["hidden_1/.*"] = {unsharded, "model"};
+             }),
+             Contains("hidden_./kernel") && Contains("hidden_1/.*"));
+  CHECK_THAT(text([](LayoutMap& m) { m.set_data("x", {"batch"}); }), Contains("(batch)"));
+}
