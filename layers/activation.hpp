@@ -12,7 +12,7 @@ class ActivationLayer final : public Layer {
       : Layer(options), activation_(activation) {}
   std::string class_name() const override { return "Activation"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
+  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }

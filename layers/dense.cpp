@@ -29,16 +29,15 @@ Json DenseLayer::config() const {
 }
 
 Shape DenseLayer::output_shape(const Shapes& inputs) const {
-  if (inputs.size() != 1 || inputs[0].size() < 2) {
-    throw ShapeError("Dense " + path(), "the input has a batch axis and a feature axis",
-                     inputs.size() == 1 ? to_string(inputs[0]) : str(inputs.size(), " inputs"),
-                     "flatten or expand it first");
+  Shape shape = only(inputs);
+  if (shape.size() < 2 || shape.back() < 0) {
+    throw ShapeError("Dense " + path(), "the input has a batch axis and a known number of features",
+                     to_string(shape), "flatten or expand it first");
   }
-  if (built() && inputs[0].back() != kernel_.shape()[0]) {
+  if (built() && shape.back() != kernel_.shape()[0]) {
     throw ShapeError("Dense " + path(), str("the last axis has ", kernel_.shape()[0],
-                     " features, as when built"), to_string(inputs[0]), "pass inputs of that size");
+                     " features, as when built"), to_string(shape), "pass inputs of that size");
   }
-  Shape shape = inputs[0];
   shape.back() = units_;
   return shape;
 }

@@ -21,7 +21,7 @@ class DropoutLayer final : public Layer {
   DropoutLayer(double rate, const DropoutOptions& options);
   std::string class_name() const override { return "Dropout"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
+  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

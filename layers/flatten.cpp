@@ -1,17 +1,21 @@
 #include <tessera/layers/flatten.hpp>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 
 Shape FlattenLayer::output_shape(const Shapes& inputs) const {
-  if (inputs.size() != 1 || inputs[0].empty()) {
-    throw ShapeError("Flatten " + path(), "the input has a batch axis",
-                     inputs.size() == 1 ? to_string(inputs[0]) : str(inputs.size(), " inputs"), "");
+  const Shape& input = only(inputs);
+  if (input.empty()) {
+    throw ShapeError("Flatten " + path(), "the input has a batch axis", to_string(input),
+                     "give it one");
   }
-  const Shape rest(inputs[0].begin() + 1, inputs[0].end());
-  return {inputs[0][0], numel(rest)};
+  const Shape rest(input.begin() + 1, input.end());
+  const bool unknown = std::find(rest.begin(), rest.end(), -1) != rest.end();
+  return {input[0], unknown ? -1 : numel(rest)};
 }
 
 DTensor FlattenLayer::call(const Inputs& inputs, const CallContext&) {

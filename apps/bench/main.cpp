@@ -11,7 +11,8 @@ namespace {
 
 using namespace tessera;
 
-constexpr const char* help_text = R"(Times Tessera on one device and on several virtual devices of this machine.
+constexpr const char* help_text =
+    R"(Times Tessera on one device and on several virtual devices of this machine.
 
 Usage: bench [ops|step] [OPTIONS]
 

@@ -17,7 +17,7 @@ struct OpCase {
   bool scaled = false;  ///< extents are larger than the sample's
 };
 
-/// The sample in float32, and if `scale` with extents repeated until the largest input or output has
+/// The sample in float32, and if `scale` with longer axes, so that the largest input or output has
 /// about `scaled_elements`, as far as the operation's attributes allow.
 OpCase make_case(const OpInfo& info, const AnySample& sample, bool scale);
 inline constexpr double scaled_elements = 1e5;

@@ -7,9 +7,9 @@
 namespace tessera::bench {
 namespace {
 
-constexpr int rounds = 7;
+constexpr int rounds = 15;
 /// Long enough for the clock, short enough for a hundred operations.
-constexpr double seconds_per_round = 2e-3;
+constexpr double seconds_per_round = 5e-4;
 
 int repetitions(const std::function<void()>& call) {
   call();
@@ -34,18 +34,16 @@ double seconds_of(const std::function<void()>& call) {
 std::vector<double> seconds_per_call(const std::vector<std::function<void()>>& calls) {
   std::vector<int> counts;
   for (const auto& call : calls) counts.push_back(repetitions(call));
-  std::vector<std::vector<double>> seconds(calls.size());
+  std::vector<double> least(calls.size(), INFINITY);
   for (int round = 0; round < rounds; ++round) {
     for (size_t c = 0; c < calls.size(); ++c) {
       const double total = seconds_of([&] {
         for (int i = 0; i < counts[c]; ++i) calls[c]();
       });
-      seconds[c].push_back(total / counts[c]);
+      least[c] = std::min(least[c], total / counts[c]);
     }
   }
-  std::vector<double> medians;
-  for (auto& list : seconds) medians.push_back(median(std::move(list)));
-  return medians;
+  return least;
 }
 
 }  // namespace tessera::bench

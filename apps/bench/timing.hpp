@@ -11,7 +11,7 @@ double median(std::vector<double> values);
 /// Seconds that a call takes on the steady clock.
 double seconds_of(const std::function<void()>& call);
 
-/// Seconds per call of each function, warm: medians over rounds in which the functions take turns,
+/// Seconds per call of each function, warm: the least of rounds in which the functions take turns,
 /// so that what else the machine does hits all of them alike.
 std::vector<double> seconds_per_call(const std::vector<std::function<void()>>& calls);
 

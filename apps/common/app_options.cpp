@@ -115,7 +115,7 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
   const std::string flag = extras[0].substr(0, extras[0].find('='));
   if (flag.rfind("-", 0) != 0) {
     throw ConfigError("command line", "every value follows its option", in_quotes(flag) + " alone",
-                      "put an option such as --epochs before it");
+                      "put an option such as --" + options.front().name + " before it");
   }
   std::vector<std::string> names{"--config", "--help"};
   for (const Option& option : options) {

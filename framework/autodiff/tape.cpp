@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include <c10/util/ScopeExit.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -195,13 +197,12 @@ std::vector<DTensor> GradientTape::gradient(const DTensor& target,
   // The backward pass is not this tape's to record; tapes around it see it.
   const bool resume = recording_ && options_.persistent;
   stop_recording();
-  std::vector<DTensor> results = Backward(*this, sources, options).run(target);
-  if (!options_.persistent) entries_.clear();
-  if (resume) {
-    push_recorder(this);
-    recording_ = true;
-  }
-  return results;
+  const auto after = c10::make_scope_exit([&] {
+    if (!options_.persistent) entries_.clear();
+    if (resume) push_recorder(this);
+    recording_ = resume;
+  });
+  return Backward(*this, sources, options).run(target);
 }
 
 DTensor GradientTape::gradient(const DTensor& target, const DTensor& source,

@@ -78,6 +78,10 @@ Mesh Mesh::make(State state) {
   for (int64_t id : state.local_ids) combine(state.hash, static_cast<size_t>(id));
   const Mesh mesh(std::make_shared<const State>(state));
   const std::vector<int64_t>& ids = state.local_ids;
+  if (ids.empty() && state.local_devices.empty()) {
+    state.local_box.assign(state.dims.size(), {0, 0});
+    return Mesh(std::make_shared<const State>(std::move(state)));
+  }
   std::vector<Interval> box(state.dims.size(), {max_devices, 0});
   for (int64_t id : ids) {
     const std::vector<int64_t> at = mesh.coordinates(id);
@@ -89,11 +93,12 @@ Mesh Mesh::make(State state) {
   for (Interval side : box) volume *= static_cast<size_t>(side.size());
   const bool ascending =
       std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
-  const bool inside = ascending && ids.front() >= 0 && ids.back() < state.size;
+  const bool inside =
+      !ids.empty() && ascending && ids.front() >= 0 && ids.back() < state.size;
   if (!inside || volume != ids.size() || ids.size() != state.local_devices.size()) {
     throw MeshError("mesh", "a process's devices fill a box of the mesh, their ids ascending",
-                    str("mesh ", mesh.describe(), ", ", ids.size(), " ids from ", ids.front(),
-                        " to ", ids.back(), ", ", state.local_devices.size(), " devices"),
+                    str("mesh ", mesh.describe(), ", ids ", tessera::to_string(ids), ", ",
+                        state.local_devices.size(), " devices"),
                     "give each process one device per id, the ids neighbours in the mesh");
   }
   state.local_box = std::move(box);
@@ -158,7 +163,7 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
   for (int d = 0; d < rank(); ++d) {
     if (kept >> d & 1) part.dims.push_back(dims()[static_cast<size_t>(d)]);
   }
-  const std::vector<int64_t> first = coordinates(local_ids().front());
+  const std::vector<int64_t> first = coordinates(local_ids().empty() ? 0 : local_ids().front());
   for (size_t i = 0; i < local_ids().size(); ++i) {
     const std::vector<int64_t> at = coordinates(local_ids()[i]);
     int64_t id = 0;
@@ -207,10 +212,6 @@ Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
                       std::shared_ptr<Communicator> communicator, const std::string& name) {
-  if (local_ids.empty()) {
-    throw MeshError("mesh", "every process of a mesh holds a device", "no local ids",
-                    "start fewer processes or make the mesh larger");
-  }
   Mesh::State state;
   state.name = name;
   state.dims = dims;

@@ -99,8 +99,8 @@ class Mesh {
 Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices = {},
                  const std::string& name = "");
 
-/// A mesh of which this process holds the devices with global ids `local_ids`; `communicator`
-/// reaches the others. Throws MeshError unless the local ids fill a box of the grid.
+/// A mesh of which this process holds the devices with global ids `local_ids`, possibly none;
+/// `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the grid.
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
                       std::shared_ptr<Communicator> communicator, const std::string& name = "");

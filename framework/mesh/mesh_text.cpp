@@ -19,6 +19,11 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+/// The items of a list; none of an empty text.
+std::vector<std::string> items(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : split(text, ',');
+}
+
 int64_t parse_count(const std::string& text, const std::string& whole) {
   const bool sign = !text.empty() && text[0] == '-';
   const std::string digits = text.substr(sign ? 1 : 0);
@@ -65,8 +70,8 @@ Mesh Mesh::from_string(const std::string& text) {
   State state;
   state.name = fields[0];
   state.dims = parse_mesh_dims(fields[1]);
-  for (const auto& id : split(fields[3], ',')) state.local_ids.push_back(parse_count(id, text));
-  for (const auto& d : split(fields[4], ',')) state.local_devices.push_back(device_from_string(d));
+  for (const auto& id : items(fields[3])) state.local_ids.push_back(parse_count(id, text));
+  for (const auto& d : items(fields[4])) state.local_devices.push_back(device_from_string(d));
   const Mesh mesh = make(std::move(state));
   if (mesh.to_string() != text) throw unreadable(text);
   return mesh;

@@ -21,11 +21,7 @@ Json SequentialModel::config() const {
 }
 
 Shape SequentialModel::output_shape(const Shapes& inputs) const {
-  if (inputs.size() != 1) {
-    throw ShapeError("Sequential " + path(), "it is called on one tensor",
-                     str(inputs.size(), " inputs"), "");
-  }
-  Shape shape = inputs[0];
+  Shape shape = only(inputs);
   for (const auto& layer : sublayers()) shape = layer->output_shape({shape});
   return shape;
 }

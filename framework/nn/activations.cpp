@@ -16,7 +16,7 @@ DTensor log_softmax_last(const DTensor& x) { return ops::log_softmax(x, -1); }
 DTensor silu(const DTensor& x) { return x * ops::sigmoid(x); }
 DTensor relu6(const DTensor& x) { return ops::clip(x, 0, 6); }
 
-constexpr std::array<std::pair<const char*, ActivationRef::Function>, 11> table = {{
+constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 11> table = {{
     {"exponential", ops::exp},
     {"linear", nullptr},
     {"log_softmax", log_softmax_last},

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/framework/tensor/dtensor.hpp>
@@ -10,14 +12,16 @@ namespace tessera {
 /// An activation function, by Keras' name or any function of one tensor.
 class ActivationRef {
  public:
-  using Function = DTensor (*)(const DTensor&);
+  using Function = std::function<DTensor(const DTensor&)>;
   /// linear: the input itself.
   ActivationRef() = default;
   ActivationRef(const char* name) : ActivationRef(std::string(name)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
   ActivationRef(const std::string& name);                               // NOLINT
   /// A function of the user's own; its name is "custom".
-  ActivationRef(Function function) : name_("custom"), function_(function) {}  // NOLINT
+  template <class F>
+    requires std::is_invocable_r_v<DTensor, F, const DTensor&>
+  ActivationRef(F function) : name_("custom"), function_(std::move(function)) {}  // NOLINT
   DTensor operator()(const DTensor& x) const { return function_ ? function_(x) : x; }
   const std::string& name() const { return name_; }
 

@@ -54,7 +54,13 @@ void Layer::build(const Shapes& inputs) {
 
 DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
   Shapes shapes;
-  for (const DTensor& input : inputs) shapes.push_back(input.shape());
+  for (const DTensor& input : inputs) {
+    if (!input.defined()) {
+      throw StateError(class_name() + " " + path(), "inputs hold values", "an empty DTensor",
+                       "call it on the result of pack() or of an operation");
+    }
+    shapes.push_back(input.shape());
+  }
   if (!built_) build(shapes);
   if (!casts_inputs()) return call(inputs, context);
   // Throws for inputs of another shape than it was built for.
@@ -102,6 +108,12 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape,
   weight.set_trainable(trainable && trainable_);
   weights_.push_back(weight);
   return weight;
+}
+
+const Shape& Layer::only(const Shapes& inputs) const {
+  if (inputs.size() == 1) return inputs[0];
+  throw ShapeError(class_name() + " " + path(), "it is called on one tensor",
+                   str(inputs.size(), " inputs"), "join them first");
 }
 
 void Layer::set_weight_layout(const std::string& weight, const LayoutSpec& layout) {

@@ -108,6 +108,8 @@ class Layer {
                       const InitializerRef& initializer, bool trainable = true);
   /// The layer argument that places a weight ("kernel_layout"), over any layout map.
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
+  /// The shape of the one input. Throws ShapeError for none or several.
+  const Shape& only(const Shapes& inputs) const;
   /// A weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 

@@ -118,18 +118,20 @@ void Plan::plan_windows() {
       const Layout& layout = ready_[i]->layout;
       // A window's members are those of the grid.
       ready_[i] = intern(specs_[i].shape, specs_[i].dtype, layout, used_groups(layout, groups_));
-      Window window{i, axis_shards(*ready_[i], int64_t(a)), {}};
+      // By shards, not blocks: what is logged must not depend on how blocks merge.
+      Window window{i, layout_shards(*ready_[i], int64_t(a)), {}};
       std::vector<Interval> range(groups_.size(), {0, 1});
-      for (int64_t m = 0; m < int64_t(window.shards.have.size()); ++m) {
-        int64_t rest = m;
-        const std::vector<int>& dims = layout.axis(int64_t(a));
+      const std::vector<int>& dims = layout.axis(int64_t(a));
+      for (int64_t s = 0; s < int64_t(window.shards.have.size()); ++s) {
+        int64_t rest = s;
         for (size_t k = dims.size(); k-- > 0;) {
-          const size_t d = size_t(dims[k]);
-          range[d] = group_range(layout.mesh().dim_size(dims[k]), groups_[d], rest % groups_[d]);
-          rest /= groups_[d];
+          const int64_t coordinate = rest % layout.mesh().dim_size(dims[k]);
+          rest /= layout.mesh().dim_size(dims[k]);
+          range[size_t(dims[k])] = {coordinate, coordinate + 1};
         }
-        window.wanted.push_back(info_.window(op_.get(), i, int64_t(a),
-                                             reference(rule_.in[i][a], range), specs_));
+        const Interval out = reference(rule_.in[i][a], range);
+        window.wanted.push_back(
+            out.empty() ? Interval{} : info_.window(op_.get(), i, int64_t(a), out, specs_));
       }
       if (window.wanted != window.shards.have) windows_.push_back(std::move(window));
     }
@@ -145,7 +147,8 @@ void Plan::add_points() {
   for (size_t d = 0; d < rank; ++d) {
     const int64_t size = mesh.dim_size(int(d));
     first[d] = group_of(size, groups_[d], mesh.local_box()[d].lo);
-    count[d] = group_of(size, groups_[d], mesh.local_box()[d].hi - 1) - first[d] + 1;
+    const bool none = mesh.local_box()[d].empty();
+    count[d] = none ? 0 : group_of(size, groups_[d], mesh.local_box()[d].hi - 1) - first[d] + 1;
     total *= count[d];
   }
   for (int64_t p = 0; p < total; ++p) {

@@ -107,7 +107,7 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
              std::optional<Shape> shape) {
   const c10::InferenceMode inference;
   const size_t devices = layout.defined() ? layout.mesh().local_ids().size() : 0;
-  if (devices != per_device.size()) {
+  if (devices != per_device.size() || devices == 0) {
     throw ShapeError("pack", str("one tensor for each of the ", devices, " local devices"),
                      str(per_device.size(), " tensors"), "pass them in mesh order");
   }

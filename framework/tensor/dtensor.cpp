@@ -9,6 +9,17 @@
 
 namespace tessera {
 
+namespace {
+
+void check_present(const DTensor& value, const char* where) {
+  if (!value.blocks().empty()) return;
+  throw StateError(where, "this process holds a part of the value",
+                   "no device of mesh " + value.mesh().describe(),
+                   "read it in a process that has devices of the mesh");
+}
+
+}  // namespace
+
 uint64_t DTensor::next_id() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -24,6 +35,7 @@ int64_t DTensor::size(int64_t axis) const {
 
 at::Tensor DTensor::full() const {
   const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
+  check_present(whole, "DTensor::full");
   return whole.blocks()[0];
 }
 
@@ -61,6 +73,7 @@ at::Tensor DTensor::complete_element() const {
     throw StateError("DTensor::item", "the value is not complete on this device",
                      "layout " + layout().describe(), "call full() on every process first");
   }
+  check_present(*this, "DTensor::item");
   return blocks()[0];
 }
 
@@ -68,7 +81,8 @@ std::string DTensor::to_string() const {
   if (!defined()) return "DTensor()";
   std::string text = str("DTensor(shape=", tessera::to_string(shape()),
                          ", dtype=", c10::toString(dtype()), ", layout=", layout().describe());
-  if (layout().is_fully_replicated() && numel() <= 1000) text += str("\n", blocks()[0]);
+  const bool complete = layout().is_fully_replicated() && !blocks().empty();
+  if (complete && numel() <= 1000) text += str("\n", blocks()[0]);
   return text + ")";
 }
 

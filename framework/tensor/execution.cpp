@@ -9,8 +9,8 @@ namespace tessera {
 
 const ExecutionContext& ExecutionContext::of(Device device) {
   if (device.type == Device::Type::cuda) {
-    throw ConfigError("device " + to_string(device), "this build of Tessera has no CUDA", "",
-                      "use virtual CPUs");
+    throw ConfigError("device", "this build of Tessera runs on CPUs", to_string(device),
+                      "use virtual CPUs (--device cpu)");
   }
   static const ExecutionContext cpu{c10::Device(c10::kCPU)};
   return cpu;

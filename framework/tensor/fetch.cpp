@@ -198,6 +198,7 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, shards.have, wanted);
+  if (blocks.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, shards.have);
   const std::vector<Interval> to = by_member(sharding, axis, wanted);
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
@@ -227,6 +228,7 @@ Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShard
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, wanted, shards.have);
+  if (pieces.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, wanted);
   const std::vector<Interval> to = by_member(sharding, axis, shards.have);
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);

@@ -70,6 +70,7 @@ DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;
   const c10::InferenceMode inference;
+  if (target->layout.is_pending()) return recut(moved, target);
   Blocks out;
   for (const BlockInfo& block : target->blocks) out.push_back(assemble(moved, block));
   return DTensor(target, std::move(out));

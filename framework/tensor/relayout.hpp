@@ -35,7 +35,8 @@ double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& fr
 /// LayoutError for one of another rank. Not recorded on a tape: ops::relayout is.
 DTensor relayout_value(const DTensor& value, const Layout& layout);
 
-/// As relayout, and cut into the blocks that `target` names; no pending reduction.
+/// As relayout, and cut into the blocks that `target` names. Where a reduction stays pending, each
+/// of these lies inside a block of the value.
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target);
 
 /// Finishes a pending reduction, in this handle and its copies: replicated over those dimensions.

@@ -39,6 +39,7 @@ class Executor {
     if (CommLog* log = CommLogScope::current(); log && from_.mesh().size_of(mask_) > 1) {
       log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
     }
+    if (in_.empty()) return std::move(out_);
     group_ = make_group(from_.mesh(), step_.dims, from_.groups);
     for (const auto& [key, members] : members_by_place()) {
       switch (step_.kind) {
@@ -274,15 +275,18 @@ Groups groups_of_step(const Sharding& from, const RelayoutStep& step) {
 
 }  // namespace
 
+DTensor recut(const DTensor& value, const ShardingPtr& finer) {
+  const RelayoutStep nothing{Kind::slice, {}, 0, 0, finer->layout};
+  return DTensor(finer, Executor(*value.sharding(), value.blocks(), nothing, *finer).run());
+}
+
 DTensor run_step(const DTensor& value, const RelayoutStep& step) {
   ShardingPtr from = value.sharding();
   Blocks blocks = value.blocks();
   const Groups groups = groups_of_step(*from, step);
   if (step.kind != Kind::slice && groups != from->groups) {
-    const RelayoutStep recut{Kind::slice, {}, 0, 0, from->layout};
-    const ShardingPtr fine = intern(from->shape, from->dtype, from->layout, groups);
-    blocks = Executor(*from, blocks, recut, *fine).run();
-    from = fine;
+    from = intern(from->shape, from->dtype, from->layout, groups);
+    blocks = recut(value, from).blocks();
   }
   const ShardingPtr to =
       intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));

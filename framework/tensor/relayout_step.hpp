@@ -8,4 +8,8 @@ namespace tessera {
 /// except for a slice.
 DTensor run_step(const DTensor& value, const RelayoutStep& step);
 
+/// The value in the blocks of a sharding of the same layout, each of which lies inside one of its
+/// own. An addend that stood for several of them goes to the first.
+DTensor recut(const DTensor& value, const ShardingPtr& finer);
+
 }  // namespace tessera

@@ -169,7 +169,8 @@ Sharding::Sharding(const Shape& shape_, at::ScalarType dtype_, const Layout& lay
     const int64_t size = mesh().dim_size(static_cast<int>(d));
     const Interval box = mesh().local_box()[d];
     first_.push_back(group_of(size, groups[d], box.lo));
-    count_.push_back(group_of(size, groups[d], box.hi - 1) - first_[d] + 1);
+    const bool none = box.empty();
+    count_.push_back(none ? 0 : group_of(size, groups[d], box.hi - 1) - first_[d] + 1);
     total *= count_[d];
   }
   for (int64_t b = 0; b < total; ++b) {

@@ -96,7 +96,7 @@ TEST_CASE("an argument that is no option gives one line", "[app_options]") {
         "[command line] there is no such option. Received: --hiden. To fix: write --hidden.");
   CHECK(error_of({"train"}) ==
         "[command line] every value follows its option. Received: \"train\" alone. To fix: put an "
-        "option such as --epochs before it.");
+        "option such as --device before it.");
   CHECK(error_of({"--epochs"}) ==
         "[--epochs] needs a value. Received: none. To fix: write the value after the "
         "option.");

@@ -116,8 +116,10 @@ TEST_CASE("core-api: 20 steps are TensorFlow's on every mesh, in every block pol
 
 TEST_CASE("core-api: three epochs are TensorFlow's") {
   if (!has_data()) return;
-  const std::vector<std::pair<std::string, Place>> runs = {
-      {"700,500", places[1]}, {"700,500", places[3]}, {"700,500", places[7]}, {"700,10", places[6]}};
+  const std::vector<std::pair<std::string, Place>> runs = {{"700,500", places[1]},
+                                                           {"700,500", places[3]},
+                                                           {"700,500", places[7]},
+                                                           {"700,10", places[6]}};
   for (const auto& [hidden, place] : runs) {
     CAPTURE(hidden, place.mesh, place.layouts);
     Words words = {"--hidden", hidden, "--epochs", "3"};

@@ -237,4 +237,7 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
                     Contains("[GradientTape, mul]") && Contains("assigned in between"));
   // add saves nothing that could have changed.
   CHECK(same(tape.gradient(sum, weight), at::full({3}, 2.0, at::kDouble)) == "");
+  // The error did not end the recording.
+  const DTensor later = ops::square(weight);
+  CHECK(same(tape.gradient(later, weight), 2 * x) == "");
 }

@@ -113,11 +113,22 @@ TEST_CASE("a process may hold any box of the mesh") {
   CHECK(two_by_four_part({3}).local_box() == std::vector<Interval>{{0, 1}, {3, 4}});
 }
 
+TEST_CASE("a process may hold no device of a mesh") {
+  const Mesh mesh = create_mesh_part({{"batch", 2}, {"model", 4}}, {}, {}, nullptr, "far");
+  CHECK(mesh.size() == 8);
+  CHECK_FALSE(mesh.is_local());
+  CHECK(mesh.local_box() == std::vector<Interval>{{0, 0}, {0, 0}});
+  CHECK(mesh.to_string() == "far|batch=2,model=4|0,1,2,3,4,5,6,7||");
+  CHECK(Mesh::from_string(mesh.to_string()) == mesh);
+  CHECK(mesh.sub_mesh({"model"}).size() == 4);
+  CHECK(mesh.sub_mesh({"model"}).local_ids().empty());
+}
+
 TEST_CASE("local devices that fill no box are refused") {
   const std::vector<Ids> bad = {{0, 5}, {0, 2}, {0, 1, 4}, {3, 4},       {-1},
                                 {8},    {0, 0}, {1, 0},    {0, 1, 1, 3}, {0, 1, 2, 9}};
   for (const Ids& ids : bad) CHECK_THROWS_AS(two_by_four_part(ids), MeshError);
-  CHECK_THROWS_AS(create_mesh_part({{"batch", 2}}, {}, {}, nullptr), MeshError);
+  CHECK_THROWS_AS(create_mesh_part({{"batch", 2}}, {}, virtual_cpus(1), nullptr), MeshError);
   CHECK_THROWS_AS(create_mesh_part({{"batch", 2}}, {0, 1}, virtual_cpus(1), nullptr), MeshError);
 }
 
@@ -162,7 +173,7 @@ TEST_CASE("any other mesh text is refused") {
   for (const char* text :
        {"", "|", "|||||", "|a=2|0,1|0,1", "|a=2|0,1|0,1|cpu:0", "|a=2|0|0,1|cpu:0,cpu:1",
         "|a=2|x|0,1|cpu:0,cpu:1", "|a=2|0,1|1,0|cpu:0,cpu:1", "|a=02|0,1|0,1|cpu:0,cpu:1",
-        "|a=2|0,1|0,1|cpu:0,tpu:1", "|a=2|0,1||", "|a=99999999999|0|0|cpu:0",
+        "|a=2|0,1|0,1|cpu:0,tpu:1", "|a=2|0,1||cpu:0", "|a=2|0,1|0|", "|a=99999999999|0|0|cpu:0",
         "|a=2|0,1|0,99999999999999999999|cpu:0,cpu:1", "|a=2|0,1|0,1|cpu:0,cpu:1|"}) {
     INFO(text);
     CHECK_THROWS_AS(Mesh::from_string(text), MeshError);

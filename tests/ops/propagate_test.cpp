@@ -23,7 +23,10 @@ std::string plan(const std::string& rule, const std::vector<LayoutSpec>& specs,
   const Rule parsed = Rule::parse(rule);
   const Specs out = {{Shape(parsed.out[0].size(), 8), at::kFloat}};
   std::string text = to_string(propagate(parsed, in, out, layouts, parameters));
-  for (size_t at; (at = text.find(unsharded)) != std::string::npos;) text.replace(at, 9, "-");
+  for (size_t at; (at = text.find(unsharded)) != std::string::npos;) {
+    text.erase(at, 8);
+    text[at] = '-';
+  }
   return text;
 }
 

@@ -61,3 +61,13 @@ TEST_CASE("bytes are those of the committed table") {
       "more than 64 assignments of layouts, all but 64.\n";
   CHECK(compared("oracle_bytes.txt", table(heading, byte_lines)) == "");
 }
+
+TEST_CASE("bytes do not depend on how blocks merge") {
+  for (const OpInfo* info : op_registry()) {
+    const std::string expected = byte_lines(*info, BlockPolicy::per_shard);
+    for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
+      INFO(info->name);
+      CHECK(first_difference(byte_lines(*info, policy), expected) == "");
+    }
+  }
+}

@@ -92,5 +92,6 @@ std::string plan_lines(const OpInfo& info);
 /// Bytes that each of four devices receives, forward and backward, for every assignment of layouts
 /// to an operation's inputs that costs any.
 std::string byte_lines(const OpInfo& info);
+std::string byte_lines(const OpInfo& info, BlockPolicy policy);
 
 }  // namespace tessera::test

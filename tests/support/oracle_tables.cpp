@@ -101,8 +101,10 @@ std::string plan_lines(const OpInfo& info) {
   return text;
 }
 
-std::string byte_lines(const OpInfo& info) {
-  const BlockPolicyScope scope(BlockPolicy::per_shard);
+std::string byte_lines(const OpInfo& info) { return byte_lines(info, BlockPolicy::per_shard); }
+
+std::string byte_lines(const OpInfo& info, BlockPolicy policy) {
+  const BlockPolicyScope scope(policy);
   const Mesh mesh = virtual_mesh({4});
   std::string text;
   for (const OracleCase& c : op_cases(info)) {

@@ -52,5 +52,6 @@ TEST_CASE("the lowest block's exception is rethrown") {
 TEST_CASE("a GPU in a build without CUDA is named") {
   CHECK(ExecutionContext::of(virtual_cpus(3)[2]).torch_device().is_cpu());
   CHECK_THROWS_WITH(ExecutionContext::of(cuda_devices(1)[0]),
-                    "[device cuda:0] this build of Tessera has no CUDA. To fix: use virtual CPUs.");
+                    "[device] this build of Tessera runs on CPUs. Received: cuda:0. To fix: use "
+                    "virtual CPUs (--device cpu).");
 }

@@ -74,6 +74,16 @@ TEST_CASE("data parallel: one reduction for each variable and one for the loss, 
   }
 }
 
+TEST_CASE("data parallel: fit adds one reduction for each loss and one to read the metrics") {
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(test::small_layouts("data", mesh_of("batch=8"))));
+  CommLog log;
+  const CommLogScope scope(log);
+  model.fit(test::small_data(20), {.batch_size = 8, .epochs = 2, .verbose = 0});
+  CHECK(log.count(CommOp::all_reduce, "batch") == 2 * (3 * (6 + 1) + 1));
+  CHECK(log.entries().size() == 2 * (3 * (6 + 1) + 1));
+}
+
 TEST_CASE("a model-parallel pair costs one all-reduce over model each way") {
   const auto dense = [](int64_t units, const std::string& name) {
     return Dense(units, {.activation = "relu", .name = name, .dtype = "float64"});

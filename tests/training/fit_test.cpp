@@ -101,10 +101,11 @@ TEST_CASE("fit: an epoch's values weigh each batch by its rows") {
   CHECK(history.at("loss")[0] == Approx(expected.loss).epsilon(1e-12));
   CHECK(history.at("accuracy")[0] == Approx(expected.accuracy).epsilon(1e-12));
   CHECK(history.steps.size() == 3);
-  CHECK(history.steps[2] == Approx(by_hand(test::whole_weights(model),
-                                           TensorDataset(data.get(std::vector<int64_t>{10, 11, 12})))
-                                       .loss)
-                                .epsilon(1e-12));
+  CHECK(history.steps[2] ==
+        Approx(by_hand(test::whole_weights(model),
+                       TensorDataset(data.get(std::vector<int64_t>{10, 11, 12})))
+                   .loss)
+            .epsilon(1e-12));
 }
 
 TEST_CASE("evaluate and predict: every row counts once, in order") {

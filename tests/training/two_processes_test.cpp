@@ -48,7 +48,9 @@ Outcome train(const Scheme& scheme, const Mesh& mesh) {
 }
 
 std::string differs(const Outcome& actual, const Outcome& expected) {
-  const auto list = [](const std::vector<double>& values) { return at::tensor(values, at::kDouble); };
+  const auto list = [](const std::vector<double>& values) {
+    return at::tensor(values, at::kDouble);
+  };
   std::string text =
       test::difference(list(actual.history.steps), list(expected.history.steps), 1e-9);
   for (const auto& [name, course] : expected.history.history) {
@@ -65,6 +67,8 @@ std::string differs(const Outcome& actual, const Outcome& expected) {
 TEST_CASE("two processes of four devices train as one of eight") {
   for (const BlockPolicy policy : test::policies) {
     for (const Scheme& scheme : schemes) {
+      const bool whole_dimension_here = scheme.mesh[0].second == 2;
+      if (policy != BlockPolicy::per_worker && !whole_dimension_here) continue;
       CAPTURE(test::to_string(policy), scheme.layouts, to_string(scheme.mesh));
       const BlockPolicyScope blocks(policy);
       const Outcome one = train(scheme, create_mesh(scheme.mesh));

@@ -1,0 +1,84 @@
+#include <tessera/framework/base/json.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/program.hpp"
+
+using namespace tessera;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+test::ProgramRun bench(const Words& words) {
+  return test::run_program(test::app_path("bench"), words);
+}
+
+std::string error_of(const Words& words) {
+  const test::ProgramRun run = bench(words);
+  CHECK(run.exit_code == 1);
+  CHECK(run.out.empty());
+  return run.err;
+}
+
+}  // namespace
+
+TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
+  CHECK(error_of({"stp"}) ==
+        "bench: error: [command line] the first word is ops or step. Received: \"stp\". To fix: "
+        "see bench --help.\n");
+  CHECK(error_of({"ops", "--op", "add,exq"}) ==
+        "bench: error: [--op] there is no such name. Received: \"exq\". To fix: write \"exp\".\n");
+  CHECK(error_of({"step", "--blocks", "per_shar"}) ==
+        "bench: error: [--blocks] there is no such name. Received: \"per_shar\". To fix: write "
+        "\"per_shard\".\n");
+  CHECK(error_of({"step", "--devices", "0"}).find("[--devices] ") != std::string::npos);
+  CHECK(error_of({"step", "--epochs", "1"}) ==
+        "bench: error: [command line] there is no such option. Received: --epochs. To fix: see "
+        "--help.\n");
+  CHECK(error_of({"ops", "add"}).find("such as --op before it") != std::string::npos);
+}
+
+TEST_CASE("bench ops times the samples of an operation, as they are or scaled", "[bench]") {
+  const test::TempFolder folder;
+  for (const bool scale : {false, true}) {
+    const std::string file = folder / "times.json";
+    const test::ProgramRun run =
+        bench({"ops", "--op", "matmul,reshape", scale ? "--scale" : "--no-scale", "--json", file});
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    const Json rows = read_json_file(file)["ops"];
+    REQUIRE(rows.size() > 2);
+    CHECK(rows[0]["op"] == "matmul");
+    CHECK(rows[0]["scaled"] == scale);
+    CHECK((rows[0]["inputs"] == "(4, 3) (3, 5)") == !scale);
+    for (const char* key : {"aten_us", "one_device_us", "eight_devices_us"}) {
+      CHECK(rows[0][key].get<double>() > 0);
+    }
+    // Its attribute is a shape.
+    CHECK(rows.back()["op"] == "reshape");
+    CHECK(rows.back()["scaled"] == false);
+    CHECK_FALSE(rows.back().contains("aten_us"));
+    CHECK((run.out.find("As the sample is") != std::string::npos) == scale);
+  }
+}
+
+TEST_CASE("bench step times every configuration as often as asked", "[bench]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run = bench({"step", "--devices", "1,2,8", "--blocks", "per_worker",
+                                      "--rounds", "2", "--steps", "1", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const Json rows = read_json_file(file)["step"];
+  std::vector<int> devices;
+  for (const Json& row : rows) {
+    devices.push_back(row["devices"].get<int>());
+    CHECK(row["rounds_ms"].size() == 2);
+    CHECK(row["fastest_ms"].get<double>() > 0);
+  }
+  // 0 is the step by hand; one device is there once.
+  CHECK(devices == std::vector<int>{0, 1, 2, 8});
+  CHECK(rows[1]["to_one_device"] == 1.0);
+  CHECK(run.out.find("8 devices, per_worker: ") != std::string::npos);
+}

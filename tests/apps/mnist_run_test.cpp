@@ -1,0 +1,85 @@
+#include <tessera/framework/base/json.hpp>
+
+#include <regex>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/program.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+test::ProgramRun mnist(const Words& words, const Variables& environment = {}) {
+  const test::ProgramRun run = test::run_program(test::app_path("mnist"), words, environment);
+  CHECK(run.err == "");
+  CHECK(run.exit_code == 0);
+  return run;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> list;
+  size_t from = 0;
+  for (size_t end; (end = text.find('\n', from)) != std::string::npos; from = end + 1) {
+    list.push_back(text.substr(from, end - from));
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("mnist without files says that its digits are synthetic, first and in the history") {
+  const test::TempFolder folder;
+  const std::string history = folder / "h.json";
+  const test::ProgramRun run =
+      mnist({"--train-size", "256", "--test-size", "64", "--epochs", "2", "--history", history},
+            {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}});
+  const std::vector<std::string> text = lines(run.out);
+  REQUIRE(text.size() >= 4);
+  CHECK_THAT(text[0], Contains("mnist (synthetic)"));
+  CHECK_THAT(text[1], Contains("mesh batch=8"));
+  CHECK_THAT(text.back(), Contains("(mnist (synthetic))") && Contains("2 epochs"));
+  CHECK(run.out.find_first_of("\x1b\b\r") == std::string::npos);
+  const Json json = read_json_file(history);
+  CHECK(json.at("data") == "mnist (synthetic)");
+  CHECK(json.at("steps").size() == 4);
+  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+    CHECK(json.at("history").at(name).size() == 2);
+  }
+}
+
+TEST_CASE("mnist: the command line beats the configuration, which beats the defaults") {
+  const test::TempFolder folder;
+  test::write_mnist(folder / "data", 40, 20);
+  const std::string history = folder / "h.json", config = folder / "c.json";
+  test::write_file(config, R"({"batch_size": 10, "epochs": 3, "hidden": [5], "mesh": {"batch": 2},
+                               "train_size": "all", "test_size": "all", "verbose": 2})");
+  const test::ProgramRun run = mnist({"--config", config, "--epochs", "1", "--history", history,
+                                      "--data-dir", folder / "data"});
+  CHECK(read_json_file(history).at("steps").size() == 4);
+  CHECK_THAT(run.out, Contains("mesh batch=2"));
+  CHECK(mnist({"--help"}).out.find("--layouts") != std::string::npos);
+}
+
+TEST_CASE("custom_loop trains as the guide does") {
+  const std::string data = test::real_data_folder();
+  if (data.empty()) {
+    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
+    return;
+  }
+  const test::ProgramRun run =
+      test::run_program(test::app_path("custom_loop"), {}, {{"TESSERA_DATA", data}});
+  CHECK(run.err == "");
+  CHECK(run.exit_code == 0);
+  std::smatch found;
+  REQUIRE(std::regex_search(
+      run.out, found, std::regex("epoch 3: training loss ([0-9.]+), test accuracy ([0-9.]+)")));
+  // The figures of mnist_core_api.json.
+  CHECK(std::stod(found[1]) == Approx(0.15696).epsilon(0.01));
+  CHECK(std::stod(found[2]) == Approx(0.9176).epsilon(0.01));
+}

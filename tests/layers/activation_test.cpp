@@ -1,0 +1,39 @@
+#include <tessera/layers/activation.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/layer_check.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+TEST_CASE("every activation under every layout") {
+  for (const std::string& name : activation_names()) {
+    CAPTURE(name);
+    test::run_layer_test({.make = [&] { return Activation(name); },
+                          .input = {{5, 4}},
+                          .output = {5, 4},
+                          .config = {{"activation", name}}});
+  }
+}
+
+TEST_CASE("an activation may be a function of the user's own") {
+  const Activation twice([](const DTensor& x) { return x + x; });
+  CHECK(twice(ones({1})).item() == 2);
+  CHECK(twice->config().at("activation") == "custom");
+}
+
+TEST_CASE("Activation takes every option by name and refuses unknown functions") {
+  const LayerHandle layer =
+      Activation("relu", {.name = "act", .dtype = "float64", .trainable = false});
+  CHECK(layer->config() == Json{{"name", "act"},
+                                {"trainable", false},
+                                {"dtype", "float64"},
+                                {"activation", "relu"}});
+  CHECK_THROWS_WITH(Activation("sofmax"), Contains("\"sofmax\"") && Contains("\"softmax\""));
+  CHECK_THROWS_WITH(layer->build({{2}, {2}}),
+                    Contains("[Activation act]") && Contains("Received: 2 inputs"));
+}

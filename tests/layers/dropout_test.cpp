@@ -1,0 +1,80 @@
+#include <tessera/layers/dropout.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/layer_check.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::difference;
+
+namespace {
+
+CallContext step(int64_t number, int64_t seed = 1) {
+  return {.training = true, .random = std::make_shared<RandomStream>(seed, number)};
+}
+
+}  // namespace
+
+TEST_CASE("Dropout under every layout") {
+  test::run_layer_test({.make = [] { return Dropout(0.4); },
+                        .input = {{6, 5}},
+                        .output = {6, 5},
+                        .config = {{"rate", 0.4}, {"seed", nullptr}}});
+  test::run_layer_test({.make = [] { return Dropout(0.0, {.seed = 3}); },
+                        .input = {{3, 2, 2}},
+                        .output = {3, 2, 2},
+                        .config = {{"rate", 0.0}, {"seed", 3}}});
+}
+
+TEST_CASE("Dropout drops the share it says and scales the rest, in training only") {
+  const LayerHandle layer = Dropout(0.25);
+  const DTensor x = ones({400, 100});
+  const at::Tensor y = layer(x, step(0)).full();
+  const at::Tensor kept = y.ne(0);
+  CHECK(std::abs(kept.to(at::kDouble).mean().item<double>() - 0.75) < 0.01);
+  CHECK(difference(y, kept.to(at::kFloat) / 0.75, 1e-6) == "");
+  CHECK(difference(layer(x).full(), x.full()) == "");
+}
+
+TEST_CASE("Dropout draws anew each step and each call, and the same for the same") {
+  const auto drop = [](const LayerHandle& layer, const CallContext& context) {
+    return layer(ones({64, 8}), context).full();
+  };
+  const auto equal = [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); };
+  const LayerHandle a = Dropout(0.5, {.name = "a"}), b = Dropout(0.5, {.name = "b"});
+  const at::Tensor first = drop(a, step(0));
+  CHECK(equal(first, drop(a, step(0))));
+  CHECK_FALSE(equal(first, drop(a, step(1))));
+  CHECK_FALSE(equal(first, drop(a, step(0, 2))));
+  CHECK_FALSE(equal(first, drop(b, step(0))));
+  const CallContext twice = step(0);
+  CHECK(equal(first, drop(a, twice)));
+  CHECK_FALSE(equal(first, drop(a, twice)));
+  const LayerHandle seeded = Dropout(0.5, {.seed = 3, .name = "a"});
+  CHECK_FALSE(equal(first, drop(seeded, step(0))));
+}
+
+TEST_CASE("Dropout takes every option by name and refuses other rates") {
+  const LayerHandle layer =
+      Dropout(0.5, {.seed = 7, .name = "drop", .dtype = "float64", .trainable = false});
+  CHECK(layer->config() == Json{{"name", "drop"},
+                                {"trainable", false},
+                                {"dtype", "float64"},
+                                {"rate", 0.5},
+                                {"seed", 7}});
+  for (const double rate : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_THROWS_WITH(Dropout(rate, {.name = "drop"}),
+                      Contains("[Dropout drop]") && Contains("Received: "));
+  }
+  CHECK_THROWS_WITH(layer->build({{2}, {2}}),
+                    Contains("[Dropout drop]") && Contains("Received: 2 inputs"));
+}
