@@ -143,7 +143,8 @@ TEST_CASE("core-api: three epochs are TensorFlow's") {
 
 TEST_CASE("keras: three epochs of all of MNIST are Keras'") {
   if (!has_data()) return;
-  const Json history = history_of({"--model", "keras", "--train-size", "all", "--test-size", "all"});
+  const Json history =
+      history_of({"--model", "keras", "--train-size", "all", "--test-size", "all"});
   const Json expected = read_json_file(test::golden_path("keras_mnist.json").string());
   const std::vector<double> means = running_means(numbers(history.at("steps")));
   const std::vector<double> running = numbers(expected.at("running_loss"));

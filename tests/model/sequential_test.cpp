@@ -1,5 +1,7 @@
 #include <tessera/tessera.hpp>
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -143,10 +145,12 @@ TEST_CASE("two layers of one name are refused") {
 }
 
 TEST_CASE("layers of the user's own train like any other") {
-  const Sequential model({make_layer<ScaleLayer>(), make_layer<ScaleLayer>(LayerOptions{.name = "s"})});
+  const Sequential model(
+      {make_layer<ScaleLayer>(), make_layer<ScaleLayer>(LayerOptions{.name = "s"})});
   model.compile({.optimizer = SGD(0.1), .loss = "mse", .mesh = create_mesh({{"batch", 2}})});
   const at::Tensor x = at::ones({8, 1});
-  const History history = model.fit(TensorDataset(x, 3 * x), {.batch_size = 4, .epochs = 20, .verbose = 0});
+  const History history =
+      model.fit(TensorDataset(x, 3 * x), {.batch_size = 4, .epochs = 20, .verbose = 0});
   CHECK(paths(model) == std::vector<std::string>{"my_scale/factor", "s/factor"});
   CHECK(history.at("loss").back() < 1e-6);
   CHECK(model.weights()[0].value().item() == Approx(std::sqrt(3.0)).epsilon(1e-3));

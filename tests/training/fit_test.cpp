@@ -154,7 +154,8 @@ TEST_CASE("fit: epochs, steps and validation come out in the history") {
     CHECK(course.size() == 3);
   }
   CHECK(names == std::vector<std::string>{"accuracy", "loss", "val_accuracy", "val_loss"});
-  const auto first = model.evaluate(test::small_data(7), {.batch_size = 4, .verbose = 0, .steps = 1});
+  const auto first =
+      model.evaluate(test::small_data(7), {.batch_size = 4, .verbose = 0, .steps = 1});
   CHECK(named(first).at("loss") == Approx(history.at("val_loss").back()).epsilon(1e-12));
 }
 
