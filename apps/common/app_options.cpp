@@ -30,7 +30,7 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"train-size", data, "training samples to use", count_or_all(o.train_size)},
       {"test-size", data, "test samples to use", count_or_all(o.test_size)},
       {"batch-size", training, "samples per step, over all devices", integer(o.batch_size, 1)},
-      {"epochs", training, "passes over the training data", integer(o.epochs, 0)},
+      {"epochs", training, "passes over the training data", integer(o.epochs, 1)},
       {"steps-per-epoch", training, "steps per epoch; to the end of the data if absent",
        integer(o.steps_per_epoch, 1)},
       {"learning-rate", training, "step size of the optimizer; the model's own if absent",
