@@ -225,11 +225,10 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
   const int rule = match(path);
   if (rule >= 0) return place(rule, path, shape);
   const auto rank = static_cast<int64_t>(shape.size());
-  Placement placement{.shape = shape, .layout = Layout::replicated(mesh_, rank)};
   const bool follows =
       kernel && rank == 1 && !kernel->shape.empty() && kernel->shape.back() == shape[0];
-  if (!follows) return placement;
-  placement.layout = last_axis(kernel->layout);
+  if (!follows) return {.shape = shape, .layout = Layout::replicated(mesh_, rank)};
+  Placement placement{.shape = shape, .layout = last_axis(kernel->layout)};
   if (kernel->use) placement.use = last_axis(*kernel->use);
   if (kernel->slots) placement.slots = last_axis(*kernel->slots);
   return placement;
