@@ -32,7 +32,13 @@ struct BinaryRow {
   bool floating = false;
 };
 
-std::span<const UnaryRow> unary_rows();
-std::span<const BinaryRow> binary_rows();
+/// Position of a row by its name; a name that is not there does not compile.
+template <class Row, size_t N>
+constexpr size_t find_row(const Row (&rows)[N], std::string_view name) {
+  for (size_t i = 0; i < N; ++i) {
+    if (rows[i].name == name) return i;
+  }
+  throw "no such row";
+}
 
 }  // namespace tessera

@@ -69,12 +69,7 @@ constexpr UnaryRow rows[] = {
 };
 constexpr size_t count = std::size(rows);
 
-constexpr size_t row_of(std::string_view name) {
-  for (size_t i = 0; i < count; ++i) {
-    if (rows[i].name == name) return i;
-  }
-  throw "no such row";
-}
+constexpr size_t row_of(std::string_view name) { return find_row(rows, name); }
 
 template <size_t Row>
 struct UnaryOp {
@@ -115,8 +110,6 @@ bool register_all(std::index_sequence<Row...>) {
 [[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
 
 }  // namespace
-
-std::span<const UnaryRow> unary_rows() { return rows; }
 
 namespace ops {
 
