@@ -57,7 +57,7 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
                          "--batch-size",
                          "32",
                          "--epochs",
-                         "0",
+                         "4",
                          "--steps-per-epoch",
                          "5",
                          "--learning-rate",
@@ -82,7 +82,7 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   CHECK_FALSE(common.train_size);
   CHECK(common.test_size == 100);
   CHECK(common.batch_size == 32);
-  CHECK(common.epochs == 0);
+  CHECK(common.epochs == 4);
   CHECK(common.steps_per_epoch == 5);
   CHECK(common.learning_rate == 0.01);
   CHECK_FALSE(common.shuffle);
