@@ -2,15 +2,27 @@
 
 #include <tessera/datasets/datasets.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/io/tensor_board.hpp>
 #include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/mesh/layout_file.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/model/plot_model.hpp>
+#include <tessera/framework/model/summary.hpp>
+#include <tessera/framework/nn/constraints.hpp>
 #include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/regularizers.hpp>
 #include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/visualize.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/training/callbacks.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/plan.hpp>
+#include <tessera/framework/training/plot.hpp>
 #include <tessera/layers/layers.hpp>
 #include <tessera/metrics/metrics.hpp>
 #include <tessera/optimizers/optimizers.hpp>

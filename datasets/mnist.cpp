@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -78,6 +80,27 @@ std::string cache_folder() {
   return home.empty() ? "" : home + "/.cache/tessera/mnist";
 }
 
+bool offline() {
+  const std::string value = environment("TESSERA_OFFLINE");
+  return !value.empty() && value != "0";
+}
+
+/// Fetches the files into a folder, and says why if it cannot; empty: they are there. A failure is
+/// remembered, so that the next split does not wait for it again, nor succeed beside it.
+std::string try_download(const DownloadSource& source, const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> failures;
+  const std::lock_guard lock(mutex);
+  std::string& failure = failures[folder];
+  if (!failure.empty()) return failure;
+  try {
+    download_folder(source, folder);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  return failure;
+}
+
 /// Places searched when no folder is given.
 std::vector<std::string> default_places() {
   std::vector<std::string> places{environment("TESSERA_DATA"), cache_folder()};
@@ -85,22 +108,26 @@ std::vector<std::string> default_places() {
   return places;
 }
 
-/// Folder to read from; empty where procedural digits take MNIST's place.
-std::string choose_folder(const std::string& data_dir, const Split& split) {
-  if (!data_dir.empty()) {
-    const std::string folder = find_folder(data_dir);
+/// Folder to read from. Empty where procedural digits take MNIST's place, with the reason in
+/// `failure` if a download was tried.
+std::string choose_folder(const MnistOptions& options, const Split& split, std::string& failure) {
+  if (!options.data_dir.empty()) {
+    const std::string folder = find_folder(options.data_dir);
     if (!folder.empty()) return folder;
     throw FileError(
-        data_dir,
+        options.data_dir,
         str("the data folder or its folder mnist has ", split.images, " or ", split.images, ".gz"),
-        exists(data_dir) ? "neither there" : "no such folder",
+        exists(options.data_dir) ? "neither there" : "no such folder",
         "name the folder of the MNIST files");
   }
   for (const std::string& place : default_places()) {
     const std::string folder = find_folder(place);
     if (!folder.empty()) return folder;
   }
-  return "";
+  const std::string cache = cache_folder();
+  if (!options.download || offline() || cache.empty()) return "";
+  failure = try_download(*options.download, cache);
+  return failure.empty() ? find_folder(cache) : "";
 }
 
 std::string require_file(const std::string& folder, const std::string& name) {
@@ -176,7 +203,29 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
                        name);
 }
 
+std::string synthetic_announcement(int64_t rows, const Split& split, const std::string& failure) {
+  const std::vector<std::string> places = default_places();
+  return str("mnist (synthetic): ", rows, " procedural ", split.name,
+             " images, for want of files in ", places.empty() ? "$TESSERA_DATA" : join(places, ", "),
+             "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA",
+             failure.empty() ? "" : ". The download failed: " + failure);
+}
+
 }  // namespace
+
+const DownloadSource& datasets::mnist_source() {
+  static const DownloadSource source{
+      "https://ossci-datasets.s3.amazonaws.com/mnist",
+      {{"train-images-idx3-ubyte.gz", 9912422,
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+       {"train-labels-idx1-ubyte.gz", 28881,
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+       {"t10k-images-idx3-ubyte.gz", 1648877,
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+       {"t10k-labels-idx1-ubyte.gz", 4542,
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}}};
+  return source;
+}
 
 MnistDataset::MnistDataset(TensorDataset bytes, at::ScalarType dtype, bool synthetic,
                            std::string announcement)
@@ -189,14 +238,15 @@ Examples MnistDataset::get(std::span<const int64_t> rows) const {
   const c10::InferenceMode inference;
   Examples examples = bytes_.get(rows);
   examples.x[0] = examples.x[0].to(dtype_).div_(255);
-  examples.y = examples.y.to(at::kLong);
+  examples.y[0] = examples.y[0].to(at::kLong);
   return examples;
 }
 
 MnistDataset datasets::mnist(const MnistOptions& options) {
   check_options(options);
   const Split& split = find_split(options.split);
-  const std::string folder = choose_folder(options.data_dir, split);
+  std::string failure;
+  const std::string folder = choose_folder(options, split, failure);
   if (!folder.empty()) {
     const LabelledImages all = read_files(folder, split);
     const int64_t rows = wanted(options, all.images.shape[0]);
@@ -205,12 +255,8 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
   }
   const int64_t rows = wanted(options, split.size);
   const LabelledImages drawn = synthetic_digits(rows, synthetic_seed, split.first);
-  const std::vector<std::string> places = default_places();
-  return MnistDataset(
-      first_images(drawn, rows, options.flatten, "mnist (synthetic)"), options.dtype, true,
-      str("mnist (synthetic): ", rows, " procedural ", split.name, " images, for want of files in ",
-          places.empty() ? "$TESSERA_DATA" : join(places, ", "),
-          "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA"));
+  return MnistDataset(first_images(drawn, rows, options.flatten, "mnist (synthetic)"),
+                      options.dtype, true, synthetic_announcement(rows, split, failure));
 }
 
 }  // namespace tessera

@@ -6,12 +6,21 @@
 #include <vector>
 
 #include <tessera/datasets/tensor_dataset.hpp>
+#include <tessera/framework/base/download.hpp>
 
 namespace tessera {
 
+namespace datasets {
+
+/// The four packed files of MNIST as first published, at a mirror.
+const DownloadSource& mnist_source();
+
+}  // namespace datasets
+
 struct MnistOptions {
   /// Folder with the files, or with a folder `mnist` that has them. Empty: $TESSERA_DATA, else
-  /// `tessera/mnist` in the cache folder ($XDG_CACHE_HOME, ~/.cache), else procedural digits.
+  /// `tessera/mnist` in the cache folder ($XDG_CACHE_HOME, ~/.cache), where a download puts them,
+  /// else procedural digits.
   std::string data_dir = {};
   /// "train" (60,000 images) or "test" (10,000).
   std::string split = "train";
@@ -21,6 +30,9 @@ struct MnistOptions {
   bool flatten = false;
   /// float32 or float64.
   at::ScalarType dtype = at::kFloat;
+  /// Where files that are nowhere to be found are fetched from; absent, or with $TESSERA_OFFLINE
+  /// set to anything but 0: nowhere.
+  std::optional<DownloadSource> download = datasets::mnist_source();
 };
 
 /// Handwritten digits (keras.datasets.mnist): x in [0, 1], the stored byte divided by 255; y the
@@ -51,8 +63,9 @@ class MnistDataset final : public Dataset {
 namespace datasets {
 
 /// Reads the IDX files of MNIST, plain or gzip (`train-images-idx3-ubyte`, `.gz`, ...), from the
-/// first place that has any of them. A `data_dir` without them is a FileError; elsewhere procedural
-/// digits, of the same number and shape, take their place and say so in name() and announcement().
+/// first place that has any of them, which may be a download into the cache folder, tried once per
+/// process. A `data_dir` without them is a FileError; elsewhere procedural digits, of the same
+/// number and shape, take their place and say so, and why, in name() and announcement().
 /// Throws FileError naming the file if one is missing, corrupt, or does not hold images of 28 x 28
 /// and as many labels in 0..9; ConfigError for a wrong option or more images than there are.
 MnistDataset mnist(const MnistOptions& options = {});

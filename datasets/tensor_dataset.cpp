@@ -11,14 +11,17 @@
 namespace tessera {
 namespace {
 
-/// Calls visit(tensor, name) for every tensor there is; the inputs even if undefined.
+/// Calls visit(tensor, name) for every tensor.
 template <class Visit>
 void for_each_tensor(const Examples& all, const Visit& visit) {
-  for (size_t i = 0; i < all.x.size(); ++i) {
-    visit(all.x[i], all.x.size() == 1 ? std::string("x") : str("x[", i, "]"));
-  }
-  if (all.y.defined()) visit(all.y, std::string("y"));
-  if (all.sample_weight.defined()) visit(all.sample_weight, std::string("sample_weight"));
+  const auto each = [&](const std::vector<at::Tensor>& tensors, const std::string& name) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      visit(tensors[i], tensors.size() == 1 ? name : str(name, "[", i, "]"));
+    }
+  };
+  each(all.x, "x");
+  each(all.y, "y");
+  each(all.sample_weight, "sample_weight");
 }
 
 void check_tensor(const at::Tensor& tensor, const std::string& where) {
@@ -67,8 +70,10 @@ template <class Change>
 Examples transformed(const Examples& all, const Change& change) {
   Examples result;
   for (const at::Tensor& x : all.x) result.x.push_back(change(x));
-  if (all.y.defined()) result.y = change(all.y);
-  if (all.sample_weight.defined()) result.sample_weight = change(all.sample_weight);
+  for (const at::Tensor& y : all.y) result.y.push_back(change(y));
+  for (const at::Tensor& weight : all.sample_weight) {
+    result.sample_weight.push_back(change(weight));
+  }
   return result;
 }
 
@@ -80,7 +85,9 @@ TensorDataset::TensorDataset(Examples all, std::string name)
 }
 
 TensorDataset::TensorDataset(at::Tensor x, at::Tensor y, std::string name)
-    : TensorDataset(Examples{.x = {std::move(x)}, .y = std::move(y)}, std::move(name)) {}
+    : TensorDataset(y.defined() ? Examples{.x = {std::move(x)}, .y = {std::move(y)}}
+                                : Examples{.x = {std::move(x)}},
+                    std::move(name)) {}
 
 Examples TensorDataset::get(std::span<const int64_t> rows) const {
   const c10::InferenceMode inference;
@@ -110,6 +117,15 @@ TensorDataset TensorDataset::take(int64_t n) const {
   const c10::InferenceMode inference;
   return TensorDataset(
       transformed(all_, [&](const at::Tensor& tensor) { return tensor.narrow(0, 0, n); }), name_);
+}
+
+DatasetRef::DatasetRef(const Examples& all) : DatasetRef(TensorDataset(all)) {}
+
+DatasetRef::DatasetRef(const at::Tensor& x, const at::Tensor& y, const at::Tensor& sample_weight) {
+  Examples all{.x = {x}};
+  if (y.defined()) all.y = {y};
+  if (sample_weight.defined()) all.sample_weight = {sample_weight};
+  *this = DatasetRef(all);
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/framework/nn/activations.hpp>
+#include <tessera/framework/nn/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
@@ -26,6 +27,7 @@ class Activation : public LayerHandle {
   /// Throws ConfigError for an unknown name.
   explicit Activation(const ActivationRef& activation, const LayerOptions& options = {})
       : LayerHandle(std::make_shared<ActivationLayer>(activation, options)) {}
+  static Activation from_config(JsonObject& config);
 };
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include <tessera/layers/dense.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 
@@ -21,10 +22,13 @@ Json DenseLayer::config() const {
   json["units"] = units_;
   json["activation"] = options_.activation.name();
   json["use_bias"] = options_.use_bias;
-  json["kernel_initializer"] = {{"class_name", options_.kernel_initializer->class_name()},
-                                {"config", options_.kernel_initializer->config()}};
-  json["bias_initializer"] = {{"class_name", options_.bias_initializer->class_name()},
-                              {"config", options_.bias_initializer->config()}};
+  json["kernel_initializer"] = serialized(options_.kernel_initializer);
+  json["bias_initializer"] = serialized(options_.bias_initializer);
+  json["kernel_regularizer"] = serialized(options_.kernel_regularizer);
+  json["bias_regularizer"] = serialized(options_.bias_regularizer);
+  json["activity_regularizer"] = serialized(options_.activity_regularizer);
+  json["kernel_constraint"] = serialized(options_.kernel_constraint);
+  json["bias_constraint"] = serialized(options_.bias_constraint);
   return json;
 }
 
@@ -43,14 +47,43 @@ Shape DenseLayer::output_shape(const Shapes& inputs) const {
 }
 
 void DenseLayer::make_weights(const Shapes& inputs) {
-  kernel_ = add_weight("kernel", {inputs[0].back(), units_}, options_.kernel_initializer);
-  if (options_.use_bias) bias_ = add_weight("bias", {units_}, options_.bias_initializer);
+  kernel_ = add_weight(
+      "kernel", {inputs[0].back(), units_}, options_.kernel_initializer,
+      {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
+  if (!options_.use_bias) return;
+  bias_ = add_weight(
+      "bias", {units_}, options_.bias_initializer,
+      {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
 }
 
 DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
   DTensor y = ops::matmul(inputs[0], read(kernel_));
   if (bias_.defined()) y = ops::add(y, read(bias_));
-  return options_.activation(y);
+  y = options_.activation(y);
+  if (options_.activity_regularizer && y.size(0) > 0) {
+    add_loss((*options_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
+  }
+  return y;
+}
+
+Dense Dense::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  DenseOptions options;
+  options.activation = config.take_or("activation", options.activation);
+  options.use_bias = config.take_or("use_bias", options.use_bias);
+  options.kernel_initializer = config.take_or("kernel_initializer", options.kernel_initializer);
+  options.bias_initializer = config.take_or("bias_initializer", options.bias_initializer);
+  options.kernel_regularizer = config.take_or("kernel_regularizer", options.kernel_regularizer);
+  options.bias_regularizer = config.take_or("bias_regularizer", options.bias_regularizer);
+  options.activity_regularizer =
+      config.take_or("activity_regularizer", options.activity_regularizer);
+  options.kernel_constraint = config.take_or("kernel_constraint", options.kernel_constraint);
+  options.bias_constraint = config.take_or("bias_constraint", options.bias_constraint);
+  options.name = base.name;
+  options.dtype = base.dtype;
+  options.trainable = base.trainable;
+  take_nulls(config, {"lora_rank", "lora_alpha", "quantization_config"});
+  return Dense(take_extent(config, "units"), options);
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/framework/nn/activations.hpp>
+#include <tessera/framework/nn/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
@@ -10,6 +11,11 @@ struct DenseOptions {
   bool use_bias = true;
   InitializerRef kernel_initializer = "glorot_uniform";
   InitializerRef bias_initializer = "zeros";
+  RegularizerRef kernel_regularizer = {};
+  RegularizerRef bias_regularizer = {};
+  RegularizerRef activity_regularizer = {};  ///< of the output, divided by the rows
+  ConstraintRef kernel_constraint = {};
+  ConstraintRef bias_constraint = {};
   LayoutSpec kernel_layout = {};
   LayoutSpec bias_layout = {};
   std::string name = "";
@@ -20,7 +26,8 @@ struct DenseOptions {
 /// y = activation(x · kernel + bias) over the last axis of x (keras.layers.Dense).
 /// Weights: kernel (in, units), bias (units). Shape: (…, in) -> (…, units).
 /// Layouts: a kernel sharded on `units` needs no communication; sharded on `in`, as the last axis
-/// of x then is, it costs one all-reduce of the output.
+/// of x then is, it costs one all-reduce of the output. config() holds no layouts: they belong to a
+/// mesh.
 class DenseLayer final : public Layer {
  public:
   DenseLayer(int64_t units, const DenseOptions& options);
@@ -40,9 +47,10 @@ class DenseLayer final : public Layer {
 
 class Dense : public LayerHandle {
  public:
-  /// Throws ConfigError for units < 1 or an unknown activation or initializer.
+  /// Throws ConfigError for units < 1 or an unknown name.
   explicit Dense(int64_t units, const DenseOptions& options = {})
       : LayerHandle(std::make_shared<DenseLayer>(units, options)) {}
+  static Dense from_config(JsonObject& config);
 };
 
 }  // namespace tessera

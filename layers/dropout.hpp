@@ -2,11 +2,15 @@
 
 #include <optional>
 
+#include <tessera/framework/nn/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 struct DropoutOptions {
+  /// Of the random choices, which broadcast to x: {-1, 1, -1} drops whole columns of every matrix.
+  /// -1 is x's extent (Keras' None); {}: x's shape.
+  Shape noise_shape = {};
   std::optional<int64_t> seed = std::nullopt;  ///< instead of the model's stream
   std::string name = "";
   std::string dtype = "";
@@ -21,21 +25,24 @@ class DropoutLayer final : public Layer {
   DropoutLayer(double rate, const DropoutOptions& options);
   std::string class_name() const override { return "Dropout"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  /// Throws ShapeError for an input that the noise shape does not broadcast to.
+  Shape output_shape(const Shapes& inputs) const override;
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
   double rate_;
+  Shape noise_shape_;
   std::optional<int64_t> seed_;
 };
 
 class Dropout : public LayerHandle {
  public:
-  /// Throws ConfigError unless 0 <= rate < 1.
+  /// Throws ConfigError unless 0 <= rate < 1 and the noise shape holds -1 and extents from 1 on.
   explicit Dropout(double rate, const DropoutOptions& options = {})
       : LayerHandle(std::make_shared<DropoutLayer>(rate, options)) {}
+  static Dropout from_config(JsonObject& config);
 };
 
 }  // namespace tessera

@@ -1,19 +1,114 @@
-#include <tessera/framework/nn/registry.hpp>
+#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
 #include <tessera/metrics/metrics.hpp>
 
 namespace tessera {
+namespace {
+
+template <class Made, class Options>
+MetricRef made(const JsonObject& options) {
+  JsonObject given = options;
+  given.take_optional<Json>("dtype");
+  return Made(options_from<Options>(given));
+}
+
+using MetricFactories = Factories<MetricRef, JsonObject>;
+
+MetricFactories means() {
+  return {
+      {"accuracy", made<Accuracy, MetricOptions>},
+      {"binary_accuracy", made<BinaryAccuracy, BinaryAccuracyOptions>},
+      {"categorical_accuracy", made<CategoricalAccuracy, MetricOptions>},
+      {"log_cosh_error", made<LogCoshError, LogCoshErrorOptions>},
+      {"mean", made<Mean, MetricOptions>},
+      {"root_mean_squared_error", made<RootMeanSquaredError, MetricOptions>},
+      {"sparse_categorical_accuracy", made<SparseCategoricalAccuracy, MetricOptions>},
+      {"sparse_top_k_categorical_accuracy",
+       made<SparseTopKCategoricalAccuracy, SparseTopKCategoricalAccuracyOptions>},
+      {"sum", made<Sum, MetricOptions>},
+      {"top_k_categorical_accuracy", made<TopKCategoricalAccuracy, TopKCategoricalAccuracyOptions>},
+  };
+}
+
+MetricFactories counts() {
+  return {
+      {"auc", made<AUC, AUCOptions>},
+      {"f1_score", made<F1Score, F1ScoreOptions>},
+      {"f_beta_score", made<FBetaScore, FBetaScoreOptions>},
+      {"false_negatives", made<FalseNegatives, ConfusionCountOptions>},
+      {"false_positives", made<FalsePositives, ConfusionCountOptions>},
+      {"fbeta_score", made<FBetaScore, FBetaScoreOptions>},
+      {"precision", made<Precision, PrecisionRecallOptions>},
+      {"recall", made<Recall, PrecisionRecallOptions>},
+      {"true_negatives", made<TrueNegatives, ConfusionCountOptions>},
+      {"true_positives", made<TruePositives, ConfusionCountOptions>},
+  };
+}
+
+}  // namespace
+
+namespace metrics {
+namespace {
+
+MetricFactories losses() {
+  return {
+      {"bce", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"binary_crossentropy", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"categorical_crossentropy", made<CategoricalCrossentropy, CategoricalCrossentropyOptions>},
+      {"categorical_hinge", made<CategoricalHinge, MetricOptions>},
+      {"cosine_similarity", made<CosineSimilarity, CosineSimilarityOptions>},
+      {"hinge", made<Hinge, MetricOptions>},
+      {"kl_divergence", made<KLDivergence, MetricOptions>},
+      {"mae", made<MeanAbsoluteError, MetricOptions>},
+      {"mape", made<MeanAbsolutePercentageError, MetricOptions>},
+      {"mean_absolute_error", made<MeanAbsoluteError, MetricOptions>},
+      {"mean_absolute_percentage_error", made<MeanAbsolutePercentageError, MetricOptions>},
+      {"mean_squared_error", made<MeanSquaredError, MetricOptions>},
+      {"mean_squared_logarithmic_error", made<MeanSquaredLogarithmicError, MetricOptions>},
+      {"mse", made<MeanSquaredError, MetricOptions>},
+      {"msle", made<MeanSquaredLogarithmicError, MetricOptions>},
+      {"poisson", made<Poisson, MetricOptions>},
+      {"sparse_categorical_crossentropy",
+       made<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions>},
+      {"squared_hinge", made<SquaredHinge, MetricOptions>},
+  };
+}
+
+}  // namespace
+}  // namespace metrics
+
+namespace {
+
+const MetricFactories& factories() {
+  static const MetricFactories all = [] {
+    MetricFactories joined = means();
+    joined.merge(counts());
+    joined.merge(metrics::losses());
+    return joined;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options) {
+  return make_by_name("metric", factories(), kind, options).made();
+}
 
 std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name) {
-  static const Factories<MetricRef, std::string> factories = {
-      {"accuracy", [](const std::string& n) { return Accuracy({.name = n}); }},
-      {"binary_accuracy", [](const std::string& n) { return BinaryAccuracy({.name = n}); }},
-      {"categorical_accuracy",
-       [](const std::string& n) { return CategoricalAccuracy({.name = n}); }},
-      {"mean", [](const std::string& n) { return Mean({.name = n}); }},
-      {"sparse_categorical_accuracy",
-       [](const std::string& n) { return SparseCategoricalAccuracy({.name = n}); }},
-  };
-  return make_by_name("metric", factories, kind, name).made();
+  const Json options = {{"name", name}};
+  return make_metric(kind, JsonObject(options, JsonPath("metric")));
 }
+
+std::shared_ptr<Metric> metric_from_config(const Json& json, const std::string& where) {
+  const Json none = Json::object();
+  if (json.is_string()) {
+    return make_metric(json.get<std::string>(), JsonObject(none, JsonPath(where)));
+  }
+  const auto [kind, options] = read_serialized(json, JsonPath(where));
+  return make_metric(kind, options);
+}
+
+std::vector<std::string> metric_names() { return names_in(factories()); }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include <tessera/framework/nn/option_fields.hpp>
 #include <tessera/framework/nn/weighting.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -11,23 +12,42 @@
 namespace tessera {
 namespace {
 
-/// Mean over the axes from `first` on.
-DTensor mean_from(const DTensor& x, int64_t first) {
-  if (x.rank() <= first) return x;
+/// The axes from `first` on, one at least.
+ops::Axes axes_from(const DTensor& x, int64_t first) {
   ops::Axes axes(static_cast<size_t>(x.rank() - first));
   std::iota(axes.begin(), axes.end(), first);
-  return ops::mean(x, axes);
+  return axes;
+}
+
+DTensor mean_from(const DTensor& x, int64_t first) {
+  return x.rank() <= first ? x : ops::mean(x, axes_from(x, first));
 }
 
 DTensor as_vector(const DTensor& number) { return ops::reshape(number, {1}); }
 
-class MeanOfValues : public MeanMetric {
- public:
-  explicit MeanOfValues(const MeanOptions& options) : MeanMetric(options.name) {}
-  std::string class_name() const override { return "Mean"; }
+DTensor given_values(const DTensor&, const DTensor& y_pred) { return y_pred; }
 
- protected:
-  DTensor values(const DTensor&, const DTensor& y_pred) const override { return y_pred; }
+class SumMetric : public Metric {
+ public:
+  explicit SumMetric(const std::string& name) : Metric(name) {}
+  using Metric::result;
+  std::string class_name() const override { return "Sum"; }
+  Json config() const override { return {{"name", name()}}; }
+  void update(const DTensor&, const DTensor& y_pred, const DTensor& sample_weight) override {
+    const NoRecording untaped;
+    DTensor each = ops::cast(y_pred, at::kDouble);
+    if (sample_weight.defined()) {
+      DTensor weights;
+      std::tie(each, weights) = match_ranks(each, ops::cast(sample_weight, at::kDouble));
+      if (each.rank() > weights.rank()) each = ops::sum(each, axes_from(each, weights.rank()));
+      check_weights(name().c_str(), each.shape(), weights.shape());
+      each = each * weights;
+    }
+    add(as_vector(ops::sum(each)));
+  }
+  double result(const std::vector<double>& totals) const override {
+    return totals.empty() ? 0 : totals[0];
+  }
 };
 
 }  // namespace
@@ -65,7 +85,15 @@ double MeanMetric::result(const std::vector<double>& totals) const {
   return totals.size() < 2 || totals[1] == 0 ? 0 : totals[0] / totals[1];
 }
 
-Mean::Mean(MeanOptions options) : MetricRef(std::make_shared<MeanOfValues>(options)) {}
+MeanMetricWrapper::MeanMetricWrapper(const char* class_name, Json config, Function function)
+    : MeanMetric(config.at("name").get<std::string>()),
+      class_name_(class_name),
+      config_(std::move(config)),
+      function_(std::move(function)) {}
+
+Mean::Mean(MetricOptions options)
+    : MetricRef(std::make_shared<MeanMetricWrapper>("Mean", named_config("Mean", options),
+                                                    given_values)) {}
 
 void Mean::update(const DTensor& values, const DTensor& sample_weight) const {
   static_cast<MeanMetric&>(*made()).add_values(values, sample_weight);
@@ -73,6 +101,13 @@ void Mean::update(const DTensor& values, const DTensor& sample_weight) const {
 
 void Mean::update(const DTensor& value, double weight) const {
   static_cast<MeanMetric&>(*made()).add_value(value, weight);
+}
+
+Sum::Sum(MetricOptions options)
+    : MetricRef(std::make_shared<SumMetric>(options.name.empty() ? "sum" : options.name)) {}
+
+void Sum::update(const DTensor& values, const DTensor& sample_weight) const {
+  made()->update({}, values, sample_weight);
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <tessera/framework/nn/metric.hpp>
@@ -28,18 +29,46 @@ class MeanMetric : public Metric {
   virtual DTensor values(const DTensor& y_true, const DTensor& y_pred) const = 0;
 };
 
-struct MeanOptions {
-  std::string name = "mean";
+/// Mean of the values that a function of labels and predictions gives for each sample
+/// (keras.metrics.MeanMetricWrapper).
+class MeanMetricWrapper : public MeanMetric {
+ public:
+  using Function = std::function<DTensor(const DTensor& y_true, const DTensor& y_pred)>;
+  /// `config` is that of the metric, with its name.
+  MeanMetricWrapper(const char* class_name, Json config, Function function);
+  std::string class_name() const override { return class_name_; }
+  Json config() const override { return config_; }
+
+ protected:
+  DTensor values(const DTensor& y_true, const DTensor& y_pred) const override {
+    return function_(y_true, y_pred);
+  }
+
+ private:
+  const char* class_name_;
+  Json config_;
+  Function function_;
 };
 
 /// Weighted mean of what it is given (keras.metrics.Mean).
 class Mean : public MetricRef {
  public:
-  explicit Mean(MeanOptions options = {});
+  explicit Mean(MetricOptions options = {});
   /// As MeanMetric::add_values.
   void update(const DTensor& values, const DTensor& sample_weight = {}) const;
   /// As MeanMetric::add_value.
   void update(const DTensor& value, double weight) const;
+  /// Collective.
+  double result() const { return made()->result(); }
+  void reset() const { made()->reset(); }
+};
+
+/// Weighted sum of what it is given (keras.metrics.Sum).
+class Sum : public MetricRef {
+ public:
+  explicit Sum(MetricOptions options = {});
+  /// Further axes of the values than `sample_weight` has are summed before they are weighed.
+  void update(const DTensor& values, const DTensor& sample_weight = {}) const;
   /// Collective.
   double result() const { return made()->result(); }
   void reset() const { made()->reset(); }

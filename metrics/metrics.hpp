@@ -1,7 +1,35 @@
 #pragma once
 
 #include <tessera/metrics/accuracy.hpp>
-#include <tessera/metrics/binary_accuracy.hpp>
-#include <tessera/metrics/categorical_accuracy.hpp>
+#include <tessera/metrics/auc.hpp>
+#include <tessera/metrics/confusion.hpp>
+#include <tessera/metrics/confusion_counts.hpp>
+#include <tessera/metrics/f_score.hpp>
+#include <tessera/metrics/loss_metrics.hpp>
 #include <tessera/metrics/mean.hpp>
-#include <tessera/metrics/sparse_categorical_accuracy.hpp>
+#include <tessera/metrics/precision_recall.hpp>
+
+/// Every metric; those that no loss shares a name with are in tessera too.
+namespace tessera::metrics {
+
+using tessera::Accuracy;
+using tessera::AUC;
+using tessera::BinaryAccuracy;
+using tessera::CategoricalAccuracy;
+using tessera::F1Score;
+using tessera::FalseNegatives;
+using tessera::FalsePositives;
+using tessera::FBetaScore;
+using tessera::LogCoshError;
+using tessera::Mean;
+using tessera::Precision;
+using tessera::Recall;
+using tessera::RootMeanSquaredError;
+using tessera::SparseCategoricalAccuracy;
+using tessera::SparseTopKCategoricalAccuracy;
+using tessera::Sum;
+using tessera::TopKCategoricalAccuracy;
+using tessera::TrueNegatives;
+using tessera::TruePositives;
+
+}  // namespace tessera::metrics

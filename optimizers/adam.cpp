@@ -4,45 +4,36 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
 
 namespace tessera {
 namespace {
 
-void check_options(const std::string& name, const AdamOptions& options) {
-  const auto check_beta = [&](const char* what, double beta) {
-    if (beta >= 0 && beta < 1) return;
-    throw ConfigError(name, str(what, " lies in [0, 1)"), str(beta), "use Keras' default");
-  };
-  check_beta("beta_1", options.beta_1);
-  check_beta("beta_2", options.beta_2);
-  if (options.epsilon >= 0) return;
-  throw ConfigError(name, "epsilon is not negative", str(options.epsilon), "use 1e-7");
-}
-
 class AdamOptimizer : public Optimizer {
  public:
-  AdamOptimizer(std::string class_name, double learning_rate, const AdamOptions& options)
-      : Optimizer(learning_rate, options.weight_decay),
-        class_name_(std::move(class_name)),
-        options_(options) {
-    check_options(class_name_, options);
+  AdamOptimizer(const std::string& class_name, const LearningRate& learning_rate,
+                const AdamOptions& options)
+      : Optimizer(class_name, learning_rate, base_options(options)), options_(options) {
+    check_decay(class_name, "beta_1", options.beta_1);
+    check_decay(class_name, "beta_2", options.beta_2);
+    check_not_negative(class_name, "epsilon", options.epsilon);
   }
-  std::string class_name() const override { return class_name_; }
   Json config() const override {
-    return {{"learning_rate", learning_rate()},
-            {"beta_1", options_.beta_1},
-            {"beta_2", options_.beta_2},
-            {"epsilon", options_.epsilon},
-            {"amsgrad", options_.amsgrad},
-            {"weight_decay", weight_decay()},
-            {"epsilon_on_corrected_root", options_.epsilon_on_corrected_root}};
+    Json config = Optimizer::config();
+    config["beta_1"] = options_.beta_1;
+    config["beta_2"] = options_.beta_2;
+    config["epsilon"] = options_.epsilon;
+    config["amsgrad"] = options_.amsgrad;
+    // Keras does not know the key.
+    if (options_.epsilon_on_corrected_root) config["epsilon_on_corrected_root"] = true;
+    return config;
   }
 
  protected:
-  std::vector<std::string> slot_names() const override {
-    if (options_.amsgrad) return {"momentum", "velocity", "velocity_hat"};
-    return {"momentum", "velocity"};
+  std::vector<SlotSpec> slot_specs() const override {
+    if (options_.amsgrad) return {{"momentum"}, {"velocity"}, {"velocity_hat"}};
+    return {{"momentum"}, {"velocity"}};
   }
 
   void update(const UpdateArgs& args) const override { update_all({args}); }
@@ -70,18 +61,33 @@ class AdamOptimizer : public Optimizer {
   }
 
  private:
-  std::string class_name_;
   AdamOptions options_;
 };
 
 }  // namespace
 
-OptimizerRef make_adam(const std::string& class_name, double learning_rate,
+OptimizerRef make_adam(const std::string& class_name, const LearningRate& learning_rate,
                        const AdamOptions& options) {
   return OptimizerRef(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
 }
 
-Adam::Adam(double learning_rate, AdamOptions options)
+void take_adam_options(JsonObject& config, AdamOptions& options) {
+  take(config, "beta_1", options.beta_1);
+  take(config, "beta_2", options.beta_2);
+  take(config, "epsilon", options.epsilon);
+  take(config, "amsgrad", options.amsgrad);
+  take(config, "epsilon_on_corrected_root", options.epsilon_on_corrected_root);
+  take_base_options(config, options);
+}
+
+Adam::Adam(LearningRate learning_rate, AdamOptions options)
     : OptimizerRef(make_adam("Adam", learning_rate, options)) {}
+
+Adam Adam::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  AdamOptions options;
+  take_adam_options(config, options);
+  return Adam(rate, options);
+}
 
 }  // namespace tessera

@@ -1,5 +1,30 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include <tessera/optimizers/adadelta.hpp>
+#include <tessera/optimizers/adagrad.hpp>
 #include <tessera/optimizers/adam.hpp>
+#include <tessera/optimizers/adamax.hpp>
 #include <tessera/optimizers/adamw.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/nadam.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/rmsprop.hpp>
+#include <tessera/optimizers/schedules.hpp>
 #include <tessera/optimizers/sgd.hpp>
+
+namespace tessera {
+
+/// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
+/// naming `where` and the nearest class or key.
+OptimizerRef optimizer_from_config(const Json& json, const std::string& where = "optimizer");
+
+/// An optimizer as Keras serializes it (keras.optimizers.serialize).
+Json optimizer_to_config(const OptimizerRef& optimizer);
+
+/// Keras' class names of all optimizers, sorted.
+std::vector<std::string> optimizer_names();
+
+}  // namespace tessera

@@ -2,30 +2,29 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
 
 namespace tessera {
 namespace {
 
 class SGDOptimizer : public Optimizer {
  public:
-  SGDOptimizer(double learning_rate, const SGDOptions& options)
-      : Optimizer(learning_rate, options.weight_decay), options_(options) {
-    if (options.momentum >= 0 && options.momentum <= 1) return;
-    throw ConfigError("SGD", "momentum lies in [0, 1]", str(options.momentum), "use 0.9");
+  SGDOptimizer(const LearningRate& learning_rate, const SGDOptions& options)
+      : Optimizer("SGD", learning_rate, base_options(options)), options_(options) {
+    check_fraction("SGD", "momentum", options.momentum);
   }
-  std::string class_name() const override { return "SGD"; }
   Json config() const override {
-    return {{"learning_rate", learning_rate()},
-            {"momentum", options_.momentum},
-            {"nesterov", options_.nesterov},
-            {"weight_decay", weight_decay()}};
+    Json config = Optimizer::config();
+    config["momentum"] = options_.momentum;
+    config["nesterov"] = options_.nesterov;
+    return config;
   }
 
  protected:
-  std::vector<std::string> slot_names() const override {
+  std::vector<SlotSpec> slot_specs() const override {
     if (options_.momentum == 0) return {};
-    return {"momentum"};
+    return {{"momentum"}};
   }
 
   void update(const UpdateArgs& args) const override {
@@ -50,7 +49,16 @@ class SGDOptimizer : public Optimizer {
 
 }  // namespace
 
-SGD::SGD(double learning_rate, SGDOptions options)
+SGD::SGD(LearningRate learning_rate, SGDOptions options)
     : OptimizerRef(std::make_shared<SGDOptimizer>(learning_rate, options)) {}
+
+SGD SGD::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.01);
+  SGDOptions options;
+  take(config, "momentum", options.momentum);
+  take(config, "nesterov", options.nesterov);
+  take_base_options(config, options);
+  return SGD(rate, options);
+}
 
 }  // namespace tessera

@@ -4,10 +4,20 @@
 
 namespace tessera {
 
+/// The options of SGD; those from weight_decay on as in BaseOptions.
 struct SGDOptions {
   double momentum = 0;
   bool nesterov = false;
-  double weight_decay = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
+  std::string name = "";
 };
 
 /// Gradient descent (keras.optimizers.SGD): w -= rate·g; with momentum m = momentum·m - rate·g and
@@ -15,7 +25,9 @@ struct SGDOptions {
 /// [0, 1].
 class SGD : public OptimizerRef {
  public:
-  explicit SGD(double learning_rate = 0.01, SGDOptions options = {});
+  explicit SGD(LearningRate learning_rate = 0.01, SGDOptions options = {});
+  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
+  static SGD from_config(JsonObject& config);
 };
 
 }  // namespace tessera

@@ -104,7 +104,7 @@ std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
   const auto by_hand = std::make_shared<AtenStep>(sizes);
   std::vector<Row> rows;
   rows.push_back({0, "by hand", BlockPolicy::per_worker,
-                  [by_hand](Examples&& examples) { (*by_hand)(examples.x[0], examples.y); }});
+                  [by_hand](Examples&& examples) { (*by_hand)(examples.x[0], examples.y[0]); }});
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
   for (int64_t devices : flags.devices) {
     for (const auto& [name, policy] : policies()) {

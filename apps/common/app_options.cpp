@@ -38,6 +38,14 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"shuffle", training, "draw the samples in a new order every epoch", toggle(o.shuffle)},
       {"seed", training, "seed of shuffling and random draws", integer(o.seed, 0)},
       {"history", output, "file for losses and metrics", output_file(o.history, "FILE.json")},
+      {"plot", output, "picture of losses and metrics over the epochs",
+       output_file(o.plot, "FILE.svg")},
+      {"plot-model", output, "picture of the model's layers and their layouts",
+       output_file(o.plot_model, "FILE.svg")},
+      {"tensorboard", output, "folder for TensorBoard's event files", folder_name(o.tensorboard)},
+      {"summary", output, "print the table of layers, with layouts, before training",
+       toggle(o.summary)},
+      {"plan", output, "print what a step needs and exchanges, before training", toggle(o.plan)},
       {"verbose", output, "silent, progress bar or one line per epoch", integer(o.verbose, 0, 2)},
   };
 }

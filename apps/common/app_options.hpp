@@ -35,6 +35,11 @@ struct CommonOptions {
   std::optional<double> learning_rate;
   bool shuffle = true;
   std::string history;
+  std::string plot;
+  std::string plot_model;
+  std::string tensorboard;
+  bool summary = false;
+  bool plan = false;
   int64_t verbose = 1;
 };
 

@@ -216,6 +216,14 @@ OptionValue output_file(std::string& value, const std::string& placeholder) {
   return path_value(value, placeholder, check_output);
 }
 
+OptionValue folder_name(std::string& value) {
+  return path_value(value, "DIR", [](const std::string& where, const std::string& text) {
+    std::error_code ignored;
+    const bool free = !fs::exists(text, ignored) || fs::is_directory(text, ignored);
+    require_path(free, where, "must name a folder, or nothing yet", text, "choose another name");
+  });
+}
+
 OptionValue input_folder(std::string& value) {
   return path_value(value, "DIR", [](const std::string& where, const std::string& text) {
     std::error_code ignored;

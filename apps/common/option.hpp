@@ -71,6 +71,9 @@ OptionValue input_file(std::string& value, const std::string& placeholder);
 /// A file to write; refused unless its folder exists and can be written.
 OptionValue output_file(std::string& value, const std::string& placeholder);
 
+/// A folder to write to, made if there is none; refused if a file has its name.
+OptionValue folder_name(std::string& value);
+
 /// A folder to read; refused if there is none.
 OptionValue input_folder(std::string& value);
 

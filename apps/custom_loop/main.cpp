@@ -72,7 +72,7 @@ std::vector<DTensor> values(const std::vector<Variable>& variables) {
 double train_step(const Mlp& mlp, const Batch& batch, OptimizerRef optimizer) {
   const std::vector<Variable> variables = mlp.variables();
   GradientTape tape;
-  const DTensor loss = cross_entropy_loss(mlp(batch.x[0]), batch.y);
+  const DTensor loss = cross_entropy_loss(mlp(batch.x[0]), batch.y[0]);
   const std::vector<DTensor> gradients = tape.gradient(loss, values(variables));
   // Each gradient is a sum still pending over the batch; apply() reduces it.
   optimizer->apply(gradients, variables);
@@ -102,7 +102,7 @@ int train(int, char**) {
     BatchLoader tests(test, {.batch_size = 128});
     while (auto examples = tests.next()) {
       const Batch batch = pack_batch(std::move(*examples), data);
-      hits += correct(mlp(batch.x[0]), batch.y).full().item<double>();
+      hits += correct(mlp(batch.x[0]), batch.y[0]).full().item<double>();
     }
     std::printf("epoch %lld: training loss %.4f, test accuracy %.4f\n",
                 static_cast<long long>(epoch + 1), loss / static_cast<double>(training.size()),

@@ -15,6 +15,7 @@ using namespace tessera;
 
 struct MnistFlags {
   std::string model = "core-api";
+  std::string style = "sequential";
   std::vector<int64_t> hidden = {700, 500};
   std::string save;
   std::string load;
@@ -27,6 +28,8 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
                "core-api: the MLP of TensorFlow's Core-API guide; keras: the "
                "Keras tutorial's Flatten-Dense-Dense",
                app::choice(flags.model, {"core-api", "keras"})});
+  options.add({"style", "Model", "how the model is written; all three train alike",
+               app::choice(flags.style, {"sequential", "functional", "subclass"})});
   options.add({"hidden", "Model", "units of core-api's hidden layers",
                app::integers(flags.hidden, 1)});
   options.add({"load", "Model", "safetensors file to take the first weights from",
@@ -42,8 +45,19 @@ MnistDataset data_of(const app::CommonOptions& common, const std::string& split,
 }
 
 mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& common) {
-  if (flags.model == "keras") return mnist::keras(common.learning_rate.value_or(0.01));
-  return mnist::core_api(flags.hidden, common.learning_rate.value_or(1e-3));
+  const mnist::Style style = mnist::parse_style(flags.style);
+  if (flags.model == "keras") return mnist::keras(style, common.learning_rate.value_or(0.01));
+  return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
+}
+
+/// What --summary, --plan and --plot-model ask for; they build the model, but draw no weight.
+void show_model(const ModelHandle& model, const MnistDataset& data,
+                const app::CommonOptions& common) {
+  if (!common.summary && !common.plan && common.plot_model.empty()) return;
+  const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
+  if (common.summary) model.summary({.show_layout = true});
+  if (common.plan) std::cout << plan.to_string() << std::flush;
+  if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
 }
 
 /// One line for the last epoch: what a user wants to know of the run.
@@ -71,6 +85,7 @@ int train(int argc, char** argv) {
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
                  .layouts = setup.layouts});
+  show_model(model, train, common);
   if (!flags.load.empty()) {
     model.build({-1, 784});
     load_weights(model.model(), flags.load);
@@ -84,6 +99,7 @@ int train(int argc, char** argv) {
                                             .steps_per_epoch = common.steps_per_epoch});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   if (!common.history.empty()) history.save(common.history);
+  if (!common.plot.empty()) save_plot(history, common.plot);
   if (!flags.save.empty()) save_weights(model.model(), flags.save);
   if (common.verbose > 0) print_summary(history, test.size(), elapsed.count());
   return 0;

@@ -7,18 +7,23 @@
 
 namespace tessera::mnist {
 
+/// How a model is written; all three are the same model.
+enum class Style : uint8_t { sequential, functional, subclass };
+/// "sequential", "functional" or "subclass". Throws ConfigError.
+Style parse_style(const std::string& text);
+
 /// A classifier of digits and how its guide trains it.
 struct Recipe {
-  Sequential model;
+  ModelHandle model;
   OptimizerRef optimizer;
 };
 
 /// The Core-API guide's MLP: ReLU layers of the given sizes and 10 logits, Xavier-uniform weights
 /// from the stateless seed (22, 23), Adam with epsilon on the corrected root.
-Recipe core_api(const std::vector<int64_t>& hidden, double learning_rate);
+Recipe core_api(Style style, const std::vector<int64_t>& hidden, double learning_rate);
 
 /// The Keras tutorial's Flatten-Dense(128)-Dense(10), Glorot-uniform from seeds 1337 and 1338,
 /// Adam.
-Recipe keras(double learning_rate);
+Recipe keras(Style style, double learning_rate);
 
 }  // namespace tessera::mnist

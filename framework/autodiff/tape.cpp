@@ -1,13 +1,13 @@
 #include <tessera/framework/autodiff/tape.hpp>
 
-#include <unordered_map>
-
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 namespace {
@@ -101,6 +101,7 @@ class GradientTape::Backward {
     }
     if (!any || needs.mask == 0) return;
     check(entry);
+    const CommPlace place(entry.place);
     const Saved saved(entry.in, entry.out, entry.in_forms);
     Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
     for (size_t i = 0; i < grads.size(); ++i) {
@@ -166,7 +167,7 @@ void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>&
     if (variable || tracked_.count(in[i].id())) tracked |= 1u << i;
   }
   if (tracked == 0) return;
-  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, {}};
+  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, {}, {}};
   entry.in.resize(in.size());
   entry.out.resize(out.size());
   for (size_t i = 0; i < in.size(); ++i) {
@@ -183,7 +184,30 @@ void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>&
     if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
     tracked_.insert(out[o].id());
   }
+  if (CommLogScope::current()) entry.place = CommPlace::current();
+  if (planning_notes()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));
+}
+
+/// Notes what an entry keeps alive, once for all entries. Reshaped and transposed values are views.
+void GradientTape::note_kept(const Entry& entry, std::span<const DTensor> in,
+                             std::span<const DTensor> out) {
+  const auto memory = [&](uint64_t id) {
+    const auto found = memory_of_.find(id);
+    return found == memory_of_.end() ? id : found->second;
+  };
+  const std::string_view name = entry.info->name;
+  const bool view = name == "reshape" || name == "transpose" || name == "relayout";
+  if (view && out[0].layout().sharded_dims() == in[0].layout().sharded_dims() &&
+      out[0].layout().pending_dims() == in[0].layout().pending_dims()) {
+    memory_of_[out[0].id()] = memory(in[0].id());
+  }
+  const auto note = [&](const DTensor& value) {
+    if (!value.defined() || value.tag() || !noted_.insert(memory(value.id())).second) return;
+    planning_notes()->kept.push_back({entry.place, value.sharding()});
+  };
+  for (const DTensor& value : entry.in) note(value);
+  for (const DTensor& value : entry.out) note(value);
 }
 
 std::vector<DTensor> GradientTape::gradient(const DTensor& target,

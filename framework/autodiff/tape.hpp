@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -61,17 +63,23 @@ class GradientTape final : private Recorder {
     uint32_t tracked = 0;                      ///< inputs that may want a gradient
     uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
     std::vector<std::pair<std::shared_ptr<const VariableTag>, uint64_t>> versions;
+    std::string place;                         ///< for a comm log
   };
   class Backward;
 
   void record(const OpInfo& info, const std::shared_ptr<const void>& op,
               std::span<const DTensor> in, std::span<const DTensor> out) override;
 
+  void note_kept(const Entry& entry, std::span<const DTensor> in, std::span<const DTensor> out);
+
   TapeOptions options_;
   bool recording_ = true;
   bool used_ = false;
   std::unordered_set<uint64_t> tracked_;
   std::vector<Entry> entries_;
+  /// While planning: values already noted, and which values share whose memory.
+  std::unordered_set<uint64_t> noted_;
+  std::unordered_map<uint64_t, uint64_t> memory_of_;
 };
 
 }  // namespace tessera

@@ -16,7 +16,33 @@ std::string compose(const std::string& where, const std::string& expected,
   return text;
 }
 
+/// Throws an Error of class E again, at a place.
+template <class E>
+[[noreturn]] void throw_at(const std::string& place, const E& error) {
+  const std::string line = error.what();
+  const size_t named = line.find(place);
+  if (named != std::string::npos && named < line.find("] ")) throw;
+  if (line.front() == '[') throw E("[" + place + ", " + line.substr(1));
+  throw E("[" + place + "] " + line);
+}
+
 }  // namespace
+
+void rethrow_at(const std::string& place) {
+  try {
+    throw;
+  } catch (const ShapeError& error) {
+    throw_at(place, error);
+  } catch (const LayoutError& error) {
+    throw_at(place, error);
+  } catch (const MeshError& error) {
+    throw_at(place, error);
+  } catch (const ConfigError& error) {
+    throw_at(place, error);
+  } catch (const StateError& error) {
+    throw_at(place, error);
+  }
+}
 
 Error::Error(const std::string& where, const std::string& expected, const std::string& received,
              const std::string& fix)

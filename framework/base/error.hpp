@@ -21,6 +21,8 @@ class Error : public std::runtime_error {
  public:
   Error(const std::string& where, const std::string& expected, const std::string& received,
         const std::string& fix);
+  /// A whole line, as another error wrote it.
+  explicit Error(const std::string& line) : std::runtime_error(line) {}
 };
 
 /// A global shape, rank or extent does not fit.
@@ -37,5 +39,10 @@ class StateError : public Error { using Error::Error; };
 class CommError : public Error { using Error::Error; };
 /// A file is missing, unreadable, corrupt or cannot be written.
 class FileError : public Error { using Error::Error; };
+
+/// In a catch clause: throws the caught error again, its class kept, with `place` before what its
+/// brackets name: "[matmul] …" becomes "[Dense hidden, matmul] …". An error that names the place
+/// already, and any that is not Tessera's, stays as it is.
+[[noreturn]] void rethrow_at(const std::string& place);
 
 }  // namespace tessera

@@ -5,6 +5,8 @@
 namespace tessera {
 namespace {
 thread_local CommLog* current_log = nullptr;
+const std::string nowhere;
+thread_local const std::string* current_place = &nowhere;
 }
 
 std::string to_string(CommOp op) {
@@ -54,6 +56,15 @@ std::string CommLog::to_string() const {
   }
   return text;
 }
+
+void CommLog::add(CommEntry entry) {
+  if (entry.place.empty()) entry.place = *current_place;
+  entries_.push_back(std::move(entry));
+}
+
+CommPlace::CommPlace(const std::string& place) : former_(current_place) { current_place = &place; }
+CommPlace::~CommPlace() { current_place = former_; }
+const std::string& CommPlace::current() { return *current_place; }
 
 CommLogScope::CommLogScope(CommLog& log) : former_(current_log) { current_log = &log; }
 CommLogScope::~CommLogScope() { current_log = former_; }

@@ -31,6 +31,7 @@ struct CommEntry {
   int64_t members = 1;     ///< devices in each group
   int64_t bytes = 0;       ///< what received_bytes() counts from, per device
   double received = 0;     ///< bytes each device receives
+  std::string place = {};  ///< layer or weight it is for; empty for the loss and metrics
 };
 
 /// Counts what devices exchange while a CommLogScope on it lives in this thread. Virtual devices
@@ -42,7 +43,7 @@ class CommLog {
   int64_t count(CommOp op, const std::string& dims = "") const;
   double received() const;
   void clear() { entries_.clear(); }
-  void add(CommEntry entry) { entries_.push_back(std::move(entry)); }
+  void add(CommEntry entry);
   /// One line per collective.
   std::string to_string() const;
 
@@ -62,6 +63,21 @@ class CommLogScope {
 
  private:
   CommLog* former_;
+};
+
+/// While alive, collectives of this thread are for the layer or weight of this path. The text must
+/// outlive it.
+class CommPlace {
+ public:
+  explicit CommPlace(const std::string& place);
+  ~CommPlace();
+  CommPlace(const CommPlace&) = delete;
+  CommPlace& operator=(const CommPlace&) = delete;
+  /// The innermost one's text; empty without any.
+  static const std::string& current();
+
+ private:
+  const std::string* former_;
 };
 
 }  // namespace tessera

@@ -1,11 +1,13 @@
 #include <tessera/framework/model/model.hpp>
 
-#include <functional>
-#include <map>
+#include <algorithm>
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 
@@ -24,10 +26,11 @@ std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
 
 std::vector<Variable> Model::weights() const {
   std::vector<Variable> list;
-  std::set<const Layer*> seen;
+  std::set<uint64_t> seen;
   for (const auto& layer : layers_) {
-    if (!seen.insert(layer.get()).second) continue;
-    for (const Variable& weight : layer->weights()) list.push_back(weight);
+    for (const Variable& weight : layer->weights()) {
+      if (seen.insert(weight.id()).second) list.push_back(weight);
+    }
   }
   return list;
 }
@@ -53,32 +56,96 @@ LayerHandle Model::track(const LayerHandle& handle) {
   return handle;
 }
 
-/// Numbers unnamed layers within the root model, in order of addition, and gives all their paths.
-/// Only the root does this: it is the model that no other has named.
+/// Numbers unnamed layers within the root model and gives all layers their paths. Only the root
+/// does this: it is the model that no other has named.
 void Model::name_parts() {
   if (in_model()) return;
   std::map<std::string, int64_t> counts;
-  const std::function<void(Model&, const std::string&)> visit = [&](Model& model,
-                                                                    const std::string& prefix) {
-    std::map<std::string, const Layer*> taken;
-    for (const auto& layer : model.layers_) {
-      std::string name = layer->name();
-      if (name.empty()) {
-        const std::string base = snake_case(layer->class_name());
-        const int64_t number = counts[base]++;
-        name = number == 0 ? base : str(base, "_", number);
-      }
-      const auto [at, fresh] = taken.emplace(name, layer.get());
-      if (!fresh && at->second != layer.get()) {
-        throw ConfigError("model " + model.name(), "the layers of a model differ in name",
-                          "two layers named " + in_quotes(name), "rename one of them");
-      }
-      if (!fresh) continue;
-      layer->set_path(name, prefix + name);
-      if (auto* inner = dynamic_cast<Model*>(layer.get())) visit(*inner, prefix + name + "/");
+  name_layers("", counts);
+}
+
+void Model::name_layers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
+  std::map<std::string, const Layer*> taken;
+  for (const auto& layer : layers_) {
+    if (layer->name().empty()) continue;
+    const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
+    if (fresh || at->second == layer.get()) continue;
+    throw ConfigError("model " + name(), "the layers of a model differ in name",
+                      "two layers named " + in_quotes(layer->name()), "rename one of them");
+  }
+  std::set<const Layer*> named;
+  for (const auto& layer : naming_order()) {
+    if (!named.insert(layer.get()).second) continue;
+    std::string name = layer->name();
+    while (name.empty()) {
+      const std::string base = snake_case(layer->class_name());
+      const int64_t number = counts[base]++;
+      const std::string next = number == 0 ? base : str(base, "_", number);
+      if (taken.emplace(next, layer.get()).second) name = next;
     }
-  };
-  visit(*this, "");
+    layer->set_path(name, prefix + name);
+    if (auto* inner = dynamic_cast<Model*>(layer.get())) {
+      inner->name_layers(prefix + name + "/", counts);
+    }
+  }
+}
+
+Shape Model::output_shape(const Shapes& inputs) const {
+  const Shapes shapes = output_shapes(inputs);
+  if (shapes.size() == 1) return shapes[0];
+  throw ShapeError(class_name() + " " + path(), "the model has one output",
+                   str(shapes.size(), " outputs"), "use output_shapes()");
+}
+
+Mesh Model::working_mesh() const { return default_mesh(); }
+
+/// Shapes of the outputs if unknown extents are `unknown`.
+Shapes Model::planned_shapes(const Shapes& inputs, int64_t unknown) {
+  const Mesh mesh = working_mesh();
+  const PlanningScope plans_only(mesh);
+  const NoRecording untaped;
+  Inputs values;
+  for (Shape shape : inputs) {
+    std::replace(shape.begin(), shape.end(), int64_t{-1}, unknown);
+    values.push_back(filled(shape, 0, dtype_policy().compute));
+  }
+  Shapes shapes;
+  for (const DTensor& output : call_all(values, {})) shapes.push_back(output.shape());
+  clear_losses();
+  return shapes;
+}
+
+void Model::make_weights(const Shapes& inputs) {
+  build_layers(inputs);
+}
+
+void Model::build_layers(const Shapes& inputs) {
+  try {
+    planned_shapes(inputs, 2);
+  } catch (const StateError&) {
+    const NoRecording untaped;
+    Inputs zeros;
+    for (Shape shape : inputs) {
+      std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{1});
+      zeros.push_back(filled(shape, 0, dtype_policy().compute));
+    }
+    call_all(zeros, {});
+    clear_losses();
+  }
+}
+
+Shapes Model::output_shapes(const Shapes& inputs) const {
+  // Planning a call changes nothing but what is not built yet.
+  Model& self = const_cast<Model&>(*this);
+  if (!built()) self.build(inputs);
+  Shapes shapes = self.planned_shapes(inputs, 2);
+  const Shapes others = self.planned_shapes(inputs, 3);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t a = 0; a < shapes[i].size(); ++a) {
+      if (shapes[i][a] != others[i][a]) shapes[i][a] = -1;
+    }
+  }
+  return shapes;
 }
 
 ModelHandle::ModelHandle(std::shared_ptr<Model> model)

@@ -1,20 +1,30 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/model/logs.hpp>
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/nn/optimizer.hpp>
 
 namespace tessera {
 
+class GradientTape;
+class Metric;
+class OptimizerRef;
 struct Batch;
 struct CompileOptions;
 struct EvaluateOptions;
 struct FitOptions;
 struct History;
+struct PlanOptions;
 struct PredictOptions;
+struct StepPlan;
+struct SummaryOptions;
 
 /// Layers that are trained together (keras.Model). Weights' paths begin with the layers' names; a
 /// model inside another prefixes its own. The training methods are defined in framework/training.
@@ -24,52 +34,119 @@ class Model : public Layer {
   ~Model() override;
 
   std::vector<std::shared_ptr<Layer>> sublayers() const override { return layers_; }
+  Shape output_shape(const Shapes& inputs) const override;
+  /// By planning a call, which builds the layers; an extent that depends on an unknown one is -1.
+  Shapes output_shapes(const Shapes& inputs) const override;
+  /// What the outputs are called in logs and compile(); one name for a single output.
+  virtual std::vector<std::string> output_names() const { return {"output"}; }
+  /// The inputs it was built for; empty before.
+  virtual Shapes input_shapes() const { return built_for(); }
   /// The layer of a name. Throws ConfigError naming the nearest one.
   std::shared_ptr<Layer> get_layer(const std::string& name) const;
   std::vector<Variable> weights() const override;
   void set_trainable(bool trainable) override;
   void set_path(const std::string& name, const std::string& path) override;
   void place_weights(const LayoutMap& layouts) override;
+  bool is_model() const override { return true; }
+  /// Names the layers that have no name yet; building does so too.
+  void name_layers() { name_parts(); }
+
+  /// Prints the table of layers, byte for byte as Keras 3 does (keras.Model.summary).
+  /// Throws ConfigError for options that do not fit.
+  void summary(const SummaryOptions& options);
+  void summary();
+
+  /// What a training step on batches like the dataset's needs on every device, and what it
+  /// exchanges, before anything of it is allocated: a step without numbers. Throws StateError
+  /// before compile(), or if a train_step() of the user's own reads numbers.
+  StepPlan plan(const DatasetRef& data, const PlanOptions& options);
+  StepPlan plan(const DatasetRef& data);
 
   /// How it is trained and where its weights and batches lie; again to change either, which
-  /// relayouts weights that exist. Throws LayoutError for a rule that fits no weight, once built.
+  /// relayouts weights that exist. Throws LayoutError for a rule that fits no weight, once built;
+  /// ConfigError for an output that it does not have.
   void compile(const CompileOptions& options);
-  /// Trains on a dataset, global batch by global batch (keras.Model.fit). Collective.
-  /// Throws StateError before compile() or when the loss is not finite, ConfigError for options.
+  /// Trains on a dataset, global batch by global batch, or on tensors (keras.Model.fit).
+  /// Collective. Throws StateError before compile() or when the loss is not finite, ConfigError for
+  /// options.
   History fit(const DatasetRef& data, const FitOptions& options);
   History fit(const DatasetRef& data);
-  /// Loss and metrics over a dataset, by name; every row counts once.
-  std::vector<std::pair<std::string, double>> evaluate(const DatasetRef& data,
-                                                       const EvaluateOptions& options);
-  std::vector<std::pair<std::string, double>> evaluate(const DatasetRef& data);
-  /// Outputs for every row of a dataset, whole, on the host of every process.
+  History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options);
+  History fit(const at::Tensor& x, const at::Tensor& y);
+  /// Loss and metrics over a dataset, by name; every row counts once. Collective.
+  Logs evaluate(const DatasetRef& data, const EvaluateOptions& options);
+  Logs evaluate(const DatasetRef& data);
+  Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options);
+  Logs evaluate(const at::Tensor& x, const at::Tensor& y);
+  /// Outputs for every row of a dataset, whole, on the host of every process. Collective. Throws
+  /// ConfigError if there are several outputs.
   at::Tensor predict(const DatasetRef& data, const PredictOptions& options);
   at::Tensor predict(const DatasetRef& data);
+  /// The same for a model of any number of outputs.
+  std::vector<at::Tensor> predict_all(const DatasetRef& data, const PredictOptions& options);
+  std::vector<at::Tensor> predict_all(const DatasetRef& data);
+
+  /// One step on one batch. Logs run on since the last reset_metrics(). Collective.
+  Logs train_on_batch(const Examples& batch);
+  Logs test_on_batch(const Examples& batch);
+  std::vector<at::Tensor> predict_on_batch(const Examples& batch);
+  void reset_metrics();
 
   /// One optimizer step on a batch; returns the loss, often pending. Override for a step of your
-  /// own.
+  /// own:
+  ///
+  ///     DTensor train_step(const Batch& batch) override {
+  ///       GradientTape tape;
+  ///       const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
+  ///       const DTensor loss = compute_loss(batch, y_pred) + my_penalty(y_pred[0]);
+  ///       minimize(loss, tape);
+  ///       update_metrics(batch, y_pred);
+  ///       return loss;
+  ///     }
   virtual DTensor train_step(const Batch& batch);
   /// The loss on a batch, and what it adds to the metrics.
   virtual DTensor test_step(const Batch& batch);
+  /// The outputs for a batch.
+  virtual std::vector<DTensor> predict_step(const Batch& batch);
+
+  /// Whether fit ends after this step; reset when it begins. For callbacks.
+  bool stop_training() const;
+  void set_stop_training(bool stop);
+  bool compiled() const { return training_ != nullptr; }
+  /// What compile() was given. Throws StateError before.
+  const OptimizerRef& optimizer() const;
+  /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty
+  /// before the first batch, whose shapes choose some.
+  std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics() const;
+  /// Names of the values in logs, alphabetically, as far as known before the first batch.
+  std::vector<std::string> metrics_names() const;
 
  protected:
   /// Makes a layer part of this model; returns it.
   LayerHandle track(const LayerHandle& layer);
   void name_parts() override;
-  void make_weights(const Shapes& inputs) override { build_layers(inputs); }
-  bool casts_inputs() const override { return false; }
-  /// Builds the layers for these inputs; what a subclass whose call() cannot be followed leaves to
-  /// the first call.
-  virtual void build_layers(const Shapes&) {}
+  void make_weights(const Shapes& inputs) override;
+  /// Builds the layers for these inputs, by default by planning a call, so that a subclass is whole
+  /// before any number is computed. A call() that reads numbers is run on zeros instead.
+  virtual void build_layers(const Shapes& inputs);
+  /// The layers in the order in which unnamed ones are numbered.
+  virtual std::vector<std::shared_ptr<Layer>> naming_order() const { return layers_; }
 
-  /// The compiled loss of a prediction.
-  DTensor compute_loss(const Batch& batch, const DTensor& y_pred) const;
-  void update_metrics(const Batch& batch, const DTensor& y_pred);
+  /// What a layer is called in during a training step: dropout and the like follow the step.
+  CallContext training_context() const;
+  /// The weighted sum of the outputs' losses, plus losses(). One prediction for each output.
+  virtual DTensor compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred);
+  /// One step of the optimizer on the trainable weights by a loss that the tape has recorded.
+  void minimize(const DTensor& loss, GradientTape& tape);
+  void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
 
  private:
   struct Training;
   Training& training(const std::string& caller) const;
   void ensure_placed(const Shapes& inputs);
+  Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
+  Mesh working_mesh() const;
+  void name_layers(const std::string& prefix, std::map<std::string, int64_t>& counts);
 
   std::vector<std::shared_ptr<Layer>> layers_;
   std::shared_ptr<Training> training_;
@@ -84,10 +161,22 @@ class ModelHandle : public LayerHandle {
 
   void compile(const CompileOptions& options) const { model_->compile(options); }
   History fit(const DatasetRef& data, const FitOptions& options) const;
-  std::vector<std::pair<std::string, double>> evaluate(const DatasetRef& data,
-                                                       const EvaluateOptions& options) const;
+  History fit(const DatasetRef& data) const;
+  History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options) const;
+  History fit(const at::Tensor& x, const at::Tensor& y) const;
+  Logs evaluate(const DatasetRef& data, const EvaluateOptions& options) const;
+  Logs evaluate(const DatasetRef& data) const;
+  Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options) const;
+  Logs evaluate(const at::Tensor& x, const at::Tensor& y) const;
   at::Tensor predict(const DatasetRef& data, const PredictOptions& options) const;
+  at::Tensor predict(const DatasetRef& data) const;
+  std::vector<at::Tensor> predict_all(const DatasetRef& data, const PredictOptions& options) const;
+  std::vector<at::Tensor> predict_all(const DatasetRef& data) const;
   void build(const Shape& input) const { model_->build({input}); }
+  void summary(const SummaryOptions& options) const { model_->summary(options); }
+  void summary() const { model_->summary(); }
+  StepPlan plan(const DatasetRef& data, const PlanOptions& options) const;
+  StepPlan plan(const DatasetRef& data) const;
   std::vector<Variable> weights() const { return model_->weights(); }
   std::vector<Variable> trainable_weights() const { return model_->trainable_weights(); }
   int64_t count_params() const { return model_->count_params(); }

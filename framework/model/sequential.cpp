@@ -1,6 +1,7 @@
 #include <tessera/framework/model/sequential.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/config.hpp>
 
 namespace tessera {
 
@@ -13,20 +14,34 @@ SequentialModel::SequentialModel(const std::vector<LayerHandle>& layers,
 Json SequentialModel::config() const {
   Json json = Json::object();
   json["name"] = name();
+  json["trainable"] = trainable();
+  json["dtype"] = to_string(dtype_policy());
   json["layers"] = Json::array();
-  for (const auto& layer : sublayers()) {
-    json["layers"].push_back({{"class_name", layer->class_name()}, {"config", layer->config()}});
-  }
+  if (input_) json["layers"].push_back(serialize_layer(*input_));
+  for (const auto& layer : sublayers()) json["layers"].push_back(serialize_layer(*layer));
   return json;
 }
 
-Shape SequentialModel::output_shape(const Shapes& inputs) const {
+Shapes SequentialModel::output_shapes(const Shapes& inputs) const {
   Shape shape = only(inputs);
   for (const auto& layer : sublayers()) shape = layer->output_shape({shape});
-  return shape;
+  return {shape};
 }
 
 void SequentialModel::add(const LayerHandle& layer) {
+  if (const auto* input = dynamic_cast<const InputLayer*>(layer.layer().get())) {
+    if (!sublayers().empty() || !batch_shape_.empty()) {
+      throw ConfigError("Sequential " + path(), "an Input is the first of the layers",
+                        str("one after ", sublayers().size(), " layers"), "move it to the front");
+    }
+    input_ = layer.layer();
+    batch_shape_ = end_shape_ = input->batch_shape();
+    return;
+  }
+  if (!batch_shape_.empty() && !in_model()) {
+    grow(layer);
+    return;
+  }
   if (built()) {
     throw StateError("Sequential " + path(), "layers are added before the model is built",
                      layer->class_name(), "add it first, or make a new model of these layers");
@@ -34,8 +49,20 @@ void SequentialModel::add(const LayerHandle& layer) {
   track(layer);
 }
 
+/// Keeps a model that began with an Input built.
+void SequentialModel::grow(const LayerHandle& layer) {
+  track(layer);
+  if (!built()) {
+    build({batch_shape_});
+  } else {
+    name_parts();
+    layer->build({end_shape_});
+  }
+  end_shape_ = layer->output_shape({end_shape_});
+}
+
 void SequentialModel::build_layers(const Shapes& inputs) {
-  Shape shape = inputs[0];
+  Shape shape = only(inputs);
   for (const auto& layer : sublayers()) {
     layer->build({shape});
     shape = layer->output_shape({shape});

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include <tessera/framework/model/input.hpp>
 #include <tessera/framework/model/model.hpp>
 
 namespace tessera {
@@ -11,19 +12,30 @@ struct SequentialOptions {
   bool trainable = true;
 };
 
-/// A chain of layers: each is called on what the one before it returned (keras.Sequential).
+/// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
+/// first is an Input it is built as it grows, else when first called.
 class SequentialModel final : public Model {
  public:
   SequentialModel(const std::vector<LayerHandle>& layers, const SequentialOptions& options);
   std::string class_name() const override { return "Sequential"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override;
-  /// Appends a layer. Throws StateError once built.
+  Shapes output_shapes(const Shapes& inputs) const override;
+  /// The batch shape of the Input it begins with; empty without one.
+  const Shape& batch_shape() const { return batch_shape_; }
+  /// Appends a layer. Throws StateError once built, unless it begins with an Input; ConfigError for
+  /// an Input that is not the first.
   void add(const LayerHandle& layer);
 
  protected:
   void build_layers(const Shapes& inputs) override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  void grow(const LayerHandle& layer);
+
+  std::shared_ptr<Layer> input_;
+  Shape batch_shape_;  ///< as the Input gave it
+  Shape end_shape_;    ///< of the last layer's output, if an Input began
 };
 
 class Sequential : public ModelHandle {

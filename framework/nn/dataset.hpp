@@ -2,9 +2,12 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +19,9 @@ namespace tessera {
 /// Some rows of a dataset, on the host. Axis 0 of each tensor counts the rows.
 struct Examples {
   std::vector<at::Tensor> x = {};    ///< one for each input of the model
-  at::Tensor y = {};                 ///< labels; undefined for data to predict
-  at::Tensor sample_weight = {};     ///< undefined: all 1
+  std::vector<at::Tensor> y = {};    ///< labels of each output; none for data to predict
+  /// None: all 1; one for all outputs, or one for each.
+  std::vector<at::Tensor> sample_weight = {};
   int64_t rows() const { return x.empty() ? 0 : x[0].size(0); }
 };
 
@@ -35,20 +39,60 @@ class Dataset {
   virtual std::vector<Shape> input_shapes() const = 0;
 };
 
-/// A handle to a dataset, made of one by value or shared.
+/// Gives the batches of an epoch, one a call; nothing after the last.
+using BatchFunction = std::function<std::optional<Examples>()>;
+
+/// Data that can only be read in an order of their own, batch by batch. Batches are asked for on
+/// another thread than the one that trains, one at a time.
+class StreamDataset {
+ public:
+  virtual ~StreamDataset() = default;
+  /// The batches of an epoch from the first on; fit asks once an epoch.
+  virtual BatchFunction start(int64_t epoch) const = 0;
+  /// Batches of an epoch, if known.
+  virtual std::optional<int64_t> steps() const { return std::nullopt; }
+  /// Whether an epoch has no end, so that steps_per_epoch is needed.
+  virtual bool endless() const { return false; }
+  virtual std::string name() const { return "generator"; }
+  /// Shapes of the inputs without their rows.
+  virtual std::vector<Shape> input_shapes() const = 0;
+};
+
+/// A handle to data of either kind, made of one by value or shared, or of tensors in memory:
+///
+///     model.fit(Examples{.x = {a, b}, .y = {c}}, {.validation_data = {x, y}});
 class DatasetRef {
  public:
   DatasetRef() = default;
   DatasetRef(std::shared_ptr<const Dataset> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
+      : rows_(std::move(made)) {}  // NOLINT: reads as data
+  DatasetRef(std::shared_ptr<const StreamDataset> made) : stream_(std::move(made)) {}  // NOLINT
   template <std::derived_from<Dataset> Made>
-  DatasetRef(Made made) : made_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
-  const Dataset& operator*() const { return *made_; }
-  const Dataset* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
+  DatasetRef(Made made) : rows_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
+  template <std::derived_from<StreamDataset> Made>
+  DatasetRef(Made made) : stream_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
+  /// Tensors in memory. Throws as TensorDataset.
+  DatasetRef(const Examples& all);  // NOLINT
+  DatasetRef(const at::Tensor& x, const at::Tensor& y = {},  // NOLINT
+             const at::Tensor& sample_weight = {});
+
+  /// Data of which any row can be read. Throws ConfigError for a stream.
+  const Dataset& operator*() const { return *rows("data"); }
+  const Dataset* operator->() const { return rows("data").get(); }
+  /// The same; `where` begins the error.
+  const std::shared_ptr<const Dataset>& rows(const std::string& where) const;
+  /// Null unless it is a stream.
+  const std::shared_ptr<const StreamDataset>& stream() const { return stream_; }
+  explicit operator bool() const { return rows_ || stream_; }
+
+  std::string name() const { return stream_ ? stream_->name() : rows_->name(); }
+  std::vector<Shape> input_shapes() const {
+    return stream_ ? stream_->input_shapes() : rows_->input_shapes();
+  }
 
  private:
-  std::shared_ptr<const Dataset> made_;
+  std::shared_ptr<const Dataset> rows_;
+  std::shared_ptr<const StreamDataset> stream_;
 };
 
 }  // namespace tessera

@@ -1,10 +1,18 @@
 #include <tessera/framework/nn/layer.hpp>
 
+#include <atomic>
+#include <functional>
+#include <set>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 namespace {
+
+std::atomic<int64_t> next_serial = 0;
 
 int64_t& seed() {
   static int64_t value = 0;
@@ -31,7 +39,7 @@ Seed RandomStream::next(const std::string& path) {
 
 Layer::Layer(const LayerOptions& options)
     : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
-      policy_(tessera::dtype_policy(options.dtype)) {
+      policy_(tessera::dtype_policy(options.dtype)), serial_(next_serial++) {
   check_name(name_);
 }
 
@@ -47,12 +55,22 @@ void Layer::build(const Shapes& inputs) {
   if (built_) return;
   if (name_.empty()) name_ = snake_case(class_name());
   name_parts();
-  output_shape(inputs);
+  if (!is_model()) output_shapes(inputs);
   make_weights(inputs);
+  built_for_ = inputs;
+  // The number of samples in a planned call means nothing.
+  for (Shape& shape : built_for_) {
+    if (planning() && !shape.empty()) shape[0] = -1;
+  }
   built_ = true;
 }
 
-DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
+DTensor Layer::call(const Inputs&, const CallContext&) {
+  throw ConfigError(class_name() + " " + path(), "a layer defines call()", "neither call() nor "
+                    "call_all()", "override DTensor call(const Inputs&, const CallContext&)");
+}
+
+std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
   Shapes shapes;
   for (const DTensor& input : inputs) {
     if (!input.defined()) {
@@ -62,15 +80,80 @@ DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
     shapes.push_back(input.shape());
   }
   if (!built_) build(shapes);
-  if (!casts_inputs()) return call(inputs, context);
-  // Throws for inputs of another shape than it was built for.
-  output_shape(shapes);
-  Inputs cast = inputs;
-  for (DTensor& input : cast) {
-    const bool floating = at::isFloatingType(input.dtype());
-    if (floating && input.dtype() != policy_.compute) input = ops::cast(input, policy_.compute);
+  if (is_model()) return call_all(inputs, context);
+  const CommPlace place(path());
+  try {
+    // Throws for inputs of another shape than it was built for.
+    output_shapes(shapes);
+    Inputs cast = inputs;
+    for (DTensor& input : cast) {
+      const bool floating = at::isFloatingType(input.dtype());
+      if (floating && input.dtype() != policy_.compute) input = ops::cast(input, policy_.compute);
+    }
+    return call_all(cast, context);
+  } catch (const Error&) {
+    rethrow_at(class_name() + " " + path());
   }
-  return call(cast, context);
+}
+
+DTensor Layer::operator()(const Inputs& inputs, const CallContext& context) {
+  std::vector<DTensor> all = outputs(inputs, context);
+  if (all.size() == 1) return std::move(all[0]);
+  throw ShapeError(class_name() + " " + path(), "the call has one output",
+                   str(all.size(), " outputs"), "use outputs()");
+}
+
+std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
+                                           const std::vector<SymbolicTensor>& inputs) {
+  auto node = std::make_shared<Node>();
+  Shapes shapes;
+  for (const SymbolicTensor& input : inputs) {
+    if (!input.defined()) {
+      throw StateError(layer->class_name() + " " + layer->path(), "inputs are tensors",
+                       "an empty SymbolicTensor", "start from Input()");
+    }
+    shapes.push_back(input.shape());
+  }
+  node->layer = layer;
+  node->inputs = inputs;
+  try {
+    node->shapes = layer->output_shapes(shapes);
+  } catch (const Error&) {
+    rethrow_at(layer->class_name() + " " + layer->path());
+  }
+  node->dtype = layer->dtype_policy().compute;
+  node->call = layer->symbolic_calls_++;
+  std::vector<SymbolicTensor> list;
+  for (size_t i = 0; i < node->shapes.size(); ++i) list.emplace_back(node, i);
+  return list;
+}
+
+SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs) const {
+  const std::vector<SymbolicTensor> all = outputs(inputs);
+  if (all.size() == 1) return all[0];
+  throw ShapeError(layer_->class_name() + " " + layer_->path(), "the call has one output",
+                   str(all.size(), " outputs"), "use outputs()");
+}
+
+std::vector<DTensor> Layer::losses() const {
+  std::vector<DTensor> list;
+  std::set<const Layer*> seen;
+  const std::function<void(const Layer&)> visit = [&](const Layer& layer) {
+    if (!seen.insert(&layer).second) return;
+    list.insert(list.end(), layer.losses_.begin(), layer.losses_.end());
+    for (const auto& inner : layer.sublayers()) visit(*inner);
+  };
+  visit(*this);
+  for (const Variable& weight : trainable_weights()) {
+    const RegularizerRef& regularizer = weight.spec().regularizer;
+    if (regularizer) list.push_back((*regularizer)(weight.value()));
+  }
+  return list;
+}
+
+void Layer::clear_losses() {
+  losses_.clear();
+  for (const auto& inner : sublayers()) inner->clear_losses();
 }
 
 void Layer::set_path(const std::string& name, const std::string& path) {
@@ -101,11 +184,11 @@ int64_t Layer::count_params() const {
 }
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape,
-                           const InitializerRef& initializer, bool trainable) {
-  const std::string path = this->path() + "/" + name;
-  Variable weight(VariableSpec{path, shape, policy_.variable, initializer,
-                               fold_in({global_seed(), 0}, stable_hash(path)), trainable});
-  weight.set_trainable(trainable && trainable_);
+                           const InitializerRef& initializer, const WeightOptions& options) {
+  Variable weight(VariableSpec{path() + "/" + name, shape, policy_.variable, initializer,
+                               {global_seed(), 0}, options.trainable, options.regularizer,
+                               options.constraint});
+  weight.set_trainable(options.trainable && trainable_);
   weights_.push_back(weight);
   return weight;
 }

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/nn/dtype_policy.hpp>
 #include <tessera/framework/nn/registry.hpp>
+#include <tessera/framework/nn/symbolic.hpp>
 #include <tessera/framework/nn/variable.hpp>
 
 namespace tessera {
@@ -36,6 +37,13 @@ using Inputs = std::vector<DTensor>;
 /// Their global shapes; -1 is an extent not known yet, the batch's.
 using Shapes = std::vector<Shape>;
 
+/// What a weight is beside name, shape and first values.
+struct WeightOptions {
+  bool trainable = true;
+  RegularizerRef regularizer = {};
+  ConstraintRef constraint = {};
+};
+
 /// Options that every layer has. A layer's own options struct ends with the same three.
 struct LayerOptions {
   std::string name = "";
@@ -59,15 +67,27 @@ class Layer {
   virtual Json config() const;
   /// Output shape for input shapes. Throws ShapeError for inputs that do not fit.
   virtual Shape output_shape(const Shapes& inputs) const = 0;
+  /// The shapes of all outputs; a layer that has several overrides this and call_all().
+  virtual Shapes output_shapes(const Shapes& inputs) const { return {output_shape(inputs)}; }
 
-  /// Builds on the first call, casts floating inputs to the compute dtype, calls.
+  /// Builds on the first call, casts floating inputs to the compute dtype, calls. Errors name the
+  /// layer. Throws ShapeError if there is not one output.
   DTensor operator()(const Inputs& inputs, const CallContext& context = {});
   DTensor operator()(const DTensor& input, const CallContext& context = {}) {
     return (*this)(Inputs{input}, context);
   }
+  /// The same, with every output.
+  std::vector<DTensor> outputs(const Inputs& inputs, const CallContext& context = {});
+  /// The symbolic outputs of a call in a Functional model. Throws ShapeError.
+  static std::vector<SymbolicTensor> outputs(const std::shared_ptr<Layer>& layer,
+                                             const std::vector<SymbolicTensor>& inputs);
   /// Makes the weights, once. Throws ShapeError.
   void build(const Shapes& inputs);
   bool built() const { return built_; }
+  /// The inputs it was built for, their batch axis unknown if only planned; empty before.
+  const Shapes& built_for() const { return built_for_; }
+  /// A model passes inputs on as they are and leaves checks to its layers.
+  virtual bool is_model() const { return false; }
 
   /// The name a model gave or the user chose; "" before either.
   const std::string& name() const { return name_; }
@@ -86,6 +106,18 @@ class Layer {
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
+  /// A penalty on this call, 0-d, that training adds to the compiled loss; for use in call()
+  /// (keras.layers.Layer.add_loss).
+  void add_loss(const DTensor& loss) { losses_.push_back(loss); }
+  /// Penalties added since clear_losses(), of the layers inside too, then those of the trainable
+  /// weights' regularizers.
+  std::vector<DTensor> losses() const;
+  void clear_losses();
+
+  /// Counts the layers of this process as they were made; unnamed layers are numbered in this
+  /// order.
+  int64_t serial() const { return serial_; }
+
   /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
   virtual void place_weights(const LayoutMap& layouts);
   /// The layers inside a model, in order; none in a plain layer.
@@ -98,14 +130,16 @@ class Layer {
   virtual void name_parts() {}
   /// Names and shapes weights with add_weight().
   virtual void make_weights(const Shapes&) {}
-  virtual DTensor call(const Inputs& inputs, const CallContext& context) = 0;
-  /// Inputs pass uncast through what only passes them on.
-  virtual bool casts_inputs() const { return true; }
+  /// Computes the output; a layer of several outputs overrides call_all() instead.
+  virtual DTensor call(const Inputs& inputs, const CallContext& context);
+  virtual std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) {
+    return {call(inputs, context)};
+  }
 
   /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
   /// path.
   Variable add_weight(const std::string& name, const Shape& shape,
-                      const InitializerRef& initializer, bool trainable = true);
+                      const InitializerRef& initializer, const WeightOptions& options = {});
   /// The layer argument that places a weight ("kernel_layout"), over any layout map.
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
   /// The shape of the one input. Throws ShapeError for none or several.
@@ -120,8 +154,12 @@ class Layer {
   bool trainable_;
   DTypePolicy policy_;
   bool built_ = false;
+  Shapes built_for_;
   std::vector<Variable> weights_;
   std::map<std::string, LayoutSpec> weight_layouts_;
+  std::vector<DTensor> losses_;
+  int64_t serial_;
+  int64_t symbolic_calls_ = 0;
 };
 
 /// A handle to a layer, as models are made of: copies are the same layer.
@@ -133,6 +171,18 @@ class LayerHandle {
   }
   DTensor operator()(const Inputs& inputs, const CallContext& context = {}) const {
     return (*layer_)(inputs, context);
+  }
+  std::vector<DTensor> outputs(const Inputs& inputs, const CallContext& context = {}) const {
+    return layer_->outputs(inputs, context);
+  }
+  /// Calls in a Functional model.
+  SymbolicTensor operator()(const SymbolicTensor& input) const {
+    return (*this)(std::vector<SymbolicTensor>{input});
+  }
+  /// Throws ShapeError if the layer has several outputs.
+  SymbolicTensor operator()(const std::vector<SymbolicTensor>& inputs) const;
+  std::vector<SymbolicTensor> outputs(const std::vector<SymbolicTensor>& inputs) const {
+    return Layer::outputs(layer_, inputs);
   }
   const std::shared_ptr<Layer>& layer() const { return layer_; }
   Layer* operator->() const { return layer_.get(); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -8,8 +9,10 @@
 
 namespace tessera {
 
-/// How per-sample losses become one number (Keras' names).
-enum class Reduction : uint8_t { sum_over_batch_size, sum, mean_with_sample_weight, none };
+/// How per-sample losses become one number (Keras' names); sum_over_batch_size and mean are one.
+enum class Reduction : uint8_t { sum_over_batch_size, sum, mean, mean_with_sample_weight, none };
+/// Keras' names, in the order of the enumerators.
+std::array<const char*, 5> names_of(Reduction);
 const char* to_string(Reduction reduction);
 
 /// Base of all losses (keras.losses.Loss): a loss per sample, weighted, reduced. Denominators are
@@ -22,10 +25,15 @@ class Loss {
   virtual Json config() const = 0;
   /// The loss of each sample: labels and predictions lose their last axis.
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
+  /// Which of the losses of call() count, a bool for each (Keras' mask); undefined: all.
+  virtual DTensor valid(const DTensor&, const DTensor&) const { return {}; }
 
+  /// call() of predictions in float32, or float64, and labels of their rank.
+  DTensor values(const DTensor& y_true, const DTensor& y_pred) const;
   /// The reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, undefined or of a
-  /// shape that broadcasts to the per-sample losses, multiplies them. The result may be pending.
-  /// Computed in float32, of float64 predictions in float64. Throws ShapeError.
+  /// shape that broadcasts to the per-sample losses, multiplies them. Those that are not valid()
+  /// count neither in a sum nor in a mean. The result may be pending. Computed in
+  /// float32, of float64 predictions in float64. Throws ShapeError.
   DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
                      const DTensor& sample_weight = {}) const;
   Reduction reduction() const { return reduction_; }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/nn/loss.hpp>
 
 namespace tessera {
@@ -9,16 +12,33 @@ namespace tessera {
 /// The loss of a Keras name, "sparse_categorical_crossentropy", "mse", or class name, with its
 /// defaults. Throws ConfigError naming the nearest one.
 LossRef make_loss(const std::string& name);
+/// With these options by Keras' keys, as config() gives them. Throws ConfigError, for an unknown
+/// key naming the nearest one.
+LossRef make_loss(const std::string& name, const JsonObject& options);
+/// {"class_name": "Huber", "config": {"delta": 2}}, as serialized() gives it, or a name alone, as a
+/// loss (keras.losses.deserialize). Throws ConfigError naming the place, which begins with `where`.
+LossRef loss_from_config(const Json& json, const std::string& where = "loss");
+/// Every name that make_loss knows, sorted.
+std::vector<std::string> loss_names();
+
+/// Options of the losses that have none of their own.
+struct LossOptions {
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "";  ///< empty: the class's in snake_case
+};
 
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
+  std::optional<int64_t> ignore_class = std::nullopt;
   Reduction reduction = Reduction::sum_over_batch_size;
+  int64_t axis = -1;
   std::string name = "sparse_categorical_crossentropy";
 };
 
-/// -log p[label] of whole-number labels (…) or (…, 1) and predictions (…, classes)
-/// (keras.losses.SparseCategoricalCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7] and
-/// scaled to sum to 1, as Keras on TensorFlow does. The class axis may be sharded.
+/// -log p[label] of whole-number labels (…) or (…, 1) and predictions (…, classes), classes along
+/// `axis` (keras.losses.SparseCategoricalCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7]
+/// and scaled to sum to 1, as Keras on TensorFlow does. Samples of label `ignore_class` have loss 0
+/// and do not count in a mean. The class axis may be sharded.
 class SparseCategoricalCrossentropy : public LossRef {
  public:
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});
@@ -43,11 +63,12 @@ class CategoricalCrossentropy : public LossRef {
 struct BinaryCrossentropyOptions {
   bool from_logits = false;
   double label_smoothing = 0;
+  int64_t axis = -1;
   Reduction reduction = Reduction::sum_over_batch_size;
   std::string name = "binary_crossentropy";
 };
 
-/// Mean over the last axis of -y log p - (1 - y) log(1 - p), y smoothed to y (1 - s) + s / 2
+/// Mean over `axis` of -y log p - (1 - y) log(1 - p), y smoothed to y (1 - s) + s / 2
 /// (keras.losses.BinaryCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7]. Throws ConfigError
 /// unless 0 <= label_smoothing <= 1.
 class BinaryCrossentropy : public LossRef {
@@ -55,15 +76,94 @@ class BinaryCrossentropy : public LossRef {
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
 
-struct MeanSquaredErrorOptions {
-  Reduction reduction = Reduction::sum_over_batch_size;
-  std::string name = "mean_squared_error";
+/// sum(y log(y / p)) over the last axis, both cut to [1e-7, 1] (keras.losses.KLDivergence).
+class KLDivergence : public LossRef {
+ public:
+  explicit KLDivergence(LossOptions options = {});
+};
+
+/// Mean over the last axis of p - y log(p + 1e-7) (keras.losses.Poisson).
+class Poisson : public LossRef {
+ public:
+  explicit Poisson(LossOptions options = {});
 };
 
 /// Mean over the last axis of (y_true - y_pred)² (keras.losses.MeanSquaredError).
 class MeanSquaredError : public LossRef {
  public:
-  explicit MeanSquaredError(MeanSquaredErrorOptions options = {});
+  explicit MeanSquaredError(LossOptions options = {});
+};
+
+/// Mean over the last axis of |y_true - y_pred| (keras.losses.MeanAbsoluteError).
+class MeanAbsoluteError : public LossRef {
+ public:
+  explicit MeanAbsoluteError(LossOptions options = {});
+};
+
+/// 100 times the mean over the last axis of |y_true - y_pred| / max(|y_true|, 1e-7)
+/// (keras.losses.MeanAbsolutePercentageError).
+class MeanAbsolutePercentageError : public LossRef {
+ public:
+  explicit MeanAbsolutePercentageError(LossOptions options = {});
+};
+
+/// Mean over the last axis of (log(y_true + 1) - log(y_pred + 1))², both first raised to at least
+/// 1e-7 (keras.losses.MeanSquaredLogarithmicError).
+class MeanSquaredLogarithmicError : public LossRef {
+ public:
+  explicit MeanSquaredLogarithmicError(LossOptions options = {});
+};
+
+/// Mean over the last axis of log(cosh(y_pred - y_true)), without overflow (keras.losses.LogCosh).
+class LogCosh : public LossRef {
+ public:
+  explicit LogCosh(LossOptions options = {});
+};
+
+struct HuberOptions {
+  double delta = 1;
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "huber_loss";
+};
+
+/// Mean over the last axis of e² / 2 for an error |e| <= delta, else delta |e| - delta² / 2
+/// (keras.losses.Huber).
+class Huber : public LossRef {
+ public:
+  explicit Huber(HuberOptions options = {});
+};
+
+struct CosineSimilarityOptions {
+  int64_t axis = -1;
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "cosine_similarity";
+};
+
+/// Minus the cosine of the angle between labels and predictions as vectors along `axis`, -1 for one
+/// direction (keras.losses.CosineSimilarity). A vector shorter than 1e-7 is scaled by 1e7 only.
+class CosineSimilarity : public LossRef {
+ public:
+  explicit CosineSimilarity(CosineSimilarityOptions options = {});
+};
+
+/// Mean over the last axis of max(1 - y p, 0), labels -1 and 1 (keras.losses.Hinge). If all labels
+/// of the batch are 0 or 1, 0 means -1; finding that out costs an all-reduce of one truth value.
+class Hinge : public LossRef {
+ public:
+  explicit Hinge(LossOptions options = {});
+};
+
+/// Mean over the last axis of max(1 - y p, 0)²; labels as for Hinge (keras.losses.SquaredHinge).
+class SquaredHinge : public LossRef {
+ public:
+  explicit SquaredHinge(LossOptions options = {});
+};
+
+/// max(max((1 - y) p) - sum(y p) + 1, 0) over the last axis, labels one-hot
+/// (keras.losses.CategoricalHinge).
+class CategoricalHinge : public LossRef {
+ public:
+  explicit CategoricalHinge(LossOptions options = {});
 };
 
 }  // namespace tessera

@@ -23,6 +23,8 @@ void Metric::restore(std::vector<double> totals) {
 
 double Metric::result() const { return result(totals({this})[0]); }
 
+std::vector<double> Metric::result_values() const { return result_values(totals({this})[0]); }
+
 std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
   const NoRecording untaped;
   std::vector<DTensor> parts;

@@ -26,8 +26,16 @@ class Metric {
   /// The metric of these totals; an empty list: of nothing added yet.
   virtual double result(const std::vector<double>& totals) const = 0;
 
+  /// What Keras gives as an array, such as a precision for each threshold; result() is the mean of
+  /// it. Of other metrics: the one result.
+  virtual std::vector<double> result_values(const std::vector<double>& totals) const {
+    return {result(totals)};
+  }
+
   /// The metric of all batches so far; 0 without any. Collective.
   double result() const;
+  /// All of what Keras gives as an array. Collective.
+  std::vector<double> result_values() const;
   void reset() { restore({}); }
   /// Starts from totals that totals() gave.
   void restore(std::vector<double> totals);
@@ -61,9 +69,27 @@ class MetricRef {
   std::string text_;
 };
 
+/// Options of the metrics that have none of their own.
+struct MetricOptions {
+  std::string name = "";  ///< empty: the class's in snake_case
+};
+template <class Visit>
+void fields(MetricOptions& o, Visit visit) {
+  visit("name", o.name);
+}
+
 /// The metric of a Keras name or class name, with its defaults, called `name`. Throws ConfigError
 /// naming the nearest one.
 std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name);
+/// With these options by Keras' keys, as config() gives them; "dtype" is passed over, since totals
+/// are float64. Throws ConfigError, for an unknown key naming the nearest one.
+std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options);
+/// {"class_name": "AUC", "config": {"curve": "PR"}}, as serialized() gives it, or a name alone, as
+/// a metric (keras.metrics.deserialize). Throws ConfigError naming the place, which begins with
+/// `where`.
+std::shared_ptr<Metric> metric_from_config(const Json& json, const std::string& where = "metric");
+/// Every name that make_metric knows, sorted.
+std::vector<std::string> metric_names();
 
 /// Results of several metrics with one reduction for all of them. Collective.
 std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics);

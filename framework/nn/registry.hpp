@@ -20,6 +20,14 @@ std::string lower_case(std::string text);
 template <class Made, class... Args>
 using Factories = std::map<std::string, std::function<Made(const Args&...)>>;
 
+/// The names, sorted.
+template <class Made, class... Args>
+std::vector<std::string> names_in(const Factories<Made, Args...>& factories) {
+  std::vector<std::string> names;
+  for (const auto& factory : factories) names.push_back(factory.first);
+  return names;
+}
+
 /// What the factory of this name makes. Throws ConfigError naming the nearest one; `where` is the
 /// kind of thing: "initializer".
 template <class Made, class... Args>
@@ -29,9 +37,8 @@ Made make_by_name(const std::string& where, const Factories<Made, Args...>& fact
   // "AdamW" is "adamw".
   if (found == factories.end()) found = factories.find(lower_case(name));
   if (found != factories.end()) return found->second(args...);
-  std::vector<std::string> known;
-  for (const auto& factory : factories) known.push_back(factory.first);
-  throw ConfigError(where, "a name that Keras knows", in_quotes(name), suggestion(name, known));
+  throw ConfigError(where, "a name that Keras knows", in_quotes(name),
+                    suggestion(name, names_in(factories)));
 }
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -58,7 +59,18 @@ void Variable::place(const Placement& placement) {
   set_value(with_own_memory(moved));
 }
 
+const DTensor& Variable::planned_value() const {
+  const Layout layout = planning_layout(this->layout());
+  DTensor& planned = state_->planned;
+  if (!planned.defined() || !(planned.layout() == layout)) {
+    planned = DTensor(intern(shape(), dtype(), layout), {});
+    planned.set_tag(state_->tag);
+  }
+  return planned;
+}
+
 const DTensor& Variable::value() const {
+  if (planning()) return planned_value();
   if (!has_value()) {
     if (!state_->spec.initializer) {
       throw StateError(path(), "a variable has a value or an initializer", "neither",
@@ -66,7 +78,8 @@ const DTensor& Variable::value() const {
     }
     const NoRecording untaped;
     const DefaultLayoutScope scope(layout());
-    const DTensor drawn = state_->spec.initializer->draw(shape(), dtype(), state_->spec.seed);
+    const DTensor drawn = state_->spec.initializer->draw(
+        shape(), dtype(), fold_in(state_->spec.seed, stable_hash(path())));
     const ShardingPtr form = intern(shape(), dtype(), layout());
     const DTensor placed = relayout_to(drawn, form);
     set_value(with_own_memory(placed));
@@ -88,6 +101,7 @@ void Variable::assign(const DTensor& value) {
     throw ShapeError(path(), "a new value has the variable's shape " + to_string(shape()),
                      to_string(value.shape()), "reshape it first");
   }
+  if (planning()) return;
   const NoRecording untaped;
   DTensor source = ops::cast(value, dtype());
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
@@ -115,6 +129,7 @@ void Variable::assign_sub(const DTensor& value) {
 }
 
 const Blocks& Variable::writable() {
+  if (planning()) return value().blocks();
   value();
   ++state_->tag->version;
   if (!state_->value.owns_memory() || !is_contiguous(state_->value)) {

@@ -4,7 +4,9 @@
 #include <string>
 
 #include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/nn/constraint.hpp>
 #include <tessera/framework/nn/initializer.hpp>
+#include <tessera/framework/nn/regularizer.hpp>
 
 namespace tessera {
 
@@ -14,8 +16,11 @@ struct VariableSpec {
   Shape shape;
   at::ScalarType dtype = at::kFloat;
   InitializerRef initializer;
+  /// Of all weights of the model; the weight's own stream is this and its path.
   Seed seed = {};
   bool trainable = true;
+  RegularizerRef regularizer = {};  ///< adds to the model's loss
+  ConstraintRef constraint = {};    ///< kept by the optimizer
 };
 
 /// A value that training changes (tf.experimental.dtensor.DVariable). A handle: copies are the same
@@ -44,7 +49,7 @@ class Variable {
   void place(const Placement& placement);
 
   /// The value where it rests; drawn now if it was not. Do not keep it over an assignment you want
-  /// to happen in place.
+  /// to happen in place. Under a PlanningScope: without blocks, on the scope's mesh.
   const DTensor& value() const;
   /// The value for an operation: in the placement's `use` layout and of the given dtype.
   DTensor read(std::optional<at::ScalarType> dtype = std::nullopt) const;
@@ -70,8 +75,10 @@ class Variable {
     Placement placement;
     DTensor value;
     std::shared_ptr<VariableTag> tag = std::make_shared<VariableTag>();
+    DTensor planned;
   };
   void set_value(DTensor value) const;
+  const DTensor& planned_value() const;
 
   std::shared_ptr<State> state_;
 };

@@ -1,5 +1,7 @@
 #include <tessera/framework/nn/weighting.hpp>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -16,12 +18,25 @@ void drop_or_add_axis(DTensor& shorter, DTensor& longer) {
   }
 }
 
+/// NumPy's broadcast needs no more than one of two extents to be 1 where they differ.
+bool broadcast_together(const Shape& a, const Shape& b) {
+  for (size_t back = 1; back <= std::min(a.size(), b.size()); ++back) {
+    const int64_t x = a[a.size() - back], y = b[b.size() - back];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b) {
   drop_or_add_axis(a, b);
   drop_or_add_axis(b, a);
   return {std::move(a), std::move(b)};
+}
+
+at::ScalarType loss_dtype(const DTensor& predictions) {
+  return predictions.dtype() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 void check_weights(const char* where, const Shape& values, const Shape& weights) {
@@ -33,6 +48,16 @@ void check_weights(const char* where, const Shape& values, const Shape& weights)
   if (fits) return;
   throw ShapeError(where, "sample weights broadcast to the values, " + to_string(values),
                    to_string(weights), "give one weight a sample");
+}
+
+void check_labels(const std::string& where, const Shape& labels, const Shape& predictions) {
+  if (predictions.empty()) {
+    throw ShapeError(where, "predictions have at least one axis", to_string(predictions),
+                     "give predictions a batch axis");
+  }
+  if (broadcast_together(labels, predictions)) return;
+  throw ShapeError(where, "labels have the shape of the predictions, " + to_string(predictions),
+                   to_string(labels), "reshape the labels or the model's output");
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include <tessera/framework/tensor/dtensor.hpp>
@@ -10,7 +11,13 @@ namespace tessera {
 /// longer one, or added to a vector (Keras' squeeze_or_expand_to_same_rank). Others stay.
 std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b);
 
+/// What losses of these predictions are computed in: float64 of float64 ones, else float32.
+at::ScalarType loss_dtype(const DTensor& predictions);
+
 /// Throws ShapeError naming `where` unless sample weights of this shape broadcast to values.
 void check_weights(const char* where, const Shape& values, const Shape& weights);
+
+/// Throws ShapeError naming `where` unless predictions have an axis and labels broadcast with them.
+void check_labels(const std::string& where, const Shape& labels, const Shape& predictions);
 
 }  // namespace tessera

@@ -6,5 +6,6 @@
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>

@@ -7,6 +7,7 @@
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/reshape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -170,7 +171,9 @@ Shape complete(const DTensor& x, Shape shape) {
 
 namespace ops {
 
-DTensor relayout(const DTensor& x, const Layout& layout) { return run_op(RelayoutOp{layout}, {x}); }
+DTensor relayout(const DTensor& x, const Layout& layout) {
+  return run_op(RelayoutOp{layout.defined() ? planning_layout(layout) : layout}, {x});
+}
 
 DTensor relayout_like(const DTensor& x, const DTensor& like) {
   const Layout layout = fetch_layout(like);

@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 namespace {
@@ -190,6 +191,9 @@ Sharding::Sharding(const Shape& shape_, at::ScalarType dtype_, const Layout& lay
 
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                    const Groups& groups) {
+  if (planning() && !(layout.mesh() == planning_mesh())) {
+    return intern(shape, dtype, planning_layout(layout));
+  }
   static std::mutex mutex;
   static std::unordered_multimap<size_t, std::weak_ptr<const Sharding>> table;
   static size_t sweep_at = 1024;

@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-int64_t count_steps(int64_t rows, const BatchLoaderOptions& options) {
+void check_options(const BatchLoaderOptions& options) {
   if (options.batch_size < 1) {
     throw ConfigError("batch_size", "a batch has at least one row", str(options.batch_size),
                       "pass a batch size of 1 or more");
@@ -23,38 +23,64 @@ int64_t count_steps(int64_t rows, const BatchLoaderOptions& options) {
     throw ConfigError("steps", "the number of steps is not negative", str(*options.steps),
                       "leave it out for all of the data");
   }
-  const int64_t available = rows / options.batch_size + (rows % options.batch_size != 0);
-  const int64_t steps = std::min(options.steps.value_or(available), available);
-  if (options.first_step < 0 || options.first_step > steps) {
-    throw ConfigError("first_step", str("an epoch of ", steps, " steps begins with one of them"),
-                      str(options.first_step), "pass the number of steps that are done");
-  }
-  return steps;
+}
+
+std::optional<int64_t> available_steps(const DatasetRef& data, int64_t batch_size) {
+  if (data.stream()) return data.stream()->steps();
+  const int64_t rows = data->size();
+  return rows / batch_size + (rows % batch_size != 0);
 }
 
 void check_rows(const at::Tensor& tensor, int64_t rows, const std::string& where) {
   if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
-  throw ShapeError(where, str("Dataset::get gives the ", rows, " rows that it was asked for"),
+  throw ShapeError(where, str("all tensors of a batch have its ", rows, " rows"),
                    tensor.defined() ? "shape " + to_string(tensor.sizes().vec()) : "undefined",
-                   "return one row for every number");
+                   "return one row for every example");
 }
 
 void check_batch(const Examples& batch, int64_t rows, const std::string& name) {
   if (batch.x.empty()) check_rows(at::Tensor(), rows, name + ", x");
   for (const at::Tensor& x : batch.x) check_rows(x, rows, name + ", x");
-  if (batch.y.defined()) check_rows(batch.y, rows, name + ", y");
-  if (batch.sample_weight.defined()) {
-    check_rows(batch.sample_weight, rows, name + ", sample_weight");
+  for (const at::Tensor& y : batch.y) check_rows(y, rows, name + ", y");
+  for (const at::Tensor& weight : batch.sample_weight) {
+    check_rows(weight, rows, name + ", sample_weight");
   }
+}
+
+/// Rows of a stream's batch: those of its first input.
+int64_t stream_rows(const Examples& batch) {
+  const bool has_rows = !batch.x.empty() && batch.x[0].defined() && batch.x[0].dim() > 0;
+  return has_rows ? std::max<int64_t>(batch.x[0].size(0), 1) : 1;
+}
+
+/// A dataset that its owner keeps alive.
+DatasetRef borrowed(const Dataset& data) {
+  return DatasetRef(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
 }
 
 }  // namespace
 
+std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOptions& options) {
+  check_options(options);
+  std::optional<int64_t> steps = available_steps(data, options.batch_size);
+  if (options.steps) steps = std::min(*options.steps, steps.value_or(*options.steps));
+  const bool inside = options.first_step >= 0 && (!steps || options.first_step <= *steps);
+  if (inside) return steps;
+  throw ConfigError("first_step",
+                    str("an epoch", steps ? str(" of ", *steps, " steps") : std::string(),
+                        " begins with one of its steps"),
+                    str(options.first_step), "pass the number of steps that are done");
+}
+
 BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
+    : BatchLoader(borrowed(data), options) {}
+
+BatchLoader::BatchLoader(const DatasetRef& data, const BatchLoaderOptions& options)
     : data_(data),
       options_(options),
-      steps_(count_steps(data.size(), options)),
-      order_(data.size(), fold_in(options.seed, static_cast<uint64_t>(options.epoch))),
+      steps_(epoch_steps(data, options)),
+      order_(data.stream() ? 0 : data->size(),
+             fold_in(options.seed, static_cast<uint64_t>(options.epoch))),
       reader_([this](const std::stop_token& stop) { read_all(stop); }) {}
 
 std::vector<int64_t> BatchLoader::rows(int64_t step) const {
@@ -65,11 +91,23 @@ std::vector<int64_t> BatchLoader::rows(int64_t step) const {
   return numbers;
 }
 
-Examples BatchLoader::read(int64_t step) const {
+Examples BatchLoader::read_rows(int64_t step) const {
   const std::vector<int64_t> numbers = rows(step);
-  Examples batch = data_.get(numbers);
+  Examples batch = data_->get(numbers);
   check_batch(batch, static_cast<int64_t>(numbers.size()), data_.name());
   return batch;
+}
+
+/// Starts the epoch; the function gives the batch of each step in turn.
+std::function<std::optional<Examples>(int64_t)> BatchLoader::start() const {
+  if (!data_.stream()) return [this](int64_t step) { return read_rows(step); };
+  const BatchFunction stream = data_.stream()->start(options_.epoch);
+  for (int64_t step = 0; step < options_.first_step; ++step) stream();
+  return [this, stream](int64_t) {
+    std::optional<Examples> batch = stream();
+    if (batch) check_batch(*batch, stream_rows(*batch), data_.name());
+    return batch;
+  };
 }
 
 void BatchLoader::read_all(const std::stop_token& stop) {
@@ -80,12 +118,14 @@ void BatchLoader::read_all(const std::stop_token& stop) {
   omp_set_num_threads(1);
   std::exception_ptr error;
   try {
-    for (int64_t step = options_.first_step; step < steps_; ++step) {
+    const auto read = start();
+    for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return !ready_; });
       if (stop.stop_requested()) return;
       lock.unlock();
-      Examples batch = read(step);
+      std::optional<Examples> batch = read(step);
+      if (!batch) break;
       lock.lock();
       ready_ = std::move(batch);
       changed_.notify_all();
@@ -116,9 +156,9 @@ Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   Batch batch;
   batch.rows = examples.rows();
   for (at::Tensor& x : examples.x) batch.x.push_back(cut(x, "x"));
-  if (examples.y.defined()) batch.y = cut(examples.y, "y");
-  if (examples.sample_weight.defined()) {
-    batch.sample_weight = cut(examples.sample_weight, "sample_weight");
+  for (at::Tensor& y : examples.y) batch.y.push_back(cut(y, "y"));
+  for (at::Tensor& weight : examples.sample_weight) {
+    batch.sample_weight.push_back(cut(weight, "sample_weight"));
   }
   return batch;
 }

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -29,8 +30,8 @@ struct BatchLoaderOptions {
   std::optional<int64_t> steps = std::nullopt;
 };
 
-/// The batches of one epoch, each read on a background thread while the one before is in use. The
-/// last batch of the data holds what is left, at least one row.
+/// The batches of one epoch, each read on a background thread while the one before is in use. Of
+/// rows, the last batch holds what is left, at least one; a stream's batches come as they are.
 ///
 ///     BatchLoader loader(dataset, {.batch_size = 128, .epoch = epoch});
 ///     while (std::optional<Examples> batch = loader.next()) ...
@@ -39,6 +40,8 @@ class BatchLoader {
   /// The data must outlive the loader. Throws ConfigError for a batch size below 1 or a first step
   /// that the epoch does not have.
   BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
+  /// Of either kind; a stream begins with dropping its batches before the first step.
+  BatchLoader(const DatasetRef& data, const BatchLoaderOptions& options);
   BatchLoader(const Dataset&&, const BatchLoaderOptions&) = delete;
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -47,19 +50,21 @@ class BatchLoader {
   /// Dataset::get threw, now and from then on; throws ShapeError if it gave another number of rows.
   std::optional<Examples> next();
 
-  /// Steps of the whole epoch, those before `first_step` included.
-  int64_t steps() const { return steps_; }
+  /// Steps of the whole epoch, those before `first_step` included; nothing if a stream does not
+  /// tell.
+  const std::optional<int64_t>& steps() const { return steps_; }
 
-  /// Numbers of the rows in a step's batch.
+  /// Numbers of the rows in a step's batch; not for streams.
   std::vector<int64_t> rows(int64_t step) const;
 
  private:
   void read_all(const std::stop_token& stop);
-  Examples read(int64_t step) const;
+  std::function<std::optional<Examples>(int64_t step)> start() const;
+  Examples read_rows(int64_t step) const;
 
-  const Dataset& data_;
+  DatasetRef data_;
   BatchLoaderOptions options_;
-  int64_t steps_ = 0;
+  std::optional<int64_t> steps_;
   Permutation order_;
 
   std::mutex mutex_;
@@ -74,10 +79,14 @@ class BatchLoader {
 /// A batch cut over a mesh.
 struct Batch {
   std::vector<DTensor> x;
-  DTensor y;              ///< undefined for data to predict
-  DTensor sample_weight;  ///< undefined: all 1
+  std::vector<DTensor> y;              ///< one for each output; none for data to predict
+  std::vector<DTensor> sample_weight;  ///< none: all 1; one for all outputs, or one for each
   int64_t rows = 0;       ///< of the global batch
 };
+
+/// Steps of an epoch, as BatchLoader counts them; nothing if a stream does not tell. Throws
+/// ConfigError as its constructor.
+std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOptions& options);
 
 /// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
 /// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's

@@ -1,42 +1,56 @@
 #include <algorithm>
-#include <chrono>
+#include <map>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/registry.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
 namespace {
 
-/// "accuracy" means the accuracy that fits the loss.
-std::string metric_class(const std::string& text, const LossRef& loss) {
-  if (text != "accuracy" && text != "acc") return text;
-  const std::string of = loss ? loss->class_name() : "";
-  if (of == "SparseCategoricalCrossentropy") return "SparseCategoricalAccuracy";
-  if (of == "CategoricalCrossentropy") return "CategoricalAccuracy";
-  if (of == "BinaryCrossentropy") return "BinaryAccuracy";
-  return "Accuracy";
-}
+/// What compile() names for each output, before shapes are known.
+struct Choices {
+  Choices(const CompileOptions& options, const std::vector<std::string>& names)
+      : losses(options.loss.values("loss", names, {})),
+        weights(options.loss_weights.values("loss_weights", names, 1)),
+        metrics(options.metrics.values("metrics", names)),
+        weighted_metrics(options.weighted_metrics.values("weighted_metrics", names)) {}
 
-std::shared_ptr<Metric> resolved(const MetricRef& metric, const LossRef& loss) {
-  if (metric.made()) return metric.made();
-  const std::string name = metric.text() == "acc" ? "accuracy" : metric.text();
-  return make_metric(metric_class(metric.text(), loss), name);
+  std::vector<LossChoice> losses;
+  std::vector<double> weights;
+  std::vector<std::vector<MetricRef>> metrics;
+  std::vector<std::vector<MetricRef>> weighted_metrics;
+
+  bool needs_labels() const {
+    const auto any = [](const auto& lists) {
+      return std::any_of(lists.begin(), lists.end(), [](const auto& l) { return !l.empty(); });
+    };
+    return losses_given() > 0 || any(metrics) || any(weighted_metrics);
+  }
+  int64_t losses_given() const {
+    return std::count_if(losses.begin(), losses.end(),
+                         [](const LossChoice& loss) { return static_cast<bool>(loss); });
+  }
+};
+
+std::vector<std::shared_ptr<Metric>> made(const std::vector<MetricRef>& metrics,
+                                          const Shape& y_true, const Shape& y_pred) {
+  std::vector<std::shared_ptr<Metric>> list;
+  for (const MetricRef& metric : metrics) list.push_back(metric_for(metric, y_true, y_pred));
+  return list;
 }
 
 }  // namespace
 
 void Model::compile(const CompileOptions& options) {
   auto made = std::make_shared<Training>();
+  made->options = options;
   made->optimizer = options.optimizer;
-  made->loss = options.loss;
-  for (const MetricRef& metric : options.metrics) {
-    made->metrics.push_back(resolved(metric, options.loss));
-  }
   made->layouts = options.layouts;
   if (!made->layouts.defined()) {
     made->layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
+  // A subclass tells how many outputs it has only when it is called.
+  if (output_names().size() > 1) Choices(options, output_names());
   training_ = made;
   if (built()) ensure_placed({});
 }
@@ -62,38 +76,90 @@ void Model::ensure_placed(const Shapes& inputs) {
   state.placed = true;
 }
 
-void Model::Training::reset_metrics() const {
-  for (const auto& metric : metrics) metric->reset();
-}
-
-Logs Model::Training::logs(double mean_loss) const {
-  Logs list = {{"loss", mean_loss}};
-  const std::vector<double> values = results(metrics);
-  for (size_t i = 0; i < metrics.size(); ++i) list.emplace_back(metrics[i]->name(), values[i]);
-  std::stable_sort(list.begin(), list.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  return list;
-}
-
-bool ReadingClock::due() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const double seconds = std::chrono::duration<double>(now).count();
-  if (last_ >= 0 && seconds - last_ < 0.05) return false;
-  last_ = seconds;
-  return true;
-}
-
-double read_loss(const DTensor& loss) {
-  if (loss.numel() != 1) {
-    throw ShapeError("loss", "a step's loss is one number", to_string(loss.shape()),
-                     "reduce it: sum_over_batch_size or sum");
+void Model::Training::choose(std::vector<std::string> names, const Batch& batch,
+                             const std::vector<DTensor>& y_pred) {
+  if (outputs.empty()) {
+    if (names.size() != y_pred.size()) {
+      names.clear();
+      for (size_t i = 0; i < y_pred.size(); ++i) names.push_back(str("output_", i + 1));
+    }
+    const Choices chosen(options, names);
+    if (!chosen.needs_labels()) return;
+    if (batch.y.empty()) {
+      throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
+    }
+    outputs.resize(batch.y.size() == names.size() ? names.size() : 0);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Shape& labels = batch.y[i].shape();
+      const Shape& shape = y_pred[i].shape();
+      CompiledOutput& output = outputs[i];
+      output.loss = chosen.losses[i].loss(labels, shape);
+      output.weight = chosen.weights[i];
+      if (chosen.losses_given() > 1 && output.loss) {
+        output.mean = std::make_shared<LossMean>(names[i] + "_loss");
+      }
+      output.metrics = made(chosen.metrics[i], labels, shape);
+      output.weighted_metrics = made(chosen.weighted_metrics[i], labels, shape);
+    }
+    name_metrics(names);
   }
-  return loss.full().item<double>();
+  if (batch.y.size() == y_pred.size()) return;
+  throw ConfigError("fit", str("there are labels for each of the ", y_pred.size(), " outputs"),
+                    str(batch.y.size(), " labels"), "give one y for each output");
 }
 
-void check_positive(const std::string& caller, const std::string& argument, int64_t value) {
-  if (value >= 1) return;
-  throw ConfigError(caller, argument + " is at least 1", str(value), "give a positive number");
+/// Names as Keras gives them: after the output where there are several, and numbered if taken.
+void Model::Training::name_metrics(const std::vector<std::string>& names) {
+  metrics.clear();
+  std::map<std::string, int64_t> uses;
+  const auto add = [&](const std::string& name, const std::string& other,
+                       const std::shared_ptr<Metric>& metric) {
+    std::string chosen = uses.count(name) ? other : name;
+    const int64_t number = uses[chosen]++;
+    if (number > 0) chosen += str("_", number);
+    metrics.emplace_back(chosen, metric);
+  };
+  const auto prefix = [&](size_t i) { return outputs.size() > 1 ? names[i] + "_" : ""; };
+  for (const CompiledOutput& output : outputs) {
+    if (output.mean) metrics.emplace_back(output.mean->name(), output.mean);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const auto& m : outputs[i].metrics) add(prefix(i) + m->name(), prefix(i) + m->name(), m);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const auto& m : outputs[i].weighted_metrics) {
+      add(prefix(i) + m->name(), prefix(i) + "weighted_" + m->name(), m);
+    }
+  }
+}
+
+void Model::Training::reset_metrics() {
+  loss = RowMean();
+  for (const auto& [name, metric] : metrics) metric->reset();
+}
+
+Logs Model::Training::logs() const {
+  std::vector<std::shared_ptr<Metric>> list;
+  for (const auto& [name, metric] : metrics) list.push_back(metric);
+  const std::vector<double> values = results(list);
+  Logs logs = {{"loss", loss.value()}};
+  for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics[i].first, values[i]);
+  std::stable_sort(logs.begin(), logs.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return logs;
+}
+
+const OptimizerRef& Model::optimizer() const { return training("optimizer").optimizer; }
+
+std::vector<std::pair<std::string, std::shared_ptr<Metric>>> Model::metrics() const {
+  return training("metrics").metrics;
+}
+
+std::vector<std::string> Model::metrics_names() const {
+  std::vector<std::string> names = {"loss"};
+  for (const auto& [name, metric] : training("metrics_names").metrics) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace tessera

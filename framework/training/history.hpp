@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/training/logs.hpp>
+#include <tessera/framework/model/logs.hpp>
 
 namespace tessera {
 

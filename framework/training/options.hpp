@@ -1,45 +1,80 @@
 #pragma once
 
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/nn/dataset.hpp>
-#include <tessera/framework/nn/loss.hpp>
-#include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/nn/optimizer.hpp>
+#include <tessera/framework/training/callback.hpp>
+#include <tessera/framework/training/per_output.hpp>
 
 namespace tessera {
 
 /// Arguments of keras.Model.compile, and where things lie.
 struct CompileOptions {
   OptimizerRef optimizer = {};
-  LossRef loss = {};
-  std::vector<MetricRef> metrics = {};
+  PerOutput<LossChoice> loss = {};
+  PerOutput<double> loss_weights = {};
+  /// Without sample weights, as Keras has it.
+  MetricsChoice metrics = {};
+  /// With sample weights.
+  MetricsChoice weighted_metrics = {};
   /// Where weights and batches lie. Undefined: replicated over `mesh`.
   LayoutMap layouts = {};
   /// Needed only without `layouts`. Undefined: default_mesh().
   Mesh mesh = {};
 };
 
+/// After which epochs fit validates: every so many, or those numbered, counted from 1.
+class ValidationFreq {
+ public:
+  ValidationFreq(int64_t every = 1) : every_(every) {}                        // NOLINT
+  ValidationFreq(std::initializer_list<int64_t> epochs) : epochs_(epochs) {}  // NOLINT
+  /// `epoch` counts from 0.
+  bool due(int64_t epoch) const;
+  /// 1 unless it was made of a number.
+  int64_t every() const { return every_; }
+
+ private:
+  int64_t every_ = 1;
+  std::vector<int64_t> epochs_;
+};
+
+/// Weight of each class in the loss; 1 for a class that is not named.
+using ClassWeight = std::map<int64_t, double>;
+
 /// Arguments of keras.Model.fit.
 struct FitOptions {
-  int64_t batch_size = 32;  ///< rows of a global batch
+  int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   int64_t epochs = 1;
   int verbose = 1;          ///< 0 silent, 1 bar, 2 a line an epoch
+  std::vector<CallbackRef> callbacks = {};
+  /// The last part of the rows, before they are shuffled, that is validated with instead.
+  double validation_split = 0;
   DatasetRef validation_data = {};
   bool shuffle = true;
+  /// For one output with labels of class numbers or one-hot.
+  ClassWeight class_weight = {};
+  /// A weight for every row, for data without.
+  at::Tensor sample_weight = {};
   int64_t initial_epoch = 0;
+  /// Of every epoch, which begins anew; absent: all batches.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
   std::optional<int64_t> validation_steps = std::nullopt;
   std::optional<int64_t> validation_batch_size = std::nullopt;
+  ValidationFreq validation_freq = 1;
 };
 
 /// Arguments of keras.Model.evaluate.
 struct EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 1;
+  at::Tensor sample_weight = {};
   std::optional<int64_t> steps = std::nullopt;
+  std::vector<CallbackRef> callbacks = {};
 };
 
 /// Arguments of keras.Model.predict.
@@ -47,6 +82,7 @@ struct PredictOptions {
   int64_t batch_size = 32;
   int verbose = 0;
   std::optional<int64_t> steps = std::nullopt;
+  std::vector<CallbackRef> callbacks = {};
 };
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/training/logs.hpp>
+#include <tessera/framework/model/logs.hpp>
 
 namespace tessera {
 

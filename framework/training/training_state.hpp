@@ -1,28 +1,17 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
-#include <tessera/framework/training/logs.hpp>
+#include <tessera/framework/training/callback_list.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
-
-/// What compile() leaves in a model.
-struct Model::Training {
-  OptimizerRef optimizer;
-  LossRef loss;
-  std::vector<std::shared_ptr<Metric>> metrics;
-  LayoutMap layouts;
-  bool placed = false;
-
-  void reset_metrics() const;
-  /// Loss and metrics by name, alphabetically. Collective.
-  Logs logs(double mean_loss) const;
-};
 
 /// The mean of losses over rows: a short batch counts for its rows.
 class RowMean {
@@ -38,19 +27,68 @@ class RowMean {
   int64_t rows_ = 0;
 };
 
-/// Ticks at most every 50 ms: when a bar would be redrawn, its values are worth reading.
-class ReadingClock {
+/// The same of losses that stay on the devices until metrics are read.
+class LossMean final : public Metric {
  public:
-  bool due();
+  using Metric::result;
+  explicit LossMean(std::string name) : Metric(std::move(name)) {}
+  std::string class_name() const override { return "Mean"; }
+  Json config() const override { return {{"name", name()}}; }
+  /// Not of labels: add_loss() is what it is fed with.
+  void update(const DTensor&, const DTensor&, const DTensor&) override {}
+  void add_loss(const DTensor& loss, int64_t rows);
+  double result(const std::vector<double>& totals) const override;
+};
+
+/// What compile() chose for one output of a model.
+struct CompiledOutput {
+  LossRef loss;                    ///< null: none
+  double weight = 1;               ///< of the loss in the total
+  std::shared_ptr<LossMean> mean;  ///< of the loss, where several outputs have one
+  std::vector<std::shared_ptr<Metric>> metrics;
+  std::vector<std::shared_ptr<Metric>> weighted_metrics;
+};
+
+/// What compile() leaves in a model.
+struct Model::Training {
+  CompileOptions options;
+  OptimizerRef optimizer;  ///< null: none
+  LayoutMap layouts;
+  bool placed = false;
+  bool stop = false;  ///< whether training is to end
+  RowMean loss;       ///< since reset_metrics()
+  /// Empty until the first batch, whose shapes choose some.
+  std::vector<CompiledOutput> outputs;
+  std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics;
+
+  /// Makes outputs and metrics for a first batch. Throws ConfigError.
+  void choose(std::vector<std::string> names, const Batch& batch,
+              const std::vector<DTensor>& y_pred);
+  void reset_metrics();
+  /// Loss and metrics by name, alphabetically. Collective.
+  Logs logs() const;
+  /// Runs every batch through `step`, telling the callbacks; ends early if training is to stop.
+  void run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
+           const std::function<void(Examples&&, int64_t step)>& step);
+  /// Whether any process wants training to end. Collective.
+  bool agree_to_stop();
+  /// Steps on a batch that count in `loss`; the batch's loss.
+  double train(Model& model, Examples&& examples);
+  double test(Model& model, Examples&& examples);
+  /// Every output, whole.
+  std::vector<at::Tensor> predict(Model& model, Examples&& examples);
+  /// Runs validation or evaluation and gives its logs.
+  Logs evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks);
 
  private:
-  double last_ = -1;
+  Batch prepare(Model& model, Examples&& examples);
+  void name_metrics(const std::vector<std::string>& names);
 };
+
+/// Shapes of data's inputs with an unknown number of rows.
+Shapes batch_shapes(const DatasetRef& data);
 
 /// The number in a loss, reduced if it is pending. Collective.
 double read_loss(const DTensor& loss);
-
-/// Throws ConfigError naming the argument, the caller and what was received.
-void check_positive(const std::string& caller, const std::string& argument, int64_t value);
 
 }  // namespace tessera

@@ -17,8 +17,8 @@ at::Tensor numbers(const Shape& shape) { return at::arange(numel(shape)).reshape
 
 TensorDataset two_inputs() {
   return TensorDataset({.x = {numbers({5, 2}), numbers({5, 3, 1}).to(at::kFloat)},
-                        .y = numbers({5}),
-                        .sample_weight = numbers({5}).to(at::kDouble)});
+                        .y = {numbers({5})},
+                        .sample_weight = {numbers({5}).to(at::kDouble)}});
 }
 
 at::Tensor pick(const at::Tensor& all, const std::vector<int64_t>& rows) {
@@ -41,8 +41,8 @@ TEST_CASE("rows of all tensors come in the order asked for") {
     REQUIRE(got.x.size() == 2);
     CHECK(difference(got.x[0], pick(numbers({5, 2}), rows)) == "");
     CHECK(difference(got.x[1], pick(numbers({5, 3, 1}).to(at::kFloat), rows)) == "");
-    CHECK(difference(got.y, pick(numbers({5}), rows)) == "");
-    CHECK(difference(got.sample_weight, pick(numbers({5}).to(at::kDouble), rows)) == "");
+    CHECK(difference(got.y[0], pick(numbers({5}), rows)) == "");
+    CHECK(difference(got.sample_weight[0], pick(numbers({5}).to(at::kDouble), rows)) == "");
   }
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("labels and weights may be absent") {
   const TensorDataset data(numbers({4, 2}));
   const Examples got = data.get(std::vector<int64_t>{1, 3});
   CHECK(difference(got.x[0], at::tensor({2, 3, 6, 7}, at::kLong).reshape({2, 2})) == "");
-  CHECK_FALSE(got.y.defined());
-  CHECK_FALSE(got.sample_weight.defined());
+  CHECK(got.y.empty());
+  CHECK(got.sample_weight.empty());
   CHECK(TensorDataset(numbers({0, 2})).size() == 0);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("tensors that make no dataset are refused by name") {
                              "Received: 4 rows, and 3 of the first input."));
   CHECK_THROWS_WITH(TensorDataset({.x = {numbers({3, 2}), numbers({2, 2})}}),
                     Contains("[data, x[1]]"));
-  CHECK_THROWS_WITH(TensorDataset({.x = {numbers({3, 2})}, .sample_weight = numbers({1})}),
+  CHECK_THROWS_WITH(TensorDataset({.x = {numbers({3, 2})}, .sample_weight = {numbers({1})}}),
                     Contains("[data, sample_weight]"));
 }
 

@@ -4,7 +4,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/nn/constraints.hpp>
 #include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/regularizers.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
@@ -26,7 +28,12 @@ Json config_of(int64_t units, const std::string& activation, bool use_bias) {
           {"activation", activation},
           {"use_bias", use_bias},
           {"kernel_initializer", named("GlorotUniform", {{"seed", nullptr}})},
-          {"bias_initializer", named("Zeros")}};
+          {"bias_initializer", named("Zeros")},
+          {"kernel_regularizer", nullptr},
+          {"bias_regularizer", nullptr},
+          {"activity_regularizer", nullptr},
+          {"kernel_constraint", nullptr},
+          {"bias_constraint", nullptr}};
 }
 
 std::string layout_of(const LayerHandle& layer, size_t weight) {
@@ -51,6 +58,55 @@ TEST_CASE("Dense on more axes, without a bias") {
                         .config = config_of(3, "linear", false)});
 }
 
+TEST_CASE("Dense with regularizers and constraints") {
+  const auto make = [] {
+    return Dense(3, {.activation = "tanh",
+                     .kernel_initializer = HeNormal({.seed = 1}),
+                     .bias_initializer = RandomNormal({.seed = 2}),
+                     .kernel_regularizer = L1L2({.l1 = 0.1, .l2 = 0.2}),
+                     .bias_regularizer = "l2",
+                     .activity_regularizer = L1(0.3),
+                     .kernel_constraint = MaxNorm({.max_value = 0.7}),
+                     .bias_constraint = "non_neg"});
+  };
+  Json config = config_of(3, "tanh", true);
+  config["kernel_initializer"] = named("HeNormal", {{"seed", 1}});
+  config["bias_initializer"] =
+      named("RandomNormal", {{"mean", 0.0}, {"stddev", 0.05}, {"seed", 2}});
+  config["kernel_regularizer"] = named("L1L2", {{"l1", 0.1}, {"l2", 0.2}});
+  config["bias_regularizer"] = named("L2", {{"l2", 0.01}});
+  config["activity_regularizer"] = named("L1", {{"l1", 0.3}});
+  config["kernel_constraint"] = named("MaxNorm", {{"max_value", 0.7}, {"axis", 0}});
+  config["bias_constraint"] = named("NonNeg");
+  test::run_layer_test({.make = make,
+                        .input = {{6, 5}},
+                        .output = {6, 3},
+                        .weights = {{"kernel", {5, 3}}, {"bias", {3}}},
+                        .config = config});
+}
+
+TEST_CASE("Dense adds penalties and keeps constraints") {
+  const LayerHandle layer = Dense(2, {.use_bias = true,
+                                      .kernel_initializer = Constant(0.5),
+                                      .bias_initializer = Constant(-1.0),
+                                      .kernel_regularizer = L2(0.1),
+                                      .bias_regularizer = L1(0.2),
+                                      .activity_regularizer = L1(0.3),
+                                      .kernel_constraint = UnitNorm(),
+                                      .bias_constraint = NonNeg()});
+  layer(ones({5, 3}));
+  const auto losses = layer->losses();
+  REQUIRE(losses.size() == 3);
+  // Every output is 3 / 2 - 1; the penalty of outputs is divided by the rows.
+  CHECK(losses[0].item() == Approx(0.3 * 10 * 0.5 / 5));
+  CHECK(losses[1].item() == Approx(0.1 * 6 * 0.25));
+  CHECK(losses[2].item() == Approx(0.2 * 2 * 1));
+  const auto weights = layer->weights();
+  const DTensor kernel = (*weights[0].spec().constraint)(weights[0].value());
+  CHECK(difference(kernel.full(), at::full({3, 2}, 0.57735), 1e-5) == "");
+  CHECK(difference((*weights[1].spec().constraint)(weights[1].value()).full(), at::zeros(2)) == "");
+}
+
 TEST_CASE("Dense is activation(x kernel + bias)") {
   const DenseOptions options{.activation = "relu",
                              .kernel_initializer = RandomNormal({.seed = 1}),
@@ -70,6 +126,11 @@ TEST_CASE("Dense takes every option by name") {
                                       .use_bias = true,
                                       .kernel_initializer = "he_normal",
                                       .bias_initializer = Constant(0.5),
+                                      .kernel_regularizer = "l2",
+                                      .bias_regularizer = "l1",
+                                      .activity_regularizer = "l1_l2",
+                                      .kernel_constraint = "max_norm",
+                                      .bias_constraint = "non_neg",
                                       .kernel_layout = {unsharded, "model"},
                                       .bias_layout = {unsharded},
                                       .name = "hidden",
@@ -87,6 +148,11 @@ TEST_CASE("Dense takes every option by name") {
   CHECK(config.at("kernel_initializer").at("class_name") == "HeNormal");
   CHECK(config.at("bias_initializer").at("config").at("value") == 0.5);
   CHECK(config.at("dtype") == "float64");
+  CHECK(config.at("kernel_regularizer").at("class_name") == "L2");
+  CHECK(config.at("bias_regularizer").at("class_name") == "L1");
+  CHECK(config.at("activity_regularizer").at("class_name") == "L1L2");
+  CHECK(config.at("kernel_constraint").at("class_name") == "MaxNorm");
+  CHECK(config.at("bias_constraint").at("class_name") == "NonNeg");
 }
 
 TEST_CASE("a weight's layout: argument, then rule, then what follows from the kernel's") {

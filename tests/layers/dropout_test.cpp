@@ -28,11 +28,28 @@ TEST_CASE("Dropout under every layout") {
   test::run_layer_test({.make = [] { return Dropout(0.4); },
                         .input = {{6, 5}},
                         .output = {6, 5},
-                        .config = {{"rate", 0.4}, {"seed", nullptr}}});
+                        .config = {{"rate", 0.4}, {"seed", nullptr}, {"noise_shape", nullptr}}});
   test::run_layer_test({.make = [] { return Dropout(0.0, {.seed = 3}); },
                         .input = {{3, 2, 2}},
                         .output = {3, 2, 2},
-                        .config = {{"rate", 0.0}, {"seed", 3}}});
+                        .config = {{"rate", 0.0}, {"seed", 3}, {"noise_shape", nullptr}}});
+}
+
+TEST_CASE("Dropout with a noise shape") {
+  const auto make = [] { return Dropout(0.5, {.noise_shape = {-1, 1, 3}, .seed = 2}); };
+  test::run_layer_test(
+      {.make = make,
+       .input = {{4, 5, 3}},
+       .output = {4, 5, 3},
+       .config = {{"rate", 0.5}, {"seed", 2}, {"noise_shape", {nullptr, 1, 3}}}});
+  const at::Tensor y = make()(ones({40, 5, 3}), step(0)).full();
+  CHECK(difference(y, y.slice(1, 0, 1).expand({40, 5, 3}).contiguous()) == "");
+  CHECK(y.mean().item<double>() == Approx(1).margin(0.3));
+  CHECK(y.slice(1, 0, 1).eq(0).any().item<bool>());
+  CHECK(y.eq(0).logical_or(y.eq(2)).all().item<bool>());
+  CHECK_THROWS_WITH(make()->build({{4, 5, 2}}), Contains("(-1, 1, 3)") && Contains("(4, 5, 2)"));
+  CHECK_THROWS_WITH(make()->build({{4, 5}}), Contains("(4, 5)"));
+  CHECK_THROWS_WITH(Dropout(0.5, {.noise_shape = {0}}), Contains("(0,)"));
 }
 
 TEST_CASE("Dropout drops the share it says and scales the rest, in training only") {
@@ -70,7 +87,8 @@ TEST_CASE("Dropout takes every option by name and refuses other rates") {
                                 {"trainable", false},
                                 {"dtype", "float64"},
                                 {"rate", 0.5},
-                                {"seed", 7}});
+                                {"seed", 7},
+                                {"noise_shape", nullptr}});
   for (const double rate : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_WITH(Dropout(rate, {.name = "drop"}),
                       Contains("[Dropout drop]") && Contains("Received: "));

@@ -172,7 +172,7 @@ TEST_CASE("the rate can change between steps, and the step count be restored") {
   sgd->set_learning_rate(0.25);
   sgd->apply({pack(at::ones({8, 4}), w.layout())}, {w});
   CHECK(difference(w.value().full(), at::full({8, 4}, 0.25)) == "");
-  sgd->set_iterations(7);
+  sgd->set_steps(7);
   sgd->apply({pack(at::ones({8, 4}), w.layout())}, {w});
   CHECK(sgd->iterations() == 8);
 }
@@ -204,6 +204,6 @@ TEST_CASE("optimizers are known by Keras' names") {
   CHECK(AdamW()->config().at("weight_decay") == 0.004);
   const OptimizerRef copy = OptimizerRef("sgd");
   const OptimizerRef same = copy;
-  same->set_iterations(3);
+  same->set_steps(3);
   CHECK(copy->iterations() == 3);
 }

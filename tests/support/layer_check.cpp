@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/sgd.hpp>
@@ -31,35 +32,58 @@ class DTypeScope {
 /// Tensors by what they are: "output", "gradient of the input", "kernel after the step".
 using Results = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// One step; the layouts are the input's, then each weight's.
+std::vector<SampleInput> inputs_of(const LayerTest& test) {
+  std::vector<SampleInput> inputs = {test.input};
+  inputs.insert(inputs.end(), test.more_inputs.begin(), test.more_inputs.end());
+  return inputs;
+}
+
+/// With `batch` instead of the extent of the first axis, unless that is 0.
+Shapes shapes_of(const LayerTest& test, int64_t batch = 0) {
+  Shapes shapes;
+  for (const SampleInput& input : inputs_of(test)) {
+    shapes.push_back(input.shape);
+    if (batch != 0) shapes.back()[0] = batch;
+  }
+  return shapes;
+}
+
+/// One step; the layouts are the inputs', then each weight's.
 Results train(const LayerTest& test, const std::vector<Layout>& layouts) {
   const Mesh& mesh = layouts[0].mesh();
   const LayerHandle layer = test.make();
-  layer->build({test.input.shape});
-  std::vector<Variable> weights = layer->weights();
-  std::vector<DTensor> sources = {make_value(random_values(test.input, 1), layouts[0], 1)};
-  for (size_t w = 0; w < weights.size(); ++w) {
-    weights[w].place({weights[w].shape(), layouts[w + 1]});
-    sources.push_back(weights[w].value());
+  layer->build(shapes_of(test));
+  Inputs inputs;
+  for (const SampleInput& input : inputs_of(test)) {
+    const size_t i = inputs.size();
+    inputs.push_back(make_value(random_values(input, 1 + 10 * i), layouts[i], 1));
   }
+  size_t placed = inputs.size();
+  for (Variable& weight : layer->weights()) weight.place({weight.shape(), layouts[placed++]});
+  std::vector<Variable> trained = layer->trainable_weights();
+  std::vector<DTensor> sources = inputs;
+  for (const Variable& weight : trained) sources.push_back(weight.value());
   const at::Tensor target = random_values({test.output, at::kDouble}, 2);
   const auto random = std::make_shared<RandomStream>(3, 4);
 
   GradientTape tape;
-  tape.watch(sources[0]);
-  const DTensor y = layer(sources[0], {.training = true, .random = random});
+  for (const DTensor& input : inputs) tape.watch(input);
+  const DTensor y = layer(inputs, {.training = true, .random = random});
   CHECK(y.shape() == test.output);
   const auto rank = static_cast<int64_t>(test.output.size());
   const DTensor error = y - pack(target, Layout::replicated(mesh, rank));
-  std::vector<DTensor> gradients = tape.gradient(ops::mean(ops::square(error)), sources);
-  Results results = {{"output", y.full()}};
-  if (gradients[0].defined()) {
-    CHECK(gradients[0].layout() == layouts[0]);
-    results.emplace_back("gradient of the input", gradients[0].full());
+  DTensor loss = ops::mean(ops::square(error));
+  for (const DTensor& penalty : layer->losses()) loss = loss + penalty;
+  std::vector<DTensor> gradients = tape.gradient(loss, sources);
+  Results results = {{"output", y.full()}, {"loss", loss.full()}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    CHECK(gradients[i].layout() == layouts[i]);
+    results.emplace_back(str("gradient of input ", i), gradients[i].full());
   }
-  gradients.erase(gradients.begin());
-  if (!weights.empty()) SGD(0.1)->apply(gradients, weights);
-  for (const Variable& weight : weights) {
+  gradients.erase(gradients.begin(), gradients.begin() + int64_t(inputs.size()));
+  if (!trained.empty()) SGD(0.1)->apply(gradients, trained);
+  for (const Variable& weight : layer->weights()) {
     results.emplace_back(weight.path() + " after the step", weight.value().full().clone());
   }
   return results;
@@ -79,9 +103,8 @@ void check_build(const LayerTest& test) {
   const LayerHandle layer = test.make();
   CHECK_FALSE(layer->built());
   CHECK(layer->weights().empty());
-  Shape unknown_batch = test.input.shape;
-  unknown_batch[0] = -1;
-  layer->build({unknown_batch});
+  const Shapes unknown_batch = shapes_of(test, -1);
+  layer->build(unknown_batch);
   CHECK(layer->built());
   std::vector<std::pair<std::string, Shape>> weights;
   const size_t prefix = layer->path().size() + 1;
@@ -95,12 +118,12 @@ void check_build(const LayerTest& test) {
   }
   CHECK(weights == test.weights);
   CHECK(layer->count_params() == count);
-  CHECK(layer->output_shape({test.input.shape}) == test.output);
-  Shape output = layer->output_shape({unknown_batch});
+  CHECK(layer->output_shape(shapes_of(test)) == test.output);
+  Shape output = layer->output_shape(unknown_batch);
   CHECK(output[0] == -1);
   output[0] = test.output[0];
   CHECK(output == test.output);
-  layer->build({unknown_batch});
+  layer->build(unknown_batch);
   CHECK(layer->weights().size() == test.weights.size());
 }
 
@@ -112,9 +135,32 @@ void check_config(const LayerTest& test) {
   CHECK(test.make()->config() == expected);
 }
 
+/// A layer from the configuration of another is equal, down to its first weights.
+void check_round_trip(const LayerTest& test) {
+  const LayerHandle layer = test.make();
+  for (const bool built : {false, true}) {
+    if (built) layer->build(shapes_of(test));
+    const Json written = {{"class_name", layer->class_name()}, {"config", layer->config()}};
+    const Json read = parse_json(to_json_text(written), "layer.json");
+    const LayerHandle again = layer_from_config(read, JsonPath("layer.json"));
+    CHECK(again->class_name() == layer->class_name());
+    CHECK(again->config() == layer->config());
+    CHECK_FALSE(again->built());
+    again->build(shapes_of(test));
+    const LayerHandle original = test.make();
+    original->build(shapes_of(test));
+    REQUIRE(again->weights().size() == original->weights().size());
+    for (size_t w = 0; w < original->weights().size(); ++w) {
+      CHECK(again->weights()[w].path() == original->weights()[w].path());
+      CHECK(difference(again->weights()[w].value().full(),
+                       original->weights()[w].value().full()) == "");
+    }
+  }
+}
+
 void check_trainable(const LayerTest& test) {
   const LayerHandle layer = test.make();
-  layer->build({test.input.shape});
+  layer->build(shapes_of(test));
   layer->set_trainable(false);
   CHECK(layer->trainable_weights().empty());
   CHECK(layer->weights().size() == test.weights.size());
@@ -127,9 +173,11 @@ void run_layer_test(const LayerTest& test) {
   const DTypeScope double_precision("float64");
   check_build(test);
   check_config(test);
+  check_round_trip(test);
   check_trainable(test);
   const auto ranks = [&] {
-    std::vector<int64_t> list = {static_cast<int64_t>(test.input.shape.size())};
+    std::vector<int64_t> list;
+    for (const Shape& shape : shapes_of(test)) list.push_back(int64_t(shape.size()));
     for (const auto& weight : test.weights) list.push_back(int64_t(weight.second.size()));
     return list;
   }();

@@ -15,7 +15,8 @@ struct ProgramRun {
 };
 
 /// Runs a program to its end, in this process's environment with the variables of `environment`
-/// set. Throws std::runtime_error if it cannot be started.
+/// set, and without downloads unless one of them says otherwise. Throws std::runtime_error if it
+/// cannot be started.
 ProgramRun run_program(const std::filesystem::path& program,
                        const std::vector<std::string>& arguments,
                        const std::vector<std::pair<std::string, std::string>>& environment = {});

@@ -36,8 +36,8 @@ TensorDataset small_data(int64_t rows, int64_t seed, bool weighted) {
   const uint64_t base = static_cast<uint64_t>(seed) * 10;
   Examples all;
   all.x = {random_values({{rows, 18}, at::kDouble}, base)};
-  all.y = random_values({{rows}, at::kLong, 0, 5}, base + 1);
-  if (weighted) all.sample_weight = random_values({{rows}, at::kDouble, 0, 2}, base + 2);
+  all.y = {random_values({{rows}, at::kLong, 0, 5}, base + 1)};
+  if (weighted) all.sample_weight = {random_values({{rows}, at::kDouble, 0, 2}, base + 2)};
   return TensorDataset(all);
 }
 

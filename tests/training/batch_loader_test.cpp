@@ -29,12 +29,12 @@ class Numbers final : public Dataset {
   int64_t size() const override { return size_; }
   Examples get(std::span<const int64_t> rows) const override {
     Examples all{.x = {at::empty({int64_t(rows.size()), 2}, at::kLong)},
-                 .y = at::empty({int64_t(rows.size())}, at::kLong)};
+                 .y = {at::empty({int64_t(rows.size())}, at::kLong)}};
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == fails_at_) throw FileError("numbers", "a readable row", str(rows[i]), "");
       all.x[0].data_ptr<int64_t>()[2 * i] = 10 * rows[i];
       all.x[0].data_ptr<int64_t>()[2 * i + 1] = 10 * rows[i] + 1;
-      all.y.data_ptr<int64_t>()[i] = rows[i];
+      all.y[0].data_ptr<int64_t>()[i] = rows[i];
     }
     ++reads;
     threads = at::get_num_threads();
@@ -65,9 +65,9 @@ std::vector<std::vector<int64_t>> batches(const Dataset& data, const BatchLoader
   BatchLoader loader(data, options);
   std::vector<std::vector<int64_t>> result;
   while (std::optional<Examples> batch = loader.next()) {
-    const int64_t* first = batch->y.data_ptr<int64_t>();
+    const int64_t* first = batch->y[0].data_ptr<int64_t>();
     result.emplace_back(first, first + batch->rows());
-    CHECK(difference(batch->x[0].select(1, 0), batch->y * 10) == "");
+    CHECK(difference(batch->x[0].select(1, 0), batch->y[0] * 10) == "");
   }
   CHECK_FALSE(loader.next());
   return result;
@@ -160,7 +160,7 @@ TEST_CASE("what a dataset throws reaches the training thread, after the batches 
 TEST_CASE("a dataset that gives other rows than asked for is refused") {
   const Short data;
   BatchLoader loader(data, {.batch_size = 3});
-  CHECK_THROWS_WITH(loader.next(), Contains("[data, x] Dataset::get gives the 3 rows"));
+  CHECK_THROWS_WITH(loader.next(), Contains("[data, x] all tensors of a batch have its 3 rows"));
 }
 
 TEST_CASE("reading takes no compute threads of its own") {
@@ -199,12 +199,12 @@ TEST_CASE("batches are the same rows on every mesh, cut along its batch dimensio
       const at::Tensor y = at::tensor(expected, at::kLong);
       const Batch batch = pack_batch(*loader.next(), layouts);
       CHECK(batch.rows == y.numel());
-      CHECK(batch.y.layout() == Layout({rows}, mesh));
-      CHECK(test::wrong_shards(batch.y, y) == "");
+      CHECK(batch.y[0].layout() == Layout({rows}, mesh));
+      CHECK(test::wrong_shards(batch.y[0], y) == "");
       REQUIRE(batch.x.size() == 1);
       CHECK(batch.x[0].layout() == Layout({rows, unsharded}, mesh));
       CHECK(test::wrong_shards(batch.x[0], at::stack({y * 10, y * 10 + 1}, 1)) == "");
-      CHECK_FALSE(batch.sample_weight.defined());
+      CHECK(batch.sample_weight.empty());
     }
   }
 }
@@ -215,16 +215,16 @@ TEST_CASE("the data entries of a layout map cut a batch") {
   layouts.set_data("x", {"batch", "feature"});
   const at::Tensor x = at::arange(12).reshape({3, 4});
   const at::Tensor weight = at::rand({3});
-  const Batch batch = pack_batch({.x = {x.clone(), x.clone()}, .sample_weight = weight}, layouts);
+  const Batch batch = pack_batch({.x = {x.clone(), x.clone()}, .sample_weight = {weight}}, layouts);
   CHECK(batch.rows == 3);
-  CHECK_FALSE(batch.y.defined());
+  CHECK(batch.y.empty());
   REQUIRE(batch.x.size() == 2);
   for (const DTensor& input : batch.x) {
     CHECK(input.layout() == Layout({"batch", "feature"}, mesh));
     CHECK(test::wrong_shards(input, x) == "");
   }
-  CHECK(batch.sample_weight.layout() == Layout({"batch"}, mesh));
-  CHECK(test::wrong_shards(batch.sample_weight, weight) == "");
+  CHECK(batch.sample_weight[0].layout() == Layout({"batch"}, mesh));
+  CHECK(test::wrong_shards(batch.sample_weight[0], weight) == "");
   const at::Tensor images = at::zeros({3, 28, 28});
   CHECK_THROWS_WITH(pack_batch({.x = {images}}, layouts),
                     Contains("[data.x] the data layout has rank 2, the batch has rank 3") &&

@@ -105,14 +105,14 @@ TEST_CASE("data that do not fit the model are refused in one line") {
   const Examples good = rows_of(test::small_data(8));
   const FitOptions quiet{.batch_size = 8, .verbose = 0};
   CHECK_THAT(fit_error(TensorDataset(good.x[0]), quiet), Contains("the dataset has labels"));
-  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y + 2), quiet), Contains("[0, 5)"));
-  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y - 4), quiet), Contains("[0, 5)"));
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y[0] + 2), quiet), Contains("[0, 5)"));
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y[0] - 4), quiet), Contains("[0, 5)"));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
              Contains("(8, 5)"));
   const Sequential model = compiled();
   model.fit(TensorDataset(good), quiet);
   CHECK_THAT(error_of([&] {
-               model.fit(TensorDataset(at::rand({8, 17}, at::kDouble), good.y), quiet);
+               model.fit(TensorDataset(at::rand({8, 17}, at::kDouble), good.y[0]), quiet);
              }),
              Contains("hidden_1") && Contains("(8, 17)"));
 }
@@ -136,7 +136,7 @@ TEST_CASE("after an error in a step the next fit works") {
   const Examples good = rows_of(test::small_data(8));
   const Sequential model = compiled();
   const FitOptions quiet{.batch_size = 4, .verbose = 0};
-  CHECK_THROWS_AS(model.fit(TensorDataset(good.x[0], good.y + 5), quiet), ConfigError);
+  CHECK_THROWS_AS(model.fit(TensorDataset(good.x[0], good.y[0] + 5), quiet), ConfigError);
   CHECK(model.fit(TensorDataset(good), quiet).steps.size() == 2);
 }
 

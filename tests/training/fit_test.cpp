@@ -40,15 +40,12 @@ ByHand by_hand(const std::vector<at::Tensor>& weights, const TensorDataset& data
     y = y.mm(weights[w]) + weights[w + 1];
     if (w + 2 < weights.size()) y = y.relu();
   }
-  const at::Tensor each = at::nll_loss(y.log_softmax(1), all.y, {}, at::Reduction::None);
-  const at::Tensor right = y.argmax(1).eq(all.y).to(at::kDouble);
-  if (!all.sample_weight.defined()) {
-    return {each.mean().item<double>(), right.mean().item<double>()};
-  }
-  const at::Tensor& weight = all.sample_weight;
-  // Keras: the loss over all rows, the metric over the sum of weights.
-  return {(each * weight).mean().item<double>(),
-          ((right * weight).sum() / weight.sum()).item<double>()};
+  const at::Tensor each = at::nll_loss(y.log_softmax(1), all.y[0], {}, at::Reduction::None);
+  const at::Tensor right = y.argmax(1).eq(all.y[0]).to(at::kDouble);
+  // Keras: metrics are unweighted.
+  const double accuracy = right.mean().item<double>();
+  if (all.sample_weight.empty()) return {each.mean().item<double>(), accuracy};
+  return {(each * all.sample_weight[0]).mean().item<double>(), accuracy};
 }
 
 std::map<std::string, double> named(const Logs& logs) { return {logs.begin(), logs.end()}; }

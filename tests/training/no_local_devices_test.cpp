@@ -54,7 +54,7 @@ Planned plan_step(const Scheme& scheme, const Mesh& mesh) {
   CommLog log;
   const CommLogScope scope(log);
   GradientTape tape;
-  const DTensor value = (*loss)(batch.y, model(batch.x));
+  const DTensor value = (*loss)(batch.y[0], model(batch.x));
   std::vector<DTensor> results = tape.gradient(value, sources);
   results.push_back(value);
   for (const DTensor& result : results) {

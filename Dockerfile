@@ -1,0 +1,23 @@
+# The installed package and the application mnist on Debian 12:
+#   docker build -t tessera .
+#   docker run --rm tessera mnist --epochs 1
+FROM debian:12-slim AS build
+WORKDIR /opt/tessera
+COPY . .
+RUN ./run build
+RUN cmake --install build/release --prefix /usr/local --strip
+
+# To compile programs against the package, add what find_package(tessera) needs:
+#   apt-get install cmake g++ ninja-build nlohmann-json3-dev libre2-dev pkg-config zlib1g-dev
+FROM debian:12-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates libcurl4 libgomp1 libre2-9 libssl3 \
+      zlib1g \
+ && rm -rf /var/lib/apt/lists/*
+# The library looks for libtorch where the build had it.
+COPY --from=build /opt/tessera/build/deps /opt/tessera/build/deps
+COPY --from=build /usr/local /usr/local
+RUN ldconfig && useradd --create-home tessera
+USER tessera
+WORKDIR /home/tessera
+CMD ["mnist"]

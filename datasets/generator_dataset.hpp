@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/dataset.hpp>
+
+namespace tessera {
+
+struct GeneratorDatasetOptions {
+  /// Batches of an epoch, if known: the bar then counts towards them.
+  std::optional<int64_t> steps = std::nullopt;
+  /// Whether the batches never end; fit then needs steps_per_epoch.
+  bool endless = false;
+  std::string name = "generator";
+};
+
+/// Batches that a function of the user's makes, from the start in every epoch
+/// (tf.data.Dataset.from_generator):
+///
+///     GeneratorDataset data([] {
+///       return [i = 0]() mutable -> std::optional<Examples> {
+///         if (i++ == 100) return std::nullopt;
+///         return Examples{.x = {at::rand({32, 8})}, .y = {at::rand({32, 1})}};
+///       };
+///     });
+class GeneratorDataset final : public StreamDataset {
+ public:
+  /// `start` is called once an epoch, and once before the first to learn the inputs' shapes. Throws
+  /// ConfigError without it, or for fewer than one step.
+  explicit GeneratorDataset(std::function<BatchFunction()> start,
+                            GeneratorDatasetOptions options = {});
+
+  BatchFunction start(int64_t) const override { return start_(); }
+  std::optional<int64_t> steps() const override { return options_.steps; }
+  bool endless() const override { return options_.endless; }
+  std::string name() const override { return options_.name; }
+  /// Of the first batch, which is made for this. Throws ConfigError if there is none.
+  std::vector<Shape> input_shapes() const override;
+
+ private:
+  std::function<BatchFunction()> start_;
+  GeneratorDatasetOptions options_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+# What `cmake --install` puts where: the library, its headers as <tessera/...>, the application
+# mnist, and how find_package(tessera CONFIG) and pkg-config find them.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+
+# libtorch is not copied: the library remembers the folder it was built with.
+set_target_properties(tessera PROPERTIES INSTALL_RPATH ${TESSERA_TORCH_DIR}/lib)
+install(TARGETS tessera EXPORT tesseraTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+foreach(folder framework layers optimizers metrics datasets)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera
+    FILES_MATCHING PATTERN "*.hpp" PATTERN cmake EXCLUDE)
+endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
+
+set_target_properties(mnist PROPERTIES
+  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")
+install(TARGETS mnist RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/mnist/layouts
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/mnist)
+
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in ${CMAKE_BINARY_DIR}/tesseraConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${CMAKE_BINARY_DIR}/tesseraConfig.cmake ${CMAKE_BINARY_DIR}/tesseraConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindATen.cmake
+  DESTINATION ${package_dir})
+
+# Relative to the .pc file, so that the whole tree may be moved.
+file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" PC_PREFIX ${PC_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/tessera.pc.in ${CMAKE_BINARY_DIR}/tessera.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,148 @@
+#include <tessera/framework/io/tensor_board.hpp>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/io/event_file.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/rate.hpp>
+
+namespace tessera {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// An event file that is made when something is first written; nothing but on the first process.
+class LazyWriter {
+ public:
+  explicit LazyWriter(std::string folder) : folder_(std::move(folder)) {}
+  EventFileWriter& get() {
+    if (!writer_) writer_ = std::make_unique<EventFileWriter>(folder_);
+    return *writer_;
+  }
+  void close() {
+    if (writer_) writer_->flush();
+    writer_.reset();
+  }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<EventFileWriter> writer_;
+};
+
+class Writer final : public Callback {
+ public:
+  explicit Writer(const TensorBoardOptions& options)
+      : options_(options),
+        train_(options.log_dir + "/train"),
+        validation_(options.log_dir + "/validation") {
+    if (options.histogram_freq >= 0) return;
+    throw ConfigError("TensorBoard", "histogram_freq is not negative", str(options.histogram_freq),
+                      "pass how many epochs lie between histograms");
+  }
+
+  void on_train_begin() override { train_batch_ = 0; }
+  void on_train_end(const Logs&) override {
+    train_.close();
+    validation_.close();
+  }
+
+  void on_epoch_begin(int64_t) override {
+    epoch_begin_ = now();
+    epoch_iterations_ = optimizer_of(model()).iterations();
+  }
+
+  void on_train_batch_begin(int64_t) override {
+    ++train_batch_;
+    batch_begin_ = now();
+  }
+
+  void on_train_batch_end(int64_t, const Logs& logs) override {
+    if (!params().is_first_rank || !options_.update_freq.due(train_batch_)) return;
+    for (const auto& [name, value] : logs) {
+      train_.get().scalar("batch_" + name, value, train_batch_);
+    }
+    if (options_.write_steps_per_second) {
+      train_.get().scalar("batch_steps_per_second", 1 / (now() - batch_begin_), train_batch_);
+    }
+  }
+
+  bool wants_batch_logs(int64_t) override { return options_.update_freq.due(train_batch_); }
+
+  void on_test_end(const Logs& logs) override {
+    if (!params().is_first_rank || !model().optimizer()) return;
+    const int64_t step = model().optimizer()->iterations();
+    for (const auto& [name, value] : logs) {
+      validation_.get().scalar("evaluation_" + name + "_vs_iterations", value, step);
+    }
+    validation_.get().flush();
+  }
+
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    if (params().is_first_rank) write_values(epoch, logs);
+    const int64_t every = options_.histogram_freq;
+    if (every > 0 && epoch % every == 0) write_histograms(epoch);
+    if (params().is_first_rank) train_.get().flush();
+  }
+
+ private:
+  void write_values(int64_t epoch, const Logs& logs) {
+    const Optimizer& optimizer = optimizer_of(model());
+    for (const auto& [name, value] : logs) {
+      if (name.starts_with("val_")) {
+        validation_.get().scalar("epoch_" + name.substr(4), value, epoch);
+      } else if (name != "learning_rate") {
+        train_.get().scalar("epoch_" + name, value, epoch);
+      }
+    }
+    train_.get().scalar("epoch_learning_rate", optimizer.learning_rate(), epoch);
+    if (!options_.write_steps_per_second) return;
+    const auto steps = static_cast<double>(optimizer.iterations() - epoch_iterations_);
+    train_.get().scalar("epoch_steps_per_second", steps / (now() - epoch_begin_), epoch);
+  }
+
+  /// Every process gathers the weights.
+  void write_histograms(int64_t epoch) {
+    for (const Variable& weight : model().weights()) {
+      const at::Tensor values = weight.value().full().to(at::kDouble).contiguous();
+      if (!params().is_first_rank) continue;
+      const std::span<const double> numbers(values.const_data_ptr<double>(),
+                                            static_cast<size_t>(values.numel()));
+      train_.get().histogram(weight.path() + "/histogram", numbers, epoch);
+    }
+  }
+
+  TensorBoardOptions options_;
+  LazyWriter train_;
+  LazyWriter validation_;
+  int64_t train_batch_ = 0;
+  double batch_begin_ = 0;
+  double epoch_begin_ = 0;
+  int64_t epoch_iterations_ = 0;
+};
+
+}  // namespace
+
+UpdateFreq::UpdateFreq(const char* word) : batches_(std::string(word) == "batch" ? 1 : 0) {
+  if (batches_ == 1 || std::string(word) == "epoch") return;
+  throw ConfigError("TensorBoard", "update_freq is \"epoch\", \"batch\" or a number",
+                    in_quotes(word), "pass one of them");
+}
+
+UpdateFreq::UpdateFreq(int batches) : batches_(batches) {
+  if (batches > 0) return;
+  throw ConfigError("TensorBoard", "update_freq is at least 1", str(batches),
+                    "pass how many batches lie between values");
+}
+
+TensorBoard::TensorBoard(const TensorBoardOptions& options)
+    : CallbackRef(std::make_shared<Writer>(options)) {}
+
+}  // namespace tessera

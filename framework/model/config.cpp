@@ -1,0 +1,103 @@
+#include <tessera/framework/model/config.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/model/functional_config.hpp>
+#include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
+
+namespace tessera {
+namespace {
+
+/// Batch shape of an Input, null for unknown extents. Throws ConfigError.
+Shape batch_shape_from(const Json& json, const JsonPath& path) {
+  if (!json.is_array() || json.empty() || !json[0].is_null()) {
+    json_fail(json, path, "a list of extents that begins with null, the batch's");
+  }
+  Shape shape;
+  for (size_t a = 1; a < json.size(); ++a) {
+    shape.push_back(json[a].is_null() ? -1 : json_as<int64_t>(json[a], path.index(a)));
+  }
+  return shape;
+}
+
+LayerHandle input_from_config(const Json& json, const JsonPath& path) {
+  JsonObject config(json, path);
+  const char* key = config.has("batch_shape") ? "batch_shape" : "batch_input_shape";
+  const Shape shape = batch_shape_from(config.take<Json>(key), path.key(key));
+  const LayerOptions options = take_layer_options(config);
+  for (const char* ignored : {"sparse", "ragged", "optional"}) config.take_or(ignored, false);
+  config.finish();
+  return Input(shape, {.dtype = options.dtype, .name = options.name});
+}
+
+LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int depth) {
+  JsonObject config(json, path);
+  const LayerOptions options = take_layer_options(config);
+  const Json list = config.take<Json>("layers");
+  config.take_or<Json>("build_input_shape", {});
+  config.finish();
+  if (!list.is_array()) json_fail(list, path.key("layers"), "a list of layers");
+  const Sequential model({}, {.name = options.name, .trainable = options.trainable});
+  for (size_t i = 0; i < list.size(); ++i) {
+    model.add(any_layer_from_config(list[i], path.key("layers").index(i), depth + 1));
+  }
+  return model;
+}
+
+}  // namespace
+
+Json serialize_layer(const Layer& layer) {
+  const bool model = dynamic_cast<const Model*>(&layer) != nullptr;
+  const bool functional = layer.class_name() == "Functional";
+  return {{"module", functional ? "keras.src.models.functional"
+                     : model    ? "keras"
+                                : "keras.layers"},
+          {"class_name", layer.class_name()},
+          {"config", layer.config()},
+          {"registered_name", functional ? Json("Functional") : Json()}};
+}
+
+LayerHandle any_layer_from_config(const Json& serialized, const JsonPath& path, int depth) {
+  if (depth > 32) {
+    throw ConfigError(path.text(), "models nest at most 32 deep", "a deeper one",
+                      "flatten the configuration");
+  }
+  if (!serialized.is_object()) json_fail(serialized, path, "a layer: {\"class_name\", \"config\"}");
+  const auto found = serialized.find("class_name");
+  const bool named = found != serialized.end() && found->is_string();
+  const std::string name = named ? found->get<std::string>() : "";
+  if (name != "InputLayer" && name != "Sequential" && name != "Functional") {
+    return layer_from_config(serialized, path);
+  }
+  const auto config = serialized.find("config");
+  if (config == serialized.end()) {
+    throw ConfigError(path.text(), "a " + name + " has a \"config\"", "none", "add it");
+  }
+  const JsonPath inner = path.key("config");
+  if (name == "InputLayer") return input_from_config(*config, inner);
+  if (name == "Sequential") return sequential_from_config(*config, inner, depth);
+  return functional_from_config(*config, inner, depth);
+}
+
+ModelHandle model_from_config(const Json& serialized, const std::string& where) {
+  const LayerHandle made = any_layer_from_config(serialized, JsonPath(where), 0);
+  if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
+  throw ConfigError(where, "the configuration of a model", "a layer, " + made->class_name(),
+                    "make it with layer_from_config()");
+}
+
+ModelHandle model_from_json(const std::string& text, const std::string& where) {
+  return model_from_config(parse_json(text, where), where);
+}
+
+std::string model_to_json(const Model& model, int indent) {
+  return to_json_text(serialize_layer(model), indent);
+}
+
+ModelHandle clone_model(const ModelHandle& model) {
+  return model_from_config(serialize_layer(model.model()), "clone_model");
+}
+
+}  // namespace tessera

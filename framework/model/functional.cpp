@@ -1,0 +1,130 @@
+#include <tessera/framework/model/functional.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/graph.hpp>
+
+namespace tessera {
+
+FunctionalModel::FunctionalModel(std::vector<SymbolicTensor> inputs,
+                                 std::vector<SymbolicTensor> outputs,
+                                 const FunctionalOptions& options)
+    : Model({options.name, "", options.trainable}),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)) {
+  ModelGraph graph = trace_graph(inputs_, outputs_);
+  nodes_ = std::move(graph.nodes);
+  std::map<const Layer*, int64_t> calls;
+  for (const auto& node : nodes_) call_index_[node.get()] = calls[node->layer.get()]++;
+  for (const auto& layer : graph.layers) track(layer);
+  make_steps();
+  if (!options.trainable) set_trainable(false);
+  build(input_shapes());
+}
+
+Shapes FunctionalModel::input_shapes() const {
+  Shapes shapes;
+  for (const SymbolicTensor& input : inputs_) shapes.push_back(input.shape());
+  return shapes;
+}
+
+std::vector<std::string> FunctionalModel::output_names() const {
+  std::vector<std::string> names;
+  for (const SymbolicTensor& output : outputs_) names.push_back(output.node()->layer->name());
+  return names;
+}
+
+/// Layers are numbered as they were made, whatever their place in the graph; so does Keras.
+std::vector<std::shared_ptr<Layer>> FunctionalModel::naming_order() const {
+  std::vector<std::shared_ptr<Layer>> layers = sublayers();
+  std::stable_sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) {
+    return a->serial() < b->serial();
+  });
+  return layers;
+}
+
+void FunctionalModel::make_steps() {
+  std::map<const Node*, size_t> first_slot;
+  const auto slot_of = [&](const SymbolicTensor& tensor) {
+    return first_slot.at(tensor.node().get()) + tensor.index();
+  };
+  for (const auto& node : nodes_) {
+    first_slot[node.get()] = slots_;
+    slots_ += node->shapes.size();
+    if (node->inputs.empty()) continue;
+    Step step{node->layer.get(), {}, first_slot.at(node.get()), {}};
+    for (const SymbolicTensor& input : node->inputs) step.in.push_back(slot_of(input));
+    steps_.push_back(std::move(step));
+  }
+  for (const SymbolicTensor& input : inputs_) input_slots_.push_back(slot_of(input));
+  std::set<size_t> needed;
+  for (const SymbolicTensor& output : outputs_) {
+    output_slots_.push_back(slot_of(output));
+    needed.insert(output_slots_.back());
+  }
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    for (size_t slot : step->in) {
+      if (needed.insert(slot).second) step->last_uses.push_back(slot);
+    }
+  }
+}
+
+void FunctionalModel::check_count(size_t count) const {
+  if (count == inputs_.size()) return;
+  throw ShapeError("model " + path(), str("it is called on ", inputs_.size(), " inputs"),
+                   str(count), "pass one tensor for each Input");
+}
+
+void FunctionalModel::build_layers(const Shapes& inputs) {
+  check_count(inputs.size());
+  for (const auto& node : nodes_) {
+    Shapes shapes;
+    for (const SymbolicTensor& input : node->inputs) shapes.push_back(input.shape());
+    node->layer->build(shapes);
+  }
+}
+
+Shapes FunctionalModel::output_shapes(const Shapes& inputs) const {
+  check_count(inputs.size());
+  std::vector<Shape> shapes(slots_);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    shapes[input_slots_[i]] = inputs_[i].node()->layer->output_shape({inputs[i]});
+  }
+  for (const Step& step : steps_) {
+    Shapes in;
+    for (size_t slot : step.in) in.push_back(shapes[slot]);
+    const Shapes out = step.layer->output_shapes(in);
+    std::copy(out.begin(), out.end(), shapes.begin() + static_cast<std::ptrdiff_t>(step.out));
+  }
+  Shapes outputs;
+  for (size_t slot : output_slots_) outputs.push_back(shapes[slot]);
+  return outputs;
+}
+
+std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallContext& context) {
+  check_count(inputs.size());
+  std::vector<DTensor> values(slots_);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    values[input_slots_[i]] = (*inputs_[i].node()->layer)(inputs[i], context);
+  }
+  for (const Step& step : steps_) {
+    Inputs in;
+    for (size_t slot : step.in) in.push_back(values[slot]);
+    // Values that only a later backward pass needs are kept by the tape.
+    for (size_t slot : step.last_uses) values[slot] = DTensor();
+    std::vector<DTensor> out = step.layer->outputs(in, context);
+    std::move(out.begin(), out.end(), values.begin() + static_cast<std::ptrdiff_t>(step.out));
+  }
+  std::vector<DTensor> outputs;
+  for (size_t slot : output_slots_) outputs.push_back(values[slot]);
+  return outputs;
+}
+
+Functional::Functional(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+                       const FunctionalOptions& options)
+    : ModelHandle(std::make_shared<FunctionalModel>(std::move(inputs), std::move(outputs),
+                                                    options)) {}
+
+}  // namespace tessera

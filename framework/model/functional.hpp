@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+
+#include <tessera/framework/model/input.hpp>
+#include <tessera/framework/model/model.hpp>
+
+namespace tessera {
+
+struct FunctionalOptions {
+  std::string name = "";
+  bool trainable = true;
+};
+
+/// A graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may be called
+/// several times and share their weights; a model may be a layer. Built as soon as made.
+class FunctionalModel final : public Model {
+ public:
+  /// As Functional.
+  FunctionalModel(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+                  const FunctionalOptions& options);
+  std::string class_name() const override { return "Functional"; }
+  Json config() const override;
+  Shapes output_shapes(const Shapes& inputs) const override;
+  std::vector<std::string> output_names() const override;
+  Shapes input_shapes() const override;
+
+  const std::vector<SymbolicTensor>& inputs() const { return inputs_; }
+  const std::vector<SymbolicTensor>& graph_outputs() const { return outputs_; }
+  /// Calls in the order they run; those of Inputs first among them.
+  const std::vector<std::shared_ptr<const Node>>& nodes() const { return nodes_; }
+  /// Position of a call among the calls of its layer in this model, as Keras counts them.
+  int64_t call_index(const Node& node) const { return call_index_.at(&node); }
+
+ protected:
+  void build_layers(const Shapes& inputs) override;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
+  std::vector<std::shared_ptr<Layer>> naming_order() const override;
+
+ private:
+  /// A call; values lie in numbered slots.
+  struct Step {
+    Layer* layer;
+    std::vector<size_t> in;
+    size_t out;
+    std::vector<size_t> last_uses;  ///< slots that nothing later reads
+  };
+  void make_steps();
+  void check_count(size_t inputs) const;
+
+  std::vector<SymbolicTensor> inputs_, outputs_;
+  std::vector<std::shared_ptr<const Node>> nodes_;
+  std::map<const Node*, int64_t> call_index_;
+  std::vector<Step> steps_;
+  std::vector<size_t> input_slots_, output_slots_;
+  size_t slots_ = 0;
+};
+
+class Functional : public ModelHandle {
+ public:
+  /// Throws ConfigError if the outputs do not follow from the inputs alone, an input was not made
+  /// by Input(), or two layers have one name.
+  Functional(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+             const FunctionalOptions& options = {});
+};
+
+}  // namespace tessera

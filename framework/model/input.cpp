@@ -1,0 +1,54 @@
+#include <tessera/framework/model/input.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+SymbolicTensor input_tensor(const Shape& shape, const InputOptions& options) {
+  const auto layer = std::make_shared<InputLayer>(shape, options);
+  return Layer::outputs(layer, {})[0];
+}
+
+}  // namespace
+
+InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
+    : Layer({options.name, options.dtype, true}), batch_shape_{-1} {
+  for (int64_t extent : shape) {
+    if (extent < -1 || extent == 0) {
+      throw ShapeError("Input " + options.name, "an extent is at least 1, or -1 for any",
+                       to_string(shape), "give the shape of one sample, without the batch");
+    }
+  }
+  batch_shape_.insert(batch_shape_.end(), shape.begin(), shape.end());
+}
+
+Json InputLayer::config() const {
+  Json json;
+  json["batch_shape"] = Json::array();
+  for (int64_t extent : batch_shape_) {
+    json["batch_shape"].push_back(extent < 0 ? Json() : Json(extent));
+  }
+  json["dtype"] = to_string(dtype_policy());
+  json["sparse"] = false;
+  json["ragged"] = false;
+  json["name"] = name();
+  return json;
+}
+
+Shape InputLayer::output_shape(const Shapes& inputs) const {
+  if (inputs.empty()) return batch_shape_;
+  const Shape& input = only(inputs);
+  bool fits = input.size() == batch_shape_.size();
+  for (size_t a = 0; fits && a < input.size(); ++a) {
+    fits = batch_shape_[a] < 0 || input[a] < 0 || input[a] == batch_shape_[a];
+  }
+  if (fits) return input;
+  throw ShapeError("InputLayer " + path(), "a batch of shape " + to_string(batch_shape_),
+                   to_string(input), "reshape the data or the model's Input");
+}
+
+Input::Input(const Shape& shape, const InputOptions& options)
+    : SymbolicTensor(input_tensor(shape, options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,137 @@
+#include <tessera/framework/model/plot_model.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/model/summary_rows.hpp>
+
+namespace tessera {
+namespace {
+
+/// As Keras writes shapes: "(None, 10)".
+std::string shape_text(const Shape& shape) {
+  std::string text = "(";
+  for (size_t a = 0; a < shape.size(); ++a) {
+    text += (a ? ", " : "") + (shape[a] < 0 ? "None" : std::to_string(shape[a]));
+  }
+  return text + ")";
+}
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(const PlotModelOptions& options) : options_(options) {}
+
+  /// Nodes of a model called on the values of `inputs`; returns those of its outputs.
+  std::vector<int> add_model(Model& model, const std::vector<int>& inputs, int group) {
+    if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
+      return add_functional(*functional, inputs, group);
+    }
+    if (dynamic_cast<const SequentialModel*>(&model)) return add_chain(model, inputs, group);
+    std::vector<int> ends;
+    for (const auto& layer : model.sublayers()) {
+      Shapes shapes;
+      if (layer->built()) shapes = layer->output_shapes(layer->built_for());
+      for (int end : add_layer(layer, shapes, inputs, group)) ends.push_back(end);
+    }
+    return ends;
+  }
+
+  Graph take() { return std::move(graph_); }
+
+ private:
+  std::vector<int> add_functional(const FunctionalModel& model, const std::vector<int>& inputs,
+                                  int group) {
+    std::map<const Node*, std::vector<int>> ends;
+    std::map<const Layer*, std::vector<int>> drawn;
+    for (const auto& node : model.nodes()) {
+      std::vector<int> from;
+      for (size_t i = 0; i < model.inputs().size() && node->inputs.empty(); ++i) {
+        const bool entered = model.inputs()[i].node() == node && i < inputs.size();
+        if (entered) from.push_back(inputs[i]);
+      }
+      for (const SymbolicTensor& input : node->inputs) from.push_back(end_of(ends, input));
+      const auto known = drawn.find(node->layer.get());
+      if (known == drawn.end()) {
+        drawn[node->layer.get()] = add_layer(node->layer, node->shapes, from, group);
+      } else if (!known->second.empty()) {
+        // A layer called again is one box with further arrows.
+        std::vector<int>& list = graph_.nodes[static_cast<size_t>(known->second[0])].inputs;
+        for (int one : from) {
+          if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+        }
+      }
+      ends[node.get()] = drawn[node->layer.get()];
+    }
+    std::vector<int> outputs;
+    for (const SymbolicTensor& output : model.graph_outputs()) {
+      outputs.push_back(end_of(ends, output));
+    }
+    return outputs;
+  }
+
+  static int end_of(const std::map<const Node*, std::vector<int>>& ends,
+                    const SymbolicTensor& tensor) {
+    const std::vector<int>& list = ends.at(tensor.node().get());
+    return list[std::min(tensor.index(), list.size() - 1)];
+  }
+
+  std::vector<int> add_chain(Model& model, std::vector<int> inputs, int group) {
+    Shapes shapes = model.built() ? model.input_shapes() : Shapes();
+    for (const auto& layer : model.sublayers()) {
+      if (!shapes.empty()) shapes = layer->output_shapes(shapes);
+      inputs = add_layer(layer, shapes, inputs, group);
+    }
+    return inputs;
+  }
+
+  std::vector<int> add_layer(const std::shared_ptr<Layer>& layer, const Shapes& shapes,
+                             const std::vector<int>& inputs, int group) {
+    auto* inner = dynamic_cast<Model*>(layer.get());
+    if (inner && options_.expand_nested && !inner->sublayers().empty()) {
+      graph_.groups.push_back({layer->name() + " (" + layer->class_name() + ")", group});
+      return add_model(*inner, inputs, static_cast<int>(graph_.groups.size()) - 1);
+    }
+    GraphNode node;
+    node.name = layer->name();
+    node.type = layer->class_name();
+    node.inputs = inputs;
+    node.group = group;
+    if (options_.show_shapes) {
+      for (const Shape& shape : shapes) node.lines.push_back("output " + shape_text(shape));
+    }
+    if (options_.show_params && layer->count_params() > 0) {
+      node.lines.push_back(with_commas(layer->count_params()) + " parameters");
+    }
+    for (const Variable& weight : layer->weights()) {
+      if (!options_.show_layouts) break;
+      const std::string name = weight.path().substr(weight.path().rfind('/') + 1);
+      node.lines.push_back(name + " " + weight.layout().describe());
+    }
+    graph_.nodes.push_back(std::move(node));
+    return {static_cast<int>(graph_.nodes.size()) - 1};
+  }
+
+  const PlotModelOptions& options_;
+  Graph graph_;
+};
+
+}  // namespace
+
+Graph model_graph(Model& model, const PlotModelOptions& options) {
+  model.name_layers();
+  GraphBuilder builder(options);
+  builder.add_model(model, {}, -1);
+  Graph graph = builder.take();
+  graph.title = model.name().empty() ? model.class_name() : model.name();
+  return graph;
+}
+
+void plot_model(Model& model, const std::string& path, const PlotModelOptions& options) {
+  write_file_atomically(path, graph_svg(model_graph(model, options)));
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// How a piece of text looks in a terminal.
+enum class TextStyle : uint8_t { plain, bold, number, symbol, none, yes, no };
+
+/// Text of several styles, one column a character.
+class StyledText {
+ public:
+  StyledText() = default;
+  /// UTF-8. Control characters become blanks.
+  explicit StyledText(const std::string& text, TextStyle style = TextStyle::plain);
+  StyledText& add(const std::string& text, TextStyle style = TextStyle::plain);
+  int64_t size() const { return static_cast<int64_t>(cells_.size()); }
+  /// Lines of at most `width` columns, broken between words; what is still longer ends in "…".
+  std::vector<StyledText> wrapped(int64_t width) const;
+  /// Exactly `width` columns; `align` is -1 left, 0 centre, 1 right.
+  StyledText aligned(int64_t width, int align) const;
+  /// With the terminal's control sequences if `color`.
+  std::string to_string(bool color) const;
+
+ private:
+  struct Cell {
+    char32_t character;
+    TextStyle style;
+  };
+  StyledText part(size_t begin, size_t end) const;
+
+  std::vector<Cell> cells_;
+};
+
+struct TableColumn {
+  std::string title;
+  int align = -1;
+  int64_t width = 0;  ///< of the text, without padding
+};
+
+/// A table with a heavy head and a line between rows, as the library Rich draws it for Keras.
+std::string draw_table(const std::vector<TableColumn>& columns,
+                       const std::vector<std::vector<StyledText>>& rows, bool color);
+
+}  // namespace tessera

@@ -1,0 +1,225 @@
+#include <tessera/framework/model/summary.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include <re2/re2.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/model/styled_table.hpp>
+#include <tessera/framework/model/summary_rows.hpp>
+
+namespace tessera {
+namespace {
+
+struct Total {
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+
+Total total_of(const std::vector<Variable>& weights) {
+  Total total;
+  for (const Variable& weight : weights) {
+    const int64_t count = numel(weight.shape());
+    total.count += count;
+    total.bytes += count * static_cast<int64_t>(c10::elementSize(weight.dtype()));
+  }
+  return total;
+}
+
+std::string total_line(const char* title, const Total& total, bool color) {
+  return StyledText(str(" ", title, " params: "), TextStyle::bold).to_string(color) +
+         StyledText(with_commas(total.count), TextStyle::number).to_string(color) +
+         str(" (", readable_bytes(static_cast<double>(total.bytes)), ")\n");
+}
+
+/// Keras counts the step (8 bytes) and a rate that is no schedule (4 bytes) among them.
+Total optimizer_total(const Optimizer& optimizer) {
+  Total total = total_of(optimizer.variables());
+  total.count += 1;
+  total.bytes += 8;
+  if (!optimizer.config().at("learning_rate").is_object()) {
+    total.count += 1;
+    total.bytes += 4;
+  }
+  return total;
+}
+
+double bytes_per_device(const std::vector<Variable>& variables) {
+  double bytes = 0;
+  for (const Variable& variable : variables) {
+    bytes += shard_bytes(variable.shape(), variable.dtype(), variable.layout());
+  }
+  return bytes;
+}
+
+std::string device_line(const Model& model, const Optimizer* optimizer, bool color) {
+  const double weights = bytes_per_device(model.weights());
+  const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
+  const std::vector<Variable> all = model.weights();
+  const std::string mesh = all.empty() ? "" : all[0].layout().mesh().describe();
+  return StyledText(" Bytes per device: ", TextStyle::bold).to_string(color) +
+         StyledText(readable_bytes(weights + slots), TextStyle::number).to_string(color) +
+         str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots),
+             "; mesh ", mesh, ")\n");
+}
+
+std::vector<double> positions_of(const SummaryOptions& options, bool connections) {
+  std::vector<double> ends = options.positions;
+  const size_t columns = connections ? 4 : 3;
+  if (ends.empty()) {
+    ends = connections ? std::vector<double>{0.3, 0.56, 0.74, 1.0}
+                       : std::vector<double>{0.45, 0.80, 1.0};
+  }
+  const bool rising = std::is_sorted(ends.begin(), ends.end());
+  if (ends.size() != columns || !rising || ends[0] <= 0 || ends.back() != 1) {
+    throw ConfigError("summary", str("positions are ", columns, " rising numbers up to 1"),
+                      str(ends.size(), " numbers"), "leave them out");
+  }
+  const auto append = [&](double share) {
+    for (double& end : ends) end *= share;
+    ends.push_back(1.0);
+  };
+  if (options.show_trainable) append(0.90);
+  if (options.show_layout) append(0.75);
+  return ends;
+}
+
+std::vector<TableColumn> columns_of(const SummaryOptions& options, bool connections,
+                                    const Terminal& terminal) {
+  std::vector<TableColumn> columns = {{"Layer (type)"}, {"Output Shape"}, {"Param #", 1}};
+  int64_t length = 88;
+  if (connections) {
+    columns.push_back({"Connected to"});
+    length = 108;
+  }
+  if (options.show_trainable) {
+    columns.push_back({"Trainable", 0});
+    length += 12;
+  }
+  if (options.show_layout) {
+    columns.push_back({"Layout"});
+    length += 28;
+  }
+  length = options.line_length.value_or(std::min(length, terminal.columns - 4));
+  const std::vector<double> ends = positions_of(options, connections);
+  int64_t end = 0;
+  // Two blanks a column and the frame go evenly, rounded to even, off the columns.
+  auto excess = static_cast<int64_t>(3 * columns.size() + 1);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const double share = static_cast<double>(excess) / static_cast<double>(columns.size() - i);
+    const auto taken = static_cast<int64_t>(std::nearbyint(share));
+    const auto next = static_cast<int64_t>(ends[i] * static_cast<double>(length));
+    columns[i].width = next - end - taken;
+    end = next;
+    excess -= taken;
+    if (columns[i].width >= 4) continue;
+    throw ConfigError("summary", "every column is at least 4 wide",
+                      str("line_length ", length, ", ", columns[i].title, " ", columns[i].width),
+                      "pass a greater line_length");
+  }
+  return columns;
+}
+
+/// The layers that layer_range asks for.
+std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Layer>>& layers,
+                                           const std::vector<std::string>& range) {
+  if (range.empty()) return layers;
+  std::vector<size_t> first, last;
+  if (range.size() == 2) {
+    const re2::RE2 from(range[0], re2::RE2::Quiet), to(range[1], re2::RE2::Quiet);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const auto begins = [&](const re2::RE2& expression) {
+        const std::string& name = layers[i]->name();
+        return expression.Match(name, 0, name.size(), re2::RE2::ANCHOR_START, nullptr, 0);
+      };
+      if (from.ok() && begins(from)) first.push_back(i);
+      if (to.ok() && begins(to)) last.push_back(i);
+    }
+  }
+  if (first.empty() || last.empty()) {
+    std::vector<std::string> names;
+    for (const auto& layer : layers) names.push_back(layer->name());
+    throw ConfigError("summary", "layer_range holds two expressions that match layers",
+                      quoted_list(range), "choose among " + quoted_list(names));
+  }
+  size_t begin = first.front(), end = last.back() + 1;
+  if (first.front() > last.back()) {
+    begin = last.front();
+    end = first.back() + 1;
+  }
+  return {layers.begin() + static_cast<std::ptrdiff_t>(begin),
+          layers.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+}  // namespace
+
+std::string readable_bytes(double bytes) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit < 5) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f %s", bytes, units[unit]);
+  return text;
+}
+
+Terminal standard_terminal() {
+  Terminal terminal;
+  const char* columns = std::getenv("COLUMNS");
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  winsize size{};
+  if (columns && std::atoi(columns) > 0) {
+    terminal.columns = std::atoi(columns);
+  } else if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    terminal.columns = size.ws_col;
+  }
+  const std::string kind = std::getenv("TERM") ? std::getenv("TERM") : "";
+  terminal.color = is_terminal && !std::getenv("NO_COLOR") && kind != "dumb" && !kind.empty();
+  return terminal;
+}
+
+std::string summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal) {
+  model.name_layers();
+  const auto* graph = dynamic_cast<const FunctionalModel*>(&model);
+  const bool connections = graph && !is_chain(*graph);
+  const std::vector<TableColumn> columns = columns_of(options, connections, terminal);
+  std::vector<std::vector<StyledText>> rows;
+  const SummaryRows source(model, options, connections ? graph : nullptr);
+  for (const auto& layer : chosen(model.sublayers(), options.layer_range)) {
+    source.add(*layer, 0, rows);
+  }
+  const OptimizerRef optimizer = model.compiled() ? model.optimizer() : OptimizerRef();
+  const bool trained = optimizer && optimizer->built();
+  const Total trainable = total_of(model.trainable_weights());
+  const Total all = total_of(model.weights());
+  const Total slots = trained ? optimizer_total(*optimizer) : Total();
+  const bool color = terminal.color;
+  const std::string name = model.name().empty() ? snake_case(model.class_name()) : model.name();
+  std::string text = StyledText(str("Model: \"", name, "\""), TextStyle::bold).to_string(color);
+  text += "\n" + draw_table(columns, rows, color);
+  text += total_line("Total", {all.count + slots.count, all.bytes + slots.bytes}, color);
+  text += total_line("Trainable", trainable, color);
+  text += total_line("Non-trainable", {all.count - trainable.count, all.bytes - trainable.bytes},
+                     color);
+  if (trained) text += total_line("Optimizer", slots, color);
+  if (options.show_layout) text += device_line(model, trained ? &*optimizer : nullptr, color);
+  return text;
+}
+
+void Model::summary(const SummaryOptions& options) {
+  std::cout << summary_text(*this, options, standard_terminal()) << std::flush;
+}
+
+void Model::summary() { summary(SummaryOptions()); }
+
+}  // namespace tessera

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <tessera/framework/nn/loss_fields.hpp>
+#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+
+namespace tessera {
+
+/// A loss that is a function of labels, predictions, both of the predictions' dtype, and options.
+/// An empty name becomes that of the class in snake_case.
+template <class Options>
+class FunctionLoss : public Loss {
+ public:
+  using Function = DTensor (*)(const DTensor& y_true, const DTensor& y_pred, const Options&);
+  FunctionLoss(const char* class_name, Function function, Options options)
+      : Loss(options.reduction, options.name.empty() ? snake_case(class_name) : options.name),
+        class_name_(class_name),
+        function_(function),
+        options_(std::move(options)) {
+    options_.name = name();
+  }
+  std::string class_name() const override { return class_name_; }
+  Json config() const override { return config_of(options_); }
+  DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
+    check_labels(name(), y_true.shape(), y_pred.shape());
+    return function_(ops::cast(y_true, y_pred.dtype()), y_pred, options_);
+  }
+
+ private:
+  const char* class_name_;
+  Function function_;
+  Options options_;
+};
+
+/// The handle's content.
+template <class Options>
+std::shared_ptr<const Loss> function_loss(const char* class_name,
+                                          typename FunctionLoss<Options>::Function function,
+                                          Options options) {
+  return std::make_shared<FunctionLoss<Options>>(class_name, function, std::move(options));
+}
+
+}  // namespace tessera

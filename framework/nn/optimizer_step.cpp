@@ -1,0 +1,190 @@
+#include <ATen/ATen.h>
+
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/nn/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer.hpp>
+#include <tessera/framework/nn/run_sized.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/planning.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+namespace {
+
+/// A variable's blocks, to be changed in place.
+const Blocks& in_place(Variable& variable) {
+  const Blocks& blocks = variable.value().blocks();
+  return blocks.empty() ? blocks : variable.writable();
+}
+
+/// A variable's value in other blocks, in memory of their own.
+DTensor own_pieces(const Variable& variable, const ShardingPtr& form) {
+  const DTensor pieces = relayout_to(variable.value(), form);
+  Blocks copies;
+  for (const at::Tensor& block : pieces.blocks()) copies.push_back(block.contiguous().clone());
+  return DTensor(form, std::move(copies));
+}
+
+/// A block that is changed in place, and one that is read.
+struct Pair {
+  at::Tensor to, from;
+};
+
+void add_pairs(std::vector<Pair>& pairs, const Blocks& to, const Blocks& from) {
+  for (size_t b = 0; b < to.size(); ++b) pairs.push_back({to[b], from[b]});
+}
+
+/// Calls run(pair) for each, small ones in parallel.
+template <class Run>
+void each_pair(const std::vector<Pair>& pairs, const Run& run) {
+  std::vector<int64_t> sizes;
+  for (const Pair& pair : pairs) sizes.push_back(pair.to.numel());
+  run_sized(sizes, [&](size_t i) { run(pairs[i]); });
+}
+
+}  // namespace
+
+/// The variables that have a gradient, and these: each in the blocks of its variable's update.
+struct Optimizer::Step {
+  std::vector<State*> states;
+  std::vector<DTensor> gradients;
+};
+
+void Optimizer::apply(const std::vector<DTensor>& gradients,
+                      const std::vector<Variable>& variables) {
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  check_step(gradients, variables);
+  build(variables);
+  Step step = reduced(gradients, variables);
+  if (accumulate(step)) {
+    step.gradients = clip_gradients(step.gradients, options_);
+    update_weights(step);
+    reset_accumulators();
+  }
+  update_averages();
+  overwrite_weights();
+  constrain(step);
+  if (!planning()) ++steps_;
+}
+
+/// The blocks that a variable is updated in: those of what is kept for it, else its own.
+ShardingPtr Optimizer::update_form(const State& state) {
+  const Variable& variable = state.variable;
+  const std::vector<Variable> kept = state.all();
+  if (!kept.empty()) return kept[0].value().sharding();
+  if (update_layout(variable) == variable.layout()) return variable.value().sharding();
+  return intern(variable.shape(), variable.dtype(), update_layout(variable));
+}
+
+Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
+                                   const std::vector<Variable>& variables) {
+  Step step;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    State& state = states_.at(variables[i].id());
+    const ShardingPtr form = update_form(state);
+    const CommPlace place(variables[i].path());
+    if (PlanningNotes* notes = planning_notes()) {
+      notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
+    }
+    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
+    step.states.push_back(&state);
+    step.gradients.push_back(moved);
+  }
+  return step;
+}
+
+/// Divides by the loss scale and averages over the accumulated steps. False before the last.
+bool Optimizer::accumulate(Step& step) {
+  const double factor = 1 / options_.loss_scale_factor.value_or(1);
+  const size_t count = step.gradients.size();
+  if (!options_.gradient_accumulation_steps) {
+    if (factor != 1) step.gradients = scaled(step.gradients, std::vector<double>(count, factor));
+    return true;
+  }
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < count; ++i) {
+    add_pairs(pairs, in_place(step.states[i]->accumulator), step.gradients[i].blocks());
+  }
+  each_pair(pairs, [&](const Pair& pair) { pair.to.add_(pair.from, factor); });
+  const int64_t steps = *options_.gradient_accumulation_steps;
+  // A plan is of a step that updates.
+  if (!planning() && (steps_ + 1) % steps != 0) return false;
+  for (size_t i = 0; i < count; ++i) step.gradients[i] = step.states[i]->accumulator.value();
+  step.gradients =
+      scaled(step.gradients, std::vector<double>(count, 1 / static_cast<double>(steps)));
+  return true;
+}
+
+void Optimizer::update_weights(const Step& step) {
+  const double rate = learning_rate();
+  std::vector<UpdateArgs> blocks;
+  std::vector<DTensor> cut(step.states.size());
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    State& state = *step.states[i];
+    const DTensor& gradient = step.gradients[i];
+    const ShardingPtr& form = gradient.sharding();
+    if (form != state.variable.value().sharding()) cut[i] = own_pieces(state.variable, form);
+    const Blocks& weights = cut[i].defined() ? cut[i].blocks() : in_place(state.variable);
+    for (Variable& slot : state.slots) in_place(slot);
+    for (size_t b = 0; b < form->blocks.size(); ++b) {
+      if (form->blocks[b].empty) continue;
+      if (state.decays) weights[b].mul_(1 - rate * *options_.weight_decay);
+      UpdateArgs args{weights[b], gradient.blocks()[b].contiguous(), {}, rate, iterations() + 1};
+      for (Variable& slot : state.slots) args.slots.push_back(slot.value().blocks()[b]);
+      blocks.push_back(std::move(args));
+    }
+  }
+  update_all(blocks);
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    Variable& variable = step.states[i]->variable;
+    if (cut[i].defined()) variable.assign(relayout_to(cut[i], variable.value().sharding()));
+  }
+}
+
+void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
+  std::vector<int64_t> sizes;
+  for (const UpdateArgs& args : blocks) sizes.push_back(args.weight.numel());
+  run_sized(sizes, [&](size_t b) { update(blocks[b]); });
+}
+
+void Optimizer::reset_accumulators() {
+  if (!options_.gradient_accumulation_steps) return;
+  for (uint64_t id : order_) {
+    for (const at::Tensor& block : in_place(states_.at(id).accumulator)) block.zero_();
+  }
+}
+
+void Optimizer::update_averages() {
+  if (!options_.use_ema) return;
+  const double momentum = iterations() == 0 ? 0 : options_.ema_momentum;
+  std::vector<Pair> pairs;
+  for (uint64_t id : order_) {
+    State& state = states_.at(id);
+    const Blocks& averages = in_place(state.average);
+    const DTensor value = relayout_to(state.variable.value(), state.average.value().sharding());
+    add_pairs(pairs, averages, value.blocks());
+  }
+  each_pair(pairs, [&](const Pair& pair) { pair.to.lerp_(pair.from, 1 - momentum); });
+}
+
+/// Every ema_overwrite_frequency iterations the weights become their means.
+void Optimizer::overwrite_weights() {
+  const auto every = options_.ema_overwrite_frequency;
+  if (!options_.use_ema || !every || (iterations() + 1) % *every != 0) return;
+  for (uint64_t id : order_) {
+    State& state = states_.at(id);
+    state.variable.assign(state.average.value());
+  }
+}
+
+void Optimizer::constrain(const Step& step) const {
+  for (State* state : step.states) {
+    const ConstraintRef& constraint = state->variable.spec().constraint;
+    if (constraint) state->variable.assign((*constraint)(state->variable.value()));
+  }
+}
+
+}  // namespace tessera

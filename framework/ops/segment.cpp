@@ -1,0 +1,63 @@
+#include <tessera/framework/ops/segment.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/index_check.hpp>
+
+namespace tessera {
+namespace {
+
+struct SegmentSumOp {
+  static constexpr std::string_view name = "segment_sum";
+  int64_t count = 0;
+  auto attributes() const { return std::tie(count); }
+
+  Specs infer(const Specs& in) const {
+    check_floating(name, in[0]);
+    check_index_dtype(name, "ids", in[1]);
+    if (in[0].shape != in[1].shape) {
+      throw ShapeError(std::string(name), "each number of the data has an id",
+                       to_string(in[0].shape) + " and " + to_string(in[1].shape),
+                       "give both one shape");
+    }
+    return {{{count}, in[0].dtype}};
+  }
+  Rule rule(const Specs& in) const {
+    std::vector<int> axes;
+    for (int a = 0; a < in[0].rank(); ++a) axes.push_back(a);
+    Rule rule;
+    rule.in = {axes, axes};
+    rule.out = {{Rule::none}};
+    rule.factors.assign(axes.size(), FactorKind::reduce);
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    check_indices(name, "ids", in[1], count);
+    const at::Tensor sums = at::zeros({count}, in[0].options());
+    return {sums.index_add(0, in[1].flatten(), in[0].flatten())};
+  }
+  static constexpr Saves saves = inputs(1);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    return {ops::gather(dy[0], saved.in(1)), DTensor()};
+  }
+  static Samples<SegmentSumOp> samples() {
+    return {{{{{6}}, {{6}, at::kLong, 0, 4}}, {4}}, {{{{3, 4}}, {{3, 4}, at::kLong, 0, 5}}, {5}}};
+  }
+};
+
+TESSERA_REGISTER_OP(SegmentSumOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor segment_sum(const DTensor& data, const DTensor& ids, int64_t count) {
+  return run_op(SegmentSumOp{count}, {data, as_indices(ids)});
+}
+
+}  // namespace ops
+}  // namespace tessera

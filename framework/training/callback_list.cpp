@@ -1,0 +1,79 @@
+#include <tessera/framework/training/callback_list.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/training/progress_logger.hpp>
+
+namespace tessera {
+
+CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, const Mesh& mesh,
+                           CallbackParams params)
+    : callbacks_(std::move(callbacks)) {
+  params.is_first_rank = mesh.is_local() || communicator_of(mesh).rank() == 0;
+  callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
+  for (const CallbackRef& callback : callbacks_) {
+    callback->set_model(model);
+    callback->set_params(params);
+  }
+}
+
+void CallbackList::begin(Phase phase) const {
+  for (const CallbackRef& callback : callbacks_) {
+    if (phase == Phase::train) callback->on_train_begin();
+    if (phase == Phase::test) callback->on_test_begin();
+    if (phase == Phase::predict) callback->on_predict_begin();
+  }
+}
+
+void CallbackList::end(Phase phase, const Logs& logs) const {
+  for (const CallbackRef& callback : callbacks_) {
+    if (phase == Phase::train) callback->on_train_end(logs);
+    if (phase == Phase::test) callback->on_test_end(logs);
+    if (phase == Phase::predict) callback->on_predict_end();
+  }
+}
+
+void CallbackList::epoch_begin(int64_t epoch) const {
+  for (const CallbackRef& callback : callbacks_) callback->on_epoch_begin(epoch);
+}
+
+void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
+  for (const CallbackRef& callback : callbacks_) callback->on_epoch_end(epoch, logs);
+}
+
+void CallbackList::batch_begin(Phase phase, int64_t batch) const {
+  for (const CallbackRef& callback : callbacks_) {
+    if (phase == Phase::train) callback->on_train_batch_begin(batch);
+    if (phase == Phase::test) callback->on_test_batch_begin(batch);
+    if (phase == Phase::predict) callback->on_predict_batch_begin(batch);
+  }
+}
+
+void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
+  for (const CallbackRef& callback : callbacks_) {
+    if (phase == Phase::train) callback->on_train_batch_end(batch, logs);
+    if (phase == Phase::test) callback->on_test_batch_end(batch, logs);
+    if (phase == Phase::predict) callback->on_predict_batch_end(batch);
+  }
+}
+
+bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
+  bool wanted = false;
+  for (const CallbackRef& callback : callbacks_) {
+    const bool hears = (phase == Phase::train && callback.hears_train_batches()) ||
+                       (phase == Phase::test && callback.hears_test_batches());
+    // All are asked: the answer may be kept for the call that follows.
+    if (hears && callback->wants_batch_logs(batch)) wanted = true;
+  }
+  return wanted;
+}
+
+bool CallbackList::accepts_non_finite_loss() const {
+  return std::any_of(callbacks_.begin(), callbacks_.end(), [](const CallbackRef& callback) {
+    return callback->accepts_non_finite_loss();
+  });
+}
+
+}  // namespace tessera

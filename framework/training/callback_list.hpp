@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include <tessera/framework/mesh/mesh.hpp>
+#include <tessera/framework/training/callback.hpp>
+
+namespace tessera {
+
+/// What a run does with its batches.
+enum class Phase : uint8_t { train, test, predict };
+
+/// The callbacks of a run, told in order: the user's, then the progress bar
+/// (keras.callbacks.CallbackList).
+class CallbackList {
+ public:
+  /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.
+  CallbackList(std::vector<CallbackRef> callbacks, Model& model, const Mesh& mesh,
+               CallbackParams params);
+
+  void begin(Phase phase) const;
+  void end(Phase phase, const Logs& logs) const;
+  void epoch_begin(int64_t epoch) const;
+  void epoch_end(int64_t epoch, Logs& logs) const;
+  void batch_begin(Phase phase, int64_t batch) const;
+  void batch_end(Phase phase, int64_t batch, const Logs& logs) const;
+
+  bool wants_batch_logs(Phase phase, int64_t batch) const;
+  bool accepts_non_finite_loss() const;
+
+ private:
+  std::vector<CallbackRef> callbacks_;
+};
+
+}  // namespace tessera

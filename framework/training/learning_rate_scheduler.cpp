@@ -1,0 +1,49 @@
+#include <tessera/framework/training/learning_rate_scheduler.hpp>
+
+#include <memory>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/python_number.hpp>
+#include <tessera/framework/training/rate.hpp>
+
+namespace tessera {
+namespace {
+
+using Schedule = std::function<double(int64_t, double)>;
+
+class Scheduler final : public Callback {
+ public:
+  Scheduler(Schedule schedule, const LearningRateSchedulerOptions& options)
+      : schedule_(std::move(schedule)), options_(options) {
+    if (schedule_) return;
+    throw ConfigError("LearningRateScheduler", "schedule is a function", "none",
+                      "pass one of the epoch and the rate");
+  }
+
+  void on_epoch_begin(int64_t epoch) override {
+    const double rate = schedule_(epoch, rate_of(model()));
+    set_rate(model(), rate);
+    if (options_.verbose > 0) {
+      print(str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ",
+                python_number(rate), "."));
+    }
+  }
+
+  void on_epoch_end(int64_t, Logs& logs) override {
+    set_value(logs, "learning_rate", rate_of(model()));
+  }
+
+ private:
+  Schedule schedule_;
+  LearningRateSchedulerOptions options_;
+};
+
+}  // namespace
+
+LearningRateScheduler::LearningRateScheduler(Schedule schedule,
+                                             const LearningRateSchedulerOptions& options)
+    : CallbackRef(std::make_shared<Scheduler>(std::move(schedule), options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,81 @@
+#include <tessera/framework/training/per_output.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+/// What labels of one shape say of predictions of another.
+enum class Labels : uint8_t { binary, sparse, categorical };
+
+Labels labels_kind(const Shape& y_true, const Shape& y_pred) {
+  const int64_t classes = y_pred.empty() ? 1 : y_pred.back();
+  if (classes == 1) return Labels::binary;
+  const bool one_number = !y_true.empty() && y_true.back() == 1;
+  return y_true.size() < y_pred.size() || one_number ? Labels::sparse : Labels::categorical;
+}
+
+}  // namespace
+
+size_t output_position(const std::string& argument, const std::string& name,
+                       const std::vector<std::string>& outputs) {
+  const auto found = std::find(outputs.begin(), outputs.end(), name);
+  if (found != outputs.end()) return static_cast<size_t>(found - outputs.begin());
+  throw ConfigError("compile", argument + " names outputs of the model", in_quotes(name),
+                    suggestion(name, outputs));
+}
+
+void check_one_each(const std::string& argument, size_t entries,
+                    const std::vector<std::string>& outputs) {
+  if (entries == outputs.size()) return;
+  throw ConfigError("compile",
+                    str(argument, " has one entry for each of the ", outputs.size(), " outputs ",
+                        quoted_list(outputs)),
+                    str(entries, " entries"), "give one each, or name the outputs");
+}
+
+LossChoice::LossChoice(const char* name) {
+  const std::string text = name;
+  by_shape_ = text == "crossentropy" || text == "ce";
+  if (!by_shape_) made_ = LossRef(name);
+}
+
+LossRef LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
+  if (!by_shape_) return made_;
+  switch (labels_kind(y_true, y_pred)) {
+    case Labels::binary: return "binary_crossentropy";
+    case Labels::sparse: return "sparse_categorical_crossentropy";
+    case Labels::categorical: return "categorical_crossentropy";
+  }
+  return {};
+}
+
+std::vector<std::vector<MetricRef>> MetricsChoice::values(
+    const std::string& argument, const std::vector<std::string>& outputs) const {
+  if (outputs.size() == 1 && named_.empty()) return {list_};
+  std::vector<std::vector<MetricRef>> values(outputs.size());
+  if (!list_.empty()) check_one_each(argument, list_.size(), outputs);
+  for (size_t i = 0; i < list_.size(); ++i) values[i] = {list_[i]};
+  for (const OutputMetrics& output : named_) {
+    values[output_position(argument, output.name, outputs)] = output.metrics;
+  }
+  return values;
+}
+
+std::shared_ptr<Metric> metric_for(const MetricRef& metric, const Shape& y_true,
+                                   const Shape& y_pred) {
+  if (metric.made()) return metric.made();
+  const std::string& name = metric.text();
+  if (name != "accuracy" && name != "acc") return make_metric(name, name);
+  switch (labels_kind(y_true, y_pred)) {
+    case Labels::binary: return make_metric("binary_accuracy", name);
+    case Labels::sparse: return make_metric("sparse_categorical_accuracy", name);
+    case Labels::categorical: return make_metric("categorical_accuracy", name);
+  }
+  return nullptr;
+}
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/nn/loss.hpp>
+#include <tessera/framework/nn/metric.hpp>
+
+namespace tessera {
+
+/// Position of an output's name. Throws ConfigError naming the argument and the nearest output.
+size_t output_position(const std::string& argument, const std::string& name,
+                       const std::vector<std::string>& outputs);
+/// Throws ConfigError naming the argument unless a list has one entry for each output.
+void check_one_each(const std::string& argument, size_t entries,
+                    const std::vector<std::string>& outputs);
+
+/// What compile() takes for each output of a model: one value for all, a list in their order, or
+/// values by the outputs' names: `0.5`, `{1, 0.2}`, `{{"age", 1}, {"sex", 0.2}}`.
+template <class T>
+class PerOutput {
+ public:
+  PerOutput() = default;
+  template <class U>
+    requires std::convertible_to<const U&, T>
+  PerOutput(const U& all) : all_(T(all)) {}                                   // NOLINT
+  PerOutput(std::initializer_list<T> list) : list_(list) {}                   // NOLINT
+  PerOutput(std::initializer_list<std::pair<std::string, T>> named) : named_(named) {}  // NOLINT
+
+  /// One value for each output; `otherwise` where none is given. Throws ConfigError naming the
+  /// argument for another number of values or an unknown output.
+  std::vector<T> values(const std::string& argument, const std::vector<std::string>& outputs,
+                        const T& otherwise) const {
+    if (!list_.empty()) {
+      check_one_each(argument, list_.size(), outputs);
+      return list_;
+    }
+    std::vector<T> values(outputs.size(), all_.value_or(otherwise));
+    for (const auto& [name, value] : named_) {
+      values[output_position(argument, name, outputs)] = value;
+    }
+    return values;
+  }
+
+ private:
+  std::optional<T> all_;
+  std::vector<T> list_;
+  std::vector<std::pair<std::string, T>> named_;
+};
+
+/// A loss as compile() takes it: made, by Keras' name, "crossentropy" (and "ce") for the one that
+/// fits the shapes of labels and predictions, or none.
+class LossChoice {
+ public:
+  LossChoice() = default;
+  LossChoice(const LossRef& made) : made_(made) {}  // NOLINT: reads as data
+  /// Throws ConfigError naming the nearest loss.
+  LossChoice(const char* name);  // NOLINT
+  explicit operator bool() const { return made_ || by_shape_; }
+  /// The loss for labels and predictions of these shapes; null for none.
+  LossRef loss(const Shape& y_true, const Shape& y_pred) const;
+
+ private:
+  LossRef made_;
+  bool by_shape_ = false;
+};
+
+/// The metrics of one output.
+struct OutputMetrics {
+  OutputMetrics(std::string output, const MetricRef& metric)  // NOLINT: reads as data
+      : name(std::move(output)), metrics{metric} {}
+  OutputMetrics(std::string output, std::initializer_list<MetricRef> list)  // NOLINT
+      : name(std::move(output)), metrics(list) {}
+
+  std::string name;
+  std::vector<MetricRef> metrics;
+};
+
+/// Metrics as compile() takes them: for a single output a list; for several one for each, or lists
+/// by the outputs' names: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`.
+class MetricsChoice {
+ public:
+  MetricsChoice() = default;
+  MetricsChoice(std::vector<MetricRef> list) : list_(std::move(list)) {}           // NOLINT
+  MetricsChoice(std::initializer_list<MetricRef> list) : list_(list) {}            // NOLINT
+  MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}     // NOLINT
+
+  /// The metrics of each output. Throws ConfigError as PerOutput::values().
+  std::vector<std::vector<MetricRef>> values(const std::string& argument,
+                                             const std::vector<std::string>& outputs) const;
+
+ private:
+  std::vector<MetricRef> list_;
+  std::vector<OutputMetrics> named_;
+};
+
+/// The metric of an output. "accuracy" (and "acc") is the binary, sparse categorical or categorical
+/// one by the shapes of labels and predictions, as in Keras 3.
+std::shared_ptr<Metric> metric_for(const MetricRef& metric, const Shape& y_true,
+                                   const Shape& y_pred);
+
+}  // namespace tessera

@@ -1,0 +1,181 @@
+#include <tessera/framework/training/plan.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/planning.hpp>
+#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera {
+namespace {
+
+/// Bytes of a tensor on every device.
+std::vector<double> bytes_by_device(const Shape& shape, at::ScalarType dtype,
+                                    const Layout& layout) {
+  const Mesh& mesh = layout.mesh();
+  std::vector<double> bytes;
+  for (int64_t id = 0; id < mesh.size(); ++id) {
+    std::vector<Interval> at;
+    for (int64_t coordinate : mesh.coordinates(id)) at.push_back({coordinate, coordinate + 1});
+    double size = static_cast<double>(c10::elementSize(dtype));
+    for (int64_t a = 0; a < layout.rank(); ++a) {
+      const int64_t extent = shape[static_cast<size_t>(a)];
+      size *= static_cast<double>(axis_interval(layout, a, extent, at).size());
+    }
+    bytes.push_back(size);
+  }
+  return bytes;
+}
+
+void add_to(std::vector<double>& sum, const std::vector<double>& bytes) {
+  sum.resize(std::max(sum.size(), bytes.size()));
+  for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
+}
+
+/// The rows of a plan by the path of what they are for.
+class Rows {
+ public:
+  explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
+
+  LayerPlan& add(const std::string& path, const std::string& type) {
+    const std::vector<double> none(devices_);
+    index_[path] = rows_.size();
+    rows_.push_back({path, type, none, none, none, none});
+    return rows_.back();
+  }
+  void add_layers(const Model& model) {
+    for (const auto& layer : model.sublayers()) {
+      if (const auto* inner = dynamic_cast<const Model*>(layer.get())) {
+        add_layers(*inner);
+      } else if (seen_.insert(layer.get()).second) {
+        add(layer->path(), layer->class_name());
+      }
+    }
+  }
+  /// The row of a layer, or of a weight's layer.
+  LayerPlan& of(const std::string& place) {
+    const auto found = index_.find(place);
+    if (found != index_.end()) return rows_[found->second];
+    const size_t slash = place.rfind('/');
+    if (slash != std::string::npos) return of(place.substr(0, slash));
+    return rows_[index_.at("loss")];
+  }
+  std::vector<LayerPlan> take() { return std::move(rows_); }
+
+ private:
+  size_t devices_;
+  std::vector<LayerPlan> rows_;
+  std::map<std::string, size_t> index_;
+  std::set<const Layer*> seen_;
+};
+
+/// A batch without numbers, cut as the layouts say.
+Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
+  const std::vector<int64_t> first = {0};
+  const Examples sample = data.get(first);
+  const auto cut = [&](const at::Tensor& tensor, const char* name) {
+    Shape shape = tensor.sizes().vec();
+    shape[0] = rows;
+    const Layout layout = layouts.data_layout(name, tensor.dim());
+    return DTensor(intern(shape, tensor.scalar_type(), layout), {});
+  };
+  Batch batch;
+  batch.rows = rows;
+  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x"));
+  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y"));
+  for (const at::Tensor& weight : sample.sample_weight) {
+    batch.sample_weight.push_back(cut(weight, "sample_weight"));
+  }
+  return batch;
+}
+
+void add_batch(Rows& rows, const Batch& batch) {
+  LayerPlan& row = rows.add("batch", "data");
+  const auto add = [&](const std::vector<DTensor>& tensors) {
+    for (const DTensor& tensor : tensors) {
+      add_to(row.activations, bytes_by_device(tensor.shape(), tensor.dtype(), tensor.layout()));
+    }
+  };
+  add(batch.x);
+  add(batch.y);
+  add(batch.sample_weight);
+}
+
+bool holds(const std::vector<DTensor>& tensors, const ShardingPtr& form) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const DTensor& tensor) { return tensor.sharding() == form; });
+}
+
+}  // namespace
+
+double StepPlan::bytes(int64_t device) const {
+  const auto at = static_cast<size_t>(device);
+  double sum = 0;
+  for (const LayerPlan& layer : layers) {
+    sum += layer.weights[at] + layer.gradients[at] + layer.slots[at] + layer.activations[at];
+  }
+  return sum;
+}
+
+StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
+  Training& state = training("plan");
+  check_positive("plan", "batch_size", options.batch_size);
+  check_data("plan", data);
+  const auto rows_of_data = data.rows("plan");
+  ensure_placed(batch_shapes(data));
+  const int64_t steps = state.optimizer ? state.optimizer->steps() : 0;
+
+  StepPlan plan;
+  plan.mesh = state.layouts.mesh();
+  Rows rows(plan.mesh);
+  CommLog log;
+  PlanningNotes notes;
+  {
+    const PlanningScope plans_only(plan.mesh, &notes);
+    const CommLogScope logged(log);
+    const Batch batch = planned_batch(*rows_of_data, state.layouts, options.batch_size);
+    add_batch(rows, batch);
+    ops::relayout(train_step(batch), Layout());
+    std::erase_if(notes.kept, [&](const PlannedTensor& kept) {
+      return holds(batch.x, kept.form) || holds(batch.y, kept.form);
+    });
+  }
+  if (state.optimizer) state.optimizer->set_steps(steps);
+  state.reset_metrics();
+  clear_losses();
+  rows.add_layers(*this);
+  rows.add("loss", "");
+  for (const Variable& weight : weights()) {
+    LayerPlan& row = rows.of(weight.path());
+    add_to(row.weights, bytes_by_device(weight.shape(), weight.dtype(), weight.layout()));
+    if (!state.optimizer || !weight.trainable()) continue;
+    for (const Variable& slot : state.optimizer->variables_of(weight)) {
+      add_to(row.slots, bytes_by_device(slot.shape(), slot.dtype(), slot.layout()));
+    }
+  }
+  for (const auto& [place, form] : notes.kept) {
+    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+  for (const auto& [place, form] : notes.gradients) {
+    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+  plan.layers = rows.take();
+  plan.collectives = log.entries();
+  return plan;
+}
+
+StepPlan Model::plan(const DatasetRef& data) { return plan(data, PlanOptions()); }
+StepPlan ModelHandle::plan(const DatasetRef& data, const PlanOptions& options) const {
+  return model().plan(data, options);
+}
+StepPlan ModelHandle::plan(const DatasetRef& data) const { return model().plan(data); }
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera {
+
+std::vector<at::Tensor> Model::predict_all(const DatasetRef& data, const PredictOptions& options) {
+  Training& state = training("predict");
+  check_data("predict", data);
+  check_positive("predict", "batch_size", options.batch_size);
+  check_positive("predict", "steps", options.steps);
+  check_has_end("predict", data, "steps", options.steps);
+  const BatchLoaderOptions batches{.batch_size = options.batch_size, .steps = options.steps};
+  const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
+                               {.steps = epoch_steps(data, batches), .verbose = options.verbose});
+  if (!state.placed) ensure_placed(batch_shapes(data));
+  BatchLoader loader(data, batches);
+  std::vector<std::vector<at::Tensor>> parts;
+  callbacks.begin(Phase::predict);
+  state.run(Phase::predict, loader, callbacks, [&](Examples&& examples, int64_t) {
+    std::vector<at::Tensor> outputs = state.predict(*this, std::move(examples));
+    parts.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(std::move(outputs[i]));
+  });
+  callbacks.end(Phase::predict, {});
+  std::vector<at::Tensor> whole;
+  for (const auto& part : parts) whole.push_back(at::cat(part));
+  return whole;
+}
+
+at::Tensor Model::predict(const DatasetRef& data, const PredictOptions& options) {
+  const std::vector<at::Tensor> outputs = predict_all(data, options);
+  if (outputs.size() == 1) return outputs[0];
+  throw ConfigError("predict", "the model has one output", str(outputs.size(), " outputs"),
+                    "use predict_all()");
+}
+
+}  // namespace tessera

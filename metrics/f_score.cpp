@@ -1,0 +1,143 @@
+#include <tessera/metrics/f_score.hpp>
+
+#include <numeric>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+/// Keras' backend.epsilon().
+constexpr double epsilon = 1e-7;
+
+/// Sums of one class, or of all.
+struct Sums {
+  double hits = 0;       ///< positive predictions of positive labels
+  double predicted = 0;  ///< positive predictions
+  double labelled = 0;   ///< positive labels
+};
+
+/// Totals: hits, predicted and labelled of each class.
+class FBetaMetric : public Metric {
+ public:
+  using Metric::result;
+  using Metric::result_values;
+  FBetaMetric(const char* class_name, Json config, const FBetaScoreOptions& options)
+      : Metric(config.at("name").get<std::string>()),
+        class_name_(class_name),
+        config_(std::move(config)),
+        options_(options) {
+    if (!(options.beta > 0)) {
+      throw ConfigError(name(), "beta is positive", str(options.beta), "use 1 for the F1 score");
+    }
+    if (options.threshold && !(*options.threshold > 0 && *options.threshold <= 1)) {
+      throw ConfigError(name(), "threshold lies in (0, 1]", str(*options.threshold),
+                        "leave it out for the largest prediction");
+    }
+  }
+  std::string class_name() const override { return class_name_; }
+  Json config() const override { return config_; }
+
+  void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
+    const NoRecording untaped;
+    check(y_true.shape(), y_pred.shape());
+    const DTensor labels = ops::cast(y_true, at::kDouble);
+    const DTensor predicted = ops::cast(positive(ops::cast(y_pred, at::kFloat)), at::kDouble);
+    DTensor weights;
+    if (sample_weight.defined()) {
+      weights = ops::cast(sample_weight, at::kDouble);
+      if (weights.rank() == 1) weights = ops::expand_dims(weights, 1);
+      check_weights(name().c_str(), y_pred.shape(), weights.shape());
+    }
+    const auto sum = [&](const DTensor& x) {
+      return ops::sum(weights.defined() ? x * weights : x, {0});
+    };
+    add(ops::concat({sum(predicted * labels), sum(predicted), sum(labels)}));
+    classes_ = y_pred.size(1);
+  }
+
+  std::vector<double> result_values(const std::vector<double>& totals) const override {
+    if (totals.empty()) return {0};
+    std::vector<double> values;
+    for (const Sums& sums : by_class(totals)) values.push_back(score(sums));
+    return values;
+  }
+
+  double result(const std::vector<double>& totals) const override {
+    const std::vector<double> values = result_values(totals);
+    if (totals.empty() || options_.average != ScoreAverage::weighted) {
+      return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+    }
+    const std::vector<Sums> sums = by_class(totals);
+    double all = epsilon, weighted = 0;
+    for (const Sums& of_class : sums) all += of_class.labelled;
+    for (size_t c = 0; c < sums.size(); ++c) weighted += values[c] * sums[c].labelled / all;
+    return weighted;
+  }
+
+ private:
+  void check(const Shape& labels, const Shape& predictions) const {
+    if (predictions.size() != 2 || labels != predictions) {
+      throw ShapeError(name(), "labels and predictions have one shape (batch, classes)",
+                       to_string(labels) + " and " + to_string(predictions),
+                       "give one-hot labels and one score a class");
+    }
+    if (classes_ == 0 || classes_ == predictions[1]) return;
+    throw ShapeError(name(), str("every batch has ", classes_, " classes"), to_string(predictions),
+                     "use a new metric for other classes");
+  }
+
+  DTensor positive(const DTensor& y_pred) const {
+    const auto number = [&](double value) { return scalar(value, y_pred.mesh(), y_pred.dtype()); };
+    if (options_.threshold) return ops::greater(y_pred, number(*options_.threshold));
+    const DTensor largest = ops::max(y_pred, {-1}, /*keepdims=*/true);
+    // Keras': predictions that are all 0 name no class.
+    return ops::logical_and(ops::greater_equal(y_pred, largest),
+                            ops::greater(ops::abs(y_pred), number(1e-9)));
+  }
+
+  /// Of each class, or with micro of all together.
+  std::vector<Sums> by_class(const std::vector<double>& totals) const {
+    const size_t classes = totals.size() / 3;
+    std::vector<Sums> all(options_.average == ScoreAverage::micro ? 1 : classes);
+    for (size_t c = 0; c < classes; ++c) {
+      Sums& sums = all[all.size() == 1 ? 0 : c];
+      sums.hits += totals[c];
+      sums.predicted += totals[classes + c];
+      sums.labelled += totals[2 * classes + c];
+    }
+    return all;
+  }
+
+  double score(const Sums& sums) const {
+    const double precision = sums.hits / (sums.predicted + epsilon);
+    const double recall = sums.hits / (sums.labelled + epsilon);
+    const double squared = options_.beta * options_.beta;
+    return (1 + squared) * precision * recall / (squared * precision + recall + epsilon);
+  }
+
+  const char* class_name_;
+  Json config_;
+  FBetaScoreOptions options_;
+  int64_t classes_ = 0;  ///< 0: not known yet
+};
+
+}  // namespace
+
+FBetaScore::FBetaScore(FBetaScoreOptions options)
+    : MetricRef(std::make_shared<FBetaMetric>("FBetaScore", named_config("FBetaScore", options),
+                                              options)) {}
+F1Score::F1Score(F1ScoreOptions options)
+    : MetricRef(std::make_shared<FBetaMetric>(
+          "F1Score", named_config("F1Score", options),
+          FBetaScoreOptions{
+              .average = options.average, .threshold = options.threshold, .name = options.name})) {}
+
+}  // namespace tessera

@@ -1,0 +1,130 @@
+#include <tessera/metrics/loss_metrics.hpp>
+
+#include <cmath>
+
+#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/metrics/mean.hpp>
+
+namespace tessera {
+namespace {
+
+/// The mean of a loss of each sample.
+class LossMetric : public MeanMetricWrapper {
+ public:
+  LossMetric(const char* class_name, Json config, LossRef loss)
+      : MeanMetricWrapper(class_name, std::move(config),
+                          [loss](const DTensor& y_true, const DTensor& y_pred) {
+                            return loss->values(y_true, y_pred);
+                          }),
+        loss_(std::move(loss)) {}
+
+  void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
+    const NoRecording untaped;
+    DTensor weights = sample_weight;
+    if (weights.defined()) {
+      DTensor counted = loss_->valid(y_true, y_pred);
+      if (counted.defined()) {
+        std::tie(counted, weights) = match_ranks(ops::cast(counted, weights.dtype()), weights);
+        weights = weights * counted;
+      }
+    }
+    MeanMetric::update(y_true, y_pred, weights);
+  }
+
+ private:
+  LossRef loss_;
+};
+
+class CosineMetric : public MeanMetricWrapper {
+ public:
+  CosineMetric(Json config, const LossRef& loss)
+      : MeanMetricWrapper("CosineSimilarity", std::move(config),
+                          [loss](const DTensor& y_true, const DTensor& y_pred) {
+                            return ops::neg(loss->values(y_true, y_pred));
+                          }) {}
+};
+
+class RootMeanSquaredErrorMetric : public MeanMetricWrapper {
+ public:
+  using Metric::result;
+  explicit RootMeanSquaredErrorMetric(Json config)
+      : MeanMetricWrapper("RootMeanSquaredError", std::move(config), square) {}
+  double result(const std::vector<double>& totals) const override {
+    return std::sqrt(MeanMetric::result(totals));
+  }
+
+ private:
+  static DTensor square(const DTensor& y_true, const DTensor& y_pred) {
+    const at::ScalarType dtype = loss_dtype(y_pred);
+    const auto [labels, predictions] =
+        match_ranks(ops::cast(y_true, dtype), ops::cast(y_pred, dtype));
+    return ops::square(predictions - labels);
+  }
+};
+
+template <class Options>
+std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options, LossRef loss) {
+  return std::make_shared<LossMetric>(class_name, named_config(class_name, options),
+                                      std::move(loss));
+}
+
+}  // namespace
+
+RootMeanSquaredError::RootMeanSquaredError(MetricOptions options)
+    : MetricRef(std::make_shared<RootMeanSquaredErrorMetric>(
+          named_config("RootMeanSquaredError", options))) {}
+LogCoshError::LogCoshError(LogCoshErrorOptions options)
+    : MetricRef(mean_of("LogCoshError", options, LogCosh())) {}
+
+namespace metrics {
+
+MeanSquaredError::MeanSquaredError(MetricOptions options)
+    : MetricRef(mean_of("MeanSquaredError", options, tessera::MeanSquaredError())) {}
+MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)
+    : MetricRef(mean_of("MeanAbsoluteError", options, tessera::MeanAbsoluteError())) {}
+MeanAbsolutePercentageError::MeanAbsolutePercentageError(MetricOptions options)
+    : MetricRef(mean_of("MeanAbsolutePercentageError", options,
+                        tessera::MeanAbsolutePercentageError())) {}
+MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(MetricOptions options)
+    : MetricRef(mean_of("MeanSquaredLogarithmicError", options,
+                        tessera::MeanSquaredLogarithmicError())) {}
+CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
+    : MetricRef(std::make_shared<CosineMetric>(
+          named_config("CosineSimilarity", options),
+          tessera::CosineSimilarity({.axis = options.axis, .name = options.name}))) {}
+Hinge::Hinge(MetricOptions options) : MetricRef(mean_of("Hinge", options, tessera::Hinge())) {}
+SquaredHinge::SquaredHinge(MetricOptions options)
+    : MetricRef(mean_of("SquaredHinge", options, tessera::SquaredHinge())) {}
+CategoricalHinge::CategoricalHinge(MetricOptions options)
+    : MetricRef(mean_of("CategoricalHinge", options, tessera::CategoricalHinge())) {}
+KLDivergence::KLDivergence(MetricOptions options)
+    : MetricRef(mean_of("KLDivergence", options, tessera::KLDivergence())) {}
+Poisson::Poisson(MetricOptions options)
+    : MetricRef(mean_of("Poisson", options, tessera::Poisson())) {}
+BinaryCrossentropy::BinaryCrossentropy(BinaryCrossentropyOptions options)
+    : MetricRef(mean_of("BinaryCrossentropy", options,
+                        tessera::BinaryCrossentropy({.from_logits = options.from_logits,
+                                                     .label_smoothing = options.label_smoothing,
+                                                     .name = options.name}))) {}
+CategoricalCrossentropy::CategoricalCrossentropy(CategoricalCrossentropyOptions options)
+    : MetricRef(
+          mean_of("CategoricalCrossentropy", options,
+                  tessera::CategoricalCrossentropy({.from_logits = options.from_logits,
+                                                    .label_smoothing = options.label_smoothing,
+                                                    .axis = options.axis,
+                                                    .name = options.name}))) {}
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
+    SparseCategoricalCrossentropyOptions options)
+    : MetricRef(
+          mean_of("SparseCategoricalCrossentropy", options,
+                  tessera::SparseCategoricalCrossentropy({.from_logits = options.from_logits,
+                                                          .ignore_class = options.ignore_class,
+                                                          .axis = options.axis,
+                                                          .name = options.name}))) {}
+
+}  // namespace metrics
+}  // namespace tessera

@@ -1,0 +1,57 @@
+#include <tessera/optimizers/adadelta.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+class AdadeltaOptimizer : public Optimizer {
+ public:
+  AdadeltaOptimizer(const LearningRate& learning_rate, const AdadeltaOptions& options)
+      : Optimizer("Adadelta", learning_rate, base_options(options)), options_(options) {
+    check_fraction("Adadelta", "rho", options.rho);
+    check_not_negative("Adadelta", "epsilon", options.epsilon);
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["rho"] = options_.rho;
+    config["epsilon"] = options_.epsilon;
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs() const override {
+    return {{"accumulated_grad"}, {"accumulated_delta_var"}};
+  }
+
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, gradients = args.slots[0], deltas = args.slots[1];
+    gradients.mul_(options_.rho).addcmul_(args.gradient, args.gradient, 1 - options_.rho);
+    const auto root = [&](const at::Tensor& mean) { return (mean + options_.epsilon).sqrt_(); };
+    const at::Tensor delta = root(deltas).mul_(args.gradient).div_(root(gradients));
+    deltas.mul_(options_.rho).addcmul_(delta, delta, 1 - options_.rho);
+    weight.sub_(delta, args.learning_rate);
+  }
+
+ private:
+  AdadeltaOptions options_;
+};
+
+}  // namespace
+
+Adadelta::Adadelta(LearningRate learning_rate, AdadeltaOptions options)
+    : OptimizerRef(std::make_shared<AdadeltaOptimizer>(learning_rate, options)) {}
+
+Adadelta Adadelta::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  AdadeltaOptions options;
+  take(config, "rho", options.rho);
+  take(config, "epsilon", options.epsilon);
+  take_base_options(config, options);
+  return Adadelta(rate, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+#include <tessera/optimizers/adamax.hpp>
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+class AdamaxOptimizer : public Optimizer {
+ public:
+  AdamaxOptimizer(const LearningRate& learning_rate, const AdamaxOptions& options)
+      : Optimizer("Adamax", learning_rate, base_options(options)), options_(options) {
+    check_decay("Adamax", "beta_1", options.beta_1);
+    check_decay("Adamax", "beta_2", options.beta_2);
+    check_not_negative("Adamax", "epsilon", options.epsilon);
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["beta_1"] = options_.beta_1;
+    config["beta_2"] = options_.beta_2;
+    config["epsilon"] = options_.epsilon;
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs() const override { return {{"momentum"}, {"norm"}}; }
+
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, momentum = args.slots[0], norm = args.slots[1];
+    const double step = static_cast<double>(args.step);
+    momentum.lerp_(args.gradient, 1 - options_.beta_1);
+    at::maximum_out(norm, norm.mul_(options_.beta_2), args.gradient.abs());
+    const double rate = args.learning_rate / (1 - std::pow(options_.beta_1, step));
+    weight.addcdiv_(momentum, norm + options_.epsilon, -rate);
+  }
+
+ private:
+  AdamaxOptions options_;
+};
+
+}  // namespace
+
+Adamax::Adamax(LearningRate learning_rate, AdamaxOptions options)
+    : OptimizerRef(std::make_shared<AdamaxOptimizer>(learning_rate, options)) {}
+
+Adamax Adamax::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  AdamaxOptions options;
+  take(config, "beta_1", options.beta_1);
+  take(config, "beta_2", options.beta_2);
+  take(config, "epsilon", options.epsilon);
+  take_base_options(config, options);
+  return Adamax(rate, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include <tessera/optimizers/nadam.hpp>
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+class NadamOptimizer : public Optimizer {
+ public:
+  NadamOptimizer(const LearningRate& learning_rate, const NadamOptions& options)
+      : Optimizer("Nadam", learning_rate, base_options(options)), options_(options) {
+    check_decay("Nadam", "beta_1", options.beta_1);
+    check_decay("Nadam", "beta_2", options.beta_2);
+    check_not_negative("Nadam", "epsilon", options.epsilon);
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["beta_1"] = options_.beta_1;
+    config["beta_2"] = options_.beta_2;
+    config["epsilon"] = options_.epsilon;
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs() const override { return {{"momentum"}, {"velocity"}}; }
+
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, momentum = args.slots[0], velocity = args.slots[1];
+    const at::Tensor& gradient = args.gradient;
+    const double step = static_cast<double>(args.step);
+    momentum.lerp_(gradient, 1 - options_.beta_1);
+    velocity.mul_(options_.beta_2).addcmul_(gradient, gradient, 1 - options_.beta_2);
+    const double now = factor(args.step), next = factor(args.step + 1);
+    const double product = product_of_factors(args.step);
+    at::Tensor change = momentum * (next / (1 - product * next));
+    change.add_(gradient, (1 - now) / (1 - product));
+    at::Tensor root = velocity / (1 - std::pow(options_.beta_2, step));
+    weight.addcdiv_(change, root.sqrt_().add_(options_.epsilon), -args.learning_rate);
+  }
+
+ private:
+  double factor(int64_t step) const {
+    return options_.beta_1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(step)));
+  }
+
+  double product_of_factors(int64_t last) const {
+    double product = 1;
+    // Below 1e-20 one less the product is 1.
+    for (int64_t t = 1; t <= last && product > 1e-20; ++t) product *= factor(t);
+    return product;
+  }
+
+  NadamOptions options_;
+};
+
+}  // namespace
+
+Nadam::Nadam(LearningRate learning_rate, NadamOptions options)
+    : OptimizerRef(std::make_shared<NadamOptimizer>(learning_rate, options)) {}
+
+Nadam Nadam::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  NadamOptions options;
+  take(config, "beta_1", options.beta_1);
+  take(config, "beta_2", options.beta_2);
+  take(config, "epsilon", options.epsilon);
+  take_base_options(config, options);
+  return Nadam(rate, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <tessera/framework/nn/optimizer.hpp>
+
+namespace tessera {
+
+/// The options of Nadam; those from weight_decay on as in BaseOptions.
+struct NadamOptions {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
+  std::string name = "";
+};
+
+/// Adam with Nesterov's momentum (Dozat, 2016; keras.optimizers.Nadam); its factor of step t is
+/// beta_1·(1 - 0.96^t / 2). Throws ConfigError unless the betas lie in [0, 1) and epsilon >= 0.
+class Nadam : public OptimizerRef {
+ public:
+  explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
+  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
+  static Nadam from_config(JsonObject& config);
+};
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+"""Writes keras_names.json: the public names of Keras 3 by module. Run with Keras from PyPI:
+
+    python make_keras_names.py keras_names.json
+"""
+import inspect
+import json
+import sys
+
+import keras
+
+MODULES = ["layers", "losses", "metrics", "optimizers", "optimizers.schedules", "callbacks",
+           "initializers", "regularizers", "constraints"]
+BASES = {"Layer", "Loss", "Metric", "Optimizer", "LearningRateSchedule", "Callback", "CallbackList",
+         "Initializer", "Regularizer", "Constraint", "Wrapper", "InputSpec", "MeanMetricWrapper",
+         "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "LossScaleOptimizer",
+         "RemoteMonitor", "InputLayer"}
+
+
+def classes_of(module):
+    """Names of a module's classes; of several names of one class, its own."""
+    holder = keras
+    for part in module.split("."):
+        holder = getattr(holder, part)
+    classes = {}
+    for name, value in vars(holder).items():
+        if not inspect.isclass(value) or not name[0].isupper() or name in BASES:
+            continue
+        if value not in classes or name == value.__name__:
+            classes[value] = name
+    return set(classes.values())
+
+
+def main():
+    found = {module: sorted(classes_of(module)) for module in MODULES}
+    found["layers"] = sorted(found["layers"] + ["Input"])
+    functions = {name for name, value in vars(keras.activations).items()
+                 if inspect.isfunction(value)}
+    found["activations"] = sorted(functions - {"deserialize", "get", "serialize"})
+    with open(sys.argv[1], "w", encoding="utf-8") as out:
+        json.dump(found, out, indent=1)
+        out.write("\n")
+
+
+if __name__ == "__main__":
+    main()

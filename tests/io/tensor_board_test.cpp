@@ -1,0 +1,133 @@
+#include <tessera/framework/io/tensor_board.hpp>
+
+#include <tessera/tessera.hpp>
+
+#include <filesystem>
+#include <tuple>
+
+#include <ATen/ATen.h>
+#include <protozero/pbf_reader.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// A written value: its folder, tag and step.
+using Written = std::tuple<std::string, std::string, int64_t>;
+
+/// Adds what a record holds.
+void read_event(const std::string& bytes, const std::string& part, std::vector<Written>& found) {
+  int64_t step = 0;
+  std::string tag;
+  protozero::pbf_reader event(bytes);
+  while (event.next()) {
+    if (event.tag() == 2) {
+      step = event.get_int64();
+    } else if (event.tag() == 5) {
+      protozero::pbf_reader summary(event.get_message());
+      summary.next(1);
+      protozero::pbf_reader value(summary.get_message());
+      value.next(1);
+      tag = value.get_string();
+    } else {
+      event.skip();
+    }
+  }
+  if (!tag.empty()) found.emplace_back(part, tag, step);
+}
+
+/// What the event files of a folder hold, in their order.
+std::vector<Written> written(const std::filesystem::path& folder) {
+  std::vector<Written> found;
+  for (const std::string part : {"train", "validation"}) {
+    if (!std::filesystem::exists(folder / part)) continue;
+    size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / part)) {
+      ++files;
+      const std::string bytes = test::read_file(entry.path());
+      for (size_t at = 0; at < bytes.size();) {
+        uint64_t size = 0;
+        std::memcpy(&size, bytes.data() + at, 8);
+        read_event(bytes.substr(at + 12, size), part, found);
+        at += size + 16;
+      }
+    }
+    CHECK(files == 1);
+  }
+  return found;
+}
+
+std::vector<Written> golden(const std::string& board) {
+  const Json all = read_json_file(test::golden_path("keras_callbacks.json").string());
+  std::vector<Written> found;
+  for (const Json& value : all.at("boards").at(board)) {
+    found.emplace_back(value[0], value[1], value[2]);
+  }
+  return found;
+}
+
+/// Four steps an epoch, two epochs, with validation, of the golden file's model.
+void fit(const Mesh& mesh, const TensorBoardOptions& options) {
+  const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
+  model.compile({.optimizer = "sgd", .loss = "mse", .layouts = LayoutMap(mesh)});
+  model.fit(at::ones({14, 3}), at::ones({14, 1}),
+            {.batch_size = 4,
+             .epochs = 2,
+             .verbose = 0,
+             .callbacks = {TensorBoard(options)},
+             .validation_data = {at::ones({5, 3}), at::ones({5, 1})}});
+}
+
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("TensorBoard gets the tags and steps that Keras writes") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const auto fitted = [&](TensorBoardOptions options) {
+    const test::TempFolder folder;
+    options.log_dir = folder.path();
+    fit(mesh, options);
+    return written(folder.path());
+  };
+  CHECK(fitted({}) == golden("epoch"));
+  CHECK(fitted({.update_freq = "batch"}) == golden("batch"));
+  CHECK(fitted({.histogram_freq = 1}) == golden("histograms"));
+  std::vector<int64_t> steps;
+  for (const auto& [part, tag, step] : fitted({.update_freq = 3})) {
+    if (tag == "batch_loss") steps.push_back(step);
+  }
+  CHECK(steps == std::vector<int64_t>{3, 6});
+}
+
+TEST_CASE("the first process alone writes for TensorBoard") {
+  const test::TempFolder folder;
+  test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
+    fit(test::rank_mesh({{"batch", 4}}, communicator),
+        {.log_dir = folder.path(), .histogram_freq = 1, .update_freq = 2});
+  });
+  const std::vector<Written> found = written(folder.path());
+  CHECK(std::count(found.begin(), found.end(), Written{"train", "batch_loss", 2}) == 1);
+  CHECK(std::count(found.begin(), found.end(), Written{"train", "out/bias/histogram", 1}) == 1);
+}
+
+TEST_CASE("wrong options of TensorBoard are refused") {
+  CHECK_THAT(error_of([] { TensorBoard({.update_freq = "step"}); }),
+             Contains("[TensorBoard] update_freq is") && Contains("\"step\""));
+  CHECK_THAT(error_of([] { TensorBoard({.update_freq = 0}); }), Contains("Received: 0."));
+  CHECK_THAT(error_of([] { TensorBoard({.histogram_freq = -1}); }), Contains("Received: -1."));
+}

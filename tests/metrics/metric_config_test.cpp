@@ -1,0 +1,195 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/metrics.hpp>
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+using Catch::Contains;
+
+namespace {
+
+const std::vector<std::pair<const char*, const char*>> classes = {
+    {"Accuracy", "accuracy"},
+    {"AUC", "auc"},
+    {"BinaryAccuracy", "binary_accuracy"},
+    {"BinaryCrossentropy", "binary_crossentropy"},
+    {"CategoricalAccuracy", "categorical_accuracy"},
+    {"CategoricalCrossentropy", "categorical_crossentropy"},
+    {"CategoricalHinge", "categorical_hinge"},
+    {"CosineSimilarity", "cosine_similarity"},
+    {"F1Score", "f1_score"},
+    {"FalseNegatives", "false_negatives"},
+    {"FalsePositives", "false_positives"},
+    {"FBetaScore", "fbeta_score"},
+    {"Hinge", "hinge"},
+    {"KLDivergence", "kl_divergence"},
+    {"LogCoshError", "logcosh"},
+    {"Mean", "mean"},
+    {"MeanAbsoluteError", "mean_absolute_error"},
+    {"MeanAbsolutePercentageError", "mean_absolute_percentage_error"},
+    {"MeanSquaredError", "mean_squared_error"},
+    {"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error"},
+    {"Poisson", "poisson"},
+    {"Precision", "precision"},
+    {"Recall", "recall"},
+    {"RootMeanSquaredError", "root_mean_squared_error"},
+    {"SparseCategoricalAccuracy", "sparse_categorical_accuracy"},
+    {"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy"},
+    {"SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy"},
+    {"SquaredHinge", "squared_hinge"},
+    {"Sum", "sum"},
+    {"TopKCategoricalAccuracy", "top_k_categorical_accuracy"},
+    {"TrueNegatives", "true_negatives"},
+    {"TruePositives", "true_positives"}};
+
+std::shared_ptr<Metric> from(const std::string& json) {
+  return metric_from_config(parse_json(json, "test"));
+}
+
+DTensor value(const Shape& shape) {
+  static const Mesh mesh = create_mesh({{"batch", 2}});
+  return filled(shape, 0.5, at::kFloat, Layout::replicated(mesh, int64_t(shape.size())));
+}
+
+}  // namespace
+
+TEST_CASE("metrics are known by Keras' names, class names and short names") {
+  for (const auto& [class_name, name] : classes) {
+    const std::shared_ptr<Metric> metric =
+        metric_from_config({{"class_name", class_name}, {"config", Json::object()}});
+    CHECK(metric->class_name() == class_name);
+    CHECK(metric->name() == name);
+    CHECK(make_metric(class_name, "mine")->name() == "mine");
+    if (name != std::string("logcosh")) {
+      CHECK(make_metric(name, "mine")->class_name() == class_name);
+    }
+  }
+  CHECK(make_metric("mse", "m")->class_name() == "MeanSquaredError");
+  CHECK(make_metric("MAE", "m")->class_name() == "MeanAbsoluteError");
+  CHECK(make_metric("mape", "m")->class_name() == "MeanAbsolutePercentageError");
+  CHECK(make_metric("msle", "m")->class_name() == "MeanSquaredLogarithmicError");
+  CHECK(make_metric("bce", "m")->class_name() == "BinaryCrossentropy");
+  CHECK(make_metric("f_beta_score", "m")->class_name() == "FBetaScore");
+  CHECK_THROWS_WITH(make_metric("acuracy", "a"), Contains("\"accuracy\""));
+  CHECK(MetricRef("accuracy").text() == "accuracy");
+  CHECK(metrics::Accuracy({.name = "acc"}).made()->name() == "acc");
+  CHECK(metrics::MeanSquaredError({.name = "error"}).made()->name() == "error");
+  CHECK(metrics::AUC({.curve = AUCCurve::pr}).made()->config().at("curve") == "PR");
+}
+
+TEST_CASE("metric_names() are all of them, sorted") {
+  const std::vector<std::string> names = metric_names();
+  CHECK(names.size() == classes.size() + 6);
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  for (const std::string& name : names) CHECK(make_metric(name, name)->name() == name);
+}
+
+TEST_CASE("every metric is rebuilt from its configuration") {
+  const Json changes = {{"name", "mine"},
+                        {"threshold", 0.25},
+                        {"thresholds", {0.25, 0.75}},
+                        {"k", 3},
+                        {"from_sorted_ids", true},
+                        {"from_logits", true},
+                        {"label_smoothing", 0.25},
+                        {"ignore_class", 1},
+                        {"axis", 1},
+                        {"top_k", 2},
+                        {"class_id", 1},
+                        {"num_thresholds", 4},
+                        {"curve", "PR"},
+                        {"summation_method", "majoring"},
+                        {"multi_label", true},
+                        {"num_labels", 2},
+                        {"label_weights", {1, 3}},
+                        {"average", "macro"},
+                        {"beta", 2}};
+  for (const auto& [class_name, name] : classes) {
+    const Json plain =
+        serialized(metric_from_config({{"class_name", class_name}, {"config", Json::object()}}));
+    CHECK(serialized(metric_from_config(plain)) == plain);
+    Json config = plain.at("config");
+    for (const auto& option : plain.at("config").items()) {
+      config[option.key()] = changes.at(option.key());
+    }
+    CHECK(metric_from_config({{"class_name", class_name}, {"config", config}})->config() == config);
+  }
+  CHECK(BinaryAccuracy().made()->config() ==
+        Json({{"name", "binary_accuracy"}, {"threshold", 0.5}}));
+  CHECK(Precision().made()->config() == Json({{"thresholds", nullptr},
+                                              {"top_k", nullptr},
+                                              {"class_id", nullptr},
+                                              {"name", "precision"}}));
+}
+
+TEST_CASE("Keras' serialization of a metric is read") {
+  const auto auc = from(R"({"module": "keras.metrics", "class_name": "AUC", "config":
+      {"name": "area", "dtype": "float32", "num_thresholds": 20, "curve": "pr",
+       "summation_method": "minoring", "multi_label": false, "num_labels": null,
+       "label_weights": null, "thresholds": null}, "registered_name": null})");
+  CHECK(auc->config().at("curve") == "PR");
+  CHECK(auc->name() == "area");
+  CHECK(from(R"("mae")")->class_name() == "MeanAbsoluteError");
+  CHECK(from(R"({"class_name": "Precision", "config": {"thresholds": 0.5}})")
+            ->config()
+            .at("thresholds") == Json({0.5}));
+}
+
+TEST_CASE("options that a metric cannot take are named") {
+  CHECK_THROWS_AS(BinaryAccuracy({.threshold = 1}), ConfigError);
+  CHECK_THROWS_WITH(TopKCategoricalAccuracy({.k = 0}), Contains("top_k_categorical_accuracy"));
+  CHECK_THROWS_AS(SparseTopKCategoricalAccuracy({.k = -1}), ConfigError);
+  CHECK_THROWS_WITH(Precision({.thresholds = {0.5, 1.5}}),
+                    Contains("[precision] thresholds") && Contains("1.5"));
+  CHECK_THROWS_AS(TruePositives({.thresholds = {-0.5}}), ConfigError);
+  CHECK_THROWS_AS(Recall({.top_k = 0}), ConfigError);
+  CHECK_THROWS_AS(Recall({.class_id = -1}), ConfigError);
+  CHECK_THROWS_WITH(AUC({.num_thresholds = 1}), Contains("[auc] num_thresholds"));
+  CHECK_THROWS_AS(AUC({.thresholds = {2}}), ConfigError);
+  CHECK_THROWS_WITH(AUC({.num_labels = 2}), Contains("multi_label"));
+  CHECK_THROWS_AS(FBetaScore({.beta = 0}), ConfigError);
+  CHECK_THROWS_AS(F1Score({.threshold = 1.5}), ConfigError);
+  CHECK_THROWS_AS(metrics::BinaryCrossentropy({.label_smoothing = 2}), ConfigError);
+  CHECK_THROWS_WITH(from(R"({"class_name": "AUC", "config": {"curve": "RO"}})"),
+                    Contains("[metric: config.curve]") && Contains("write \"ROC\""));
+  CHECK_THROWS_WITH(from(R"({"class_name": "AUC", "config": {"num_threshold": 5}})"),
+                    Contains("write \"num_thresholds\""));
+  CHECK_THROWS_WITH(from(R"({"class_name": "F1Score", "config": {"average": "mean"}})"),
+                    Contains("config.average"));
+}
+
+TEST_CASE("shapes that a metric cannot take are named") {
+  const auto update = [](const MetricRef& metric, const Shape& y_true, const Shape& y_pred,
+                         const Shape& weight = {}) {
+    metric.made()->update(value(y_true), value(y_pred), weight.empty() ? DTensor() : value(weight));
+    return metric.made()->result();
+  };
+  CHECK_THROWS_AS(update(SparseCategoricalAccuracy(), {3}, {5, 5}), ShapeError);
+  CHECK_THROWS_AS(update(SparseCategoricalAccuracy(), {5}, {5, 5}, {2}), ShapeError);
+  CHECK_THROWS_WITH(update(AUC(), {4}, {4, 3}), Contains("[auc]") && Contains("(4, 3)"));
+  CHECK_THROWS_WITH(update(AUC(), {4}, {4}, {3}), Contains("sample weights"));
+  CHECK_THROWS_WITH(update(AUC({.multi_label = true}), {4}, {4}), Contains("multi_label"));
+  CHECK_THROWS_WITH(update(AUC({.multi_label = true, .num_labels = 3}), {4, 2}, {4, 2}),
+                    Contains("3 labels"));
+  CHECK_THROWS_WITH(update(AUC({.label_weights = {1, 2}}), {4, 3}, {4, 3}),
+                    Contains("label_weights"));
+  CHECK_THROWS_WITH(update(Precision({.top_k = 4}), {4, 3}, {4, 3}), Contains("top_k"));
+  CHECK_THROWS_WITH(update(Recall({.class_id = 3}), {4, 3}, {4, 3}), Contains("class_id"));
+  CHECK_THROWS_WITH(update(F1Score(), {4}, {4}), Contains("[f1_score]") && Contains("(4,)"));
+  CHECK_THROWS_WITH(update(SparseTopKCategoricalAccuracy(), {3}, {4, 3}),
+                    Contains("[sparse_top_k_categorical_accuracy]"));
+  CHECK_THROWS_WITH(update(metrics::MeanAbsoluteError(), {4, 2}, {4, 3}),
+                    Contains("[mean_absolute_error]"));
+  const F1Score score;
+  update(score, {4, 3}, {4, 3});
+  CHECK_THROWS_WITH(update(score, {4, 2}, {4, 2}), Contains("3 classes"));
+  const AUC area({.multi_label = true});
+  update(area, {4, 3}, {4, 3});
+  CHECK_THROWS_WITH(update(area, {4, 2}, {4, 2}), Contains("3 labels"));
+}

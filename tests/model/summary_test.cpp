@@ -1,0 +1,161 @@
+#include <tessera/tessera.hpp>
+
+#include <functional>
+#include <map>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ModelHandle mlp() {
+  return Sequential({Input({28, 28}), Flatten(), Dense(128, {.activation = "relu"}), Dropout(0.2),
+                     Dense(10)},
+                    {.name = "mnist_mlp"});
+}
+
+ModelHandle unbuilt() { return Sequential({Flatten(), Dense(128)}); }
+
+ModelHandle frozen() {
+  return Sequential({Input({7}), Dense(1000, {.name = "frozen", .trainable = false}), Dropout(0.5),
+                     Dense(3)});
+}
+
+ModelHandle long_names() {
+  return Sequential(
+      {Input({5}), Dense(4, {.name = "a_very_long_name_of_a_layer_that_does_not_fit_in"}),
+       Dense(1234567, {.name = "wide"})},
+      {.name = "[red]odd name"});
+}
+
+ModelHandle two_inputs() {
+  const Input a({4}, {.name = "a"}), b({4}, {.name = "b"});
+  const Dense shared(4, {.name = "shared"});
+  const SymbolicTensor from_a = shared(a), from_b = shared(b);
+  const SymbolicTensor both = Add({.name = "add"})({from_a, from_b});
+  const SymbolicTensor left = Dense(2, {.name = "left"})(both);
+  const SymbolicTensor joined = Concatenate({.name = "join"})({both, a, b});
+  const SymbolicTensor right = Dense(3, {.name = "right"})(joined);
+  return Functional({a, b}, {left, right}, {.name = "two"});
+}
+
+ModelHandle automatic_names() {
+  const Input x({3}), y({3});
+  const Multiply product;
+  const Dense first(3), second(3);
+  return Functional({x, y}, {product({first(x), second(y)})});
+}
+
+ModelHandle chain() {
+  const Input x({6}, {.name = "in"});
+  return Functional({x}, {Dense(2, {.name = "out"})(Reshape({2, 3})(x))}, {.name = "chain"});
+}
+
+ModelHandle nested() {
+  const Sequential block({Input({4}), Dense(4, {.name = "inner"}),
+                          Activation("tanh", {.name = "act"})},
+                         {.name = "block"});
+  const Input x({4}, {.name = "x"});
+  return Functional({x}, {Add({.name = "sum"})({block(x), x})}, {.name = "outer"});
+}
+
+ModelHandle compiled() {
+  const ModelHandle model = mlp();
+  model.compile({.optimizer = "adam", .loss = "mse"});
+  model->optimizer()->build(model.trainable_weights());
+  return model;
+}
+
+struct Case {
+  std::function<ModelHandle()> make;
+  SummaryOptions options = {};
+};
+
+const std::map<std::string, Case> cases = {
+    {"mlp", {mlp}},
+    {"unbuilt", {unbuilt}},
+    {"frozen", {frozen, {.show_trainable = true}}},
+    {"long_names", {long_names}},
+    {"long_names_60", {long_names, {.line_length = 60}}},
+    {"two_inputs", {two_inputs}},
+    {"two_inputs_trainable", {two_inputs, {.show_trainable = true}}},
+    {"automatic_names", {automatic_names}},
+    {"chain", {chain}},
+    {"nested", {nested}},
+    {"nested_expanded", {nested, {.expand_nested = true}}},
+    {"compiled", {compiled}},
+    {"positions", {mlp, {.positions = {0.3, 0.7, 1.0}}}},
+    {"layer_range", {mlp, {.layer_range = {"dense", "dropout"}}}},
+};
+
+}  // namespace
+
+TEST_CASE("summary is byte for byte what Keras prints", "[summary]") {
+  const Json golden = read_json_file(test::golden_path("keras_summary.json").string());
+  CHECK(golden.size() == cases.size());
+  const std::map<std::string, Terminal> terminals = {
+      {"pipe", {80, false}}, {"80", {80, true}}, {"120", {120, true}}};
+  for (const auto& [name, forms] : golden.items()) {
+    const Case& made = cases.at(name);
+    for (const auto& [form, terminal] : terminals) {
+      CAPTURE(name, form);
+      const std::string text = summary_text(made.make().model(), made.options, terminal);
+      CHECK(text == forms.at(form).get<std::string>());
+    }
+  }
+}
+
+TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
+  LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}));
+  layouts["dense/kernel"] = {unsharded, "model"};
+  const ModelHandle model = mlp();
+  model.compile({.optimizer = "adam", .loss = "mse", .layouts = layouts});
+  model->place_weights(layouts);
+  model->optimizer()->build(model.trainable_weights());
+  const SummaryOptions options{.show_layout = true};
+  const std::string text = summary_text(model.model(), options, {160, false});
+  CHECK_THAT(text, Contains("kernel (unsharded, model), "));
+  CHECK_THAT(text, Contains("bias (model)"));
+  // Halved by the model dimension: 784 × 128 and 128; whole: 128 × 10 and 10; float32.
+  const double weights = 4.0 * (784 * 64 + 64 + 1290);
+  CHECK_THAT(text, Contains(" Bytes per device: " + readable_bytes(3 * weights) + " (weights " +
+                            readable_bytes(weights) + ", optimizer " +
+                            readable_bytes(2 * weights) + "; mesh batch=2, model=2)\n"));
+}
+
+TEST_CASE("a subclassed model's summary shows what its layers were built for", "[summary]") {
+  class Two final : public Model {
+   public:
+    Two() : Model({.name = "two"}) {}
+    std::string class_name() const override { return "Two"; }
+
+   protected:
+    DTensor call(const Inputs& inputs, const CallContext& context) override {
+      return second_(first_(inputs[0], context), context);
+    }
+
+   private:
+    LayerHandle first_ = track(Dense(4, {.name = "first"}));
+    LayerHandle second_ = track(Dense(2, {.name = "second"}));
+  };
+  Two model;
+  CHECK_THAT(summary_text(model, {}, {80, false}), Contains("0 (unbuilt)"));
+  model.build({{-1, 3}});
+  const std::string text = summary_text(model, {}, {80, false});
+  CHECK_THAT(text, Contains("first (Dense)                   │ (None, 4)              │"));
+  CHECK_THAT(text, Contains(" Total params: 26 (104.00 B)"));
+}
+
+TEST_CASE("summary's options are checked", "[summary]") {
+  const ModelHandle model = mlp();
+  const auto text = [&](const SummaryOptions& options) {
+    return summary_text(model.model(), options, {80, false});
+  };
+  CHECK_THROWS_WITH(text({.line_length = 20}), Contains("line_length 20"));
+  CHECK_THROWS_WITH(text({.positions = {0.5, 1.0}}), Contains("3 rising numbers"));
+  CHECK_THROWS_WITH(text({.layer_range = {"dense", "nothing"}}), Contains("\"dropout\""));
+  CHECK_THROWS_WITH(text({.layer_range = {"["}}), Contains("layer_range"));
+}

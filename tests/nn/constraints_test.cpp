@@ -1,0 +1,46 @@
+#include <tessera/framework/nn/constraints.hpp>
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/function_check.hpp"
+#include "tests/support/keras_core.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("constraints give Keras' values under every layout") {
+  const Json file = read_json_file(golden_path("keras_layers.json").string());
+  for (const Json& golden : file.at("constraints")) {
+    CAPTURE(golden.at("constraint").dump());
+    const auto constraint = json_as<ConstraintRef>(golden.at("constraint"), JsonPath("golden"));
+    CHECK(serialized(constraint).at("config") == golden.at("constraint").at("config"));
+    const auto kept = [&](const std::vector<DTensor>& in) { return (*constraint)(in[0]); };
+    // In float64: the addends of a pending vector of zeros must cancel below epsilon.
+    CHECK(wrong_values({golden_tensor(golden.at("w"), at::kDouble)}, kept,
+                       golden_tensor(golden.at("value"), at::kDouble), 1e-5) == "");
+  }
+}
+
+TEST_CASE("constraints by name, and those that cannot be") {
+  CHECK(ConstraintRef("max_norm")->config() == Json{{"max_value", 2.0}, {"axis", 0}});
+  CHECK(make_constraint("UnitNorm")->config() == Json{{"axis", 0}});
+  CHECK(make_constraint("non_neg")->class_name() == "NonNeg");
+  CHECK(ConstraintRef("min_max_norm")->config() ==
+        Json{{"min_value", 0.0}, {"max_value", 1.0}, {"rate", 1.0}, {"axis", 0}});
+  CHECK_FALSE(ConstraintRef());
+  CHECK_THROWS_WITH(ConstraintRef("max_nrom"),
+                    Contains("[constraint]") && Contains("\"max_nrom\"") &&
+                        Contains("\"max_norm\""));
+  CHECK_THROWS_WITH(MaxNorm({.max_value = -1}), Contains("[MaxNorm]") && Contains("max_value"));
+  CHECK_THROWS_AS(MinMaxNorm({.rate = NAN}), ConfigError);
+  CHECK_THROWS_AS((*UnitNorm({.axis = {2}}))(ones({3, 2})), ShapeError);
+}

@@ -1,0 +1,90 @@
+#include <tessera/framework/nn/layer_registry.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+class ScaleLayer final : public Layer {
+ public:
+  ScaleLayer(double factor, const LayerOptions& options) : Layer(options), factor_(factor) {}
+  std::string class_name() const override { return "Scale"; }
+  Json config() const override {
+    Json json = Layer::config();
+    json["factor"] = factor_;
+    return json;
+  }
+  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0] * factor_; }
+
+ private:
+  double factor_;
+};
+
+LayerHandle read(const Json& json) { return layer_from_config(json, JsonPath("model.json")); }
+
+}  // namespace
+
+TEST_CASE("a layer of the user's own comes from its configuration") {
+  const auto make = [](JsonObject& config) {
+    const LayerOptions options = take_layer_options(config);
+    return make_layer<ScaleLayer>(config.take<double>("factor"), options);
+  };
+  const Json json = {{"class_name", "Scale"}, {"config", {{"factor", 3}, {"name", "mine"}}}};
+  CHECK_THROWS_WITH(read(json), Contains("\"Scale\""));
+  register_layer("Scale", make);
+  const LayerHandle layer = read(json);
+  CHECK(layer->name() == "mine");
+  CHECK(test::difference(layer(ones({2, 2})).full(), at::full({2, 2}, 3.f)) == "");
+  CHECK(read({{"class_name", "Scale"}, {"config", layer->config()}})->config() == layer->config());
+  CHECK_THROWS_WITH(read({{"class_name", "Scale"}, {"config", Json::object()}}),
+                    Contains("[model.json: config]") && Contains("\"factor\""));
+  CHECK_THROWS_WITH(register_layer("Scale", make), Contains("[register_layer]"));
+  CHECK_THROWS_WITH(register_layer("Dense", make), Contains("\"Dense\""));
+}
+
+TEST_CASE("every built-in layer is known by its class name") {
+  const std::vector<std::string> names = layer_class_names();
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  for (const char* name : {"Activation", "Add", "Average", "Concatenate", "Dense", "Dot", "Dropout",
+                           "Flatten", "Maximum", "Minimum", "Multiply", "Normalization", "Permute",
+                           "RepeatVector", "Rescaling", "Reshape", "Subtract"}) {
+    CHECK(std::count(names.begin(), names.end(), name) == 1);
+  }
+}
+
+TEST_CASE("what Keras writes beside class and configuration is skipped") {
+  const Json json = {{"module", "keras.layers"},
+                     {"class_name", "Flatten"},
+                     {"config",
+                      {{"name", "flat"},
+                       {"trainable", false},
+                       {"dtype", {{"module", "keras"},
+                                  {"class_name", "DTypePolicy"},
+                                  {"config", {{"name", "mixed_bfloat16"}}},
+                                  {"registered_name", nullptr}}},
+                       {"data_format", "channels_last"}}},
+                     {"registered_name", nullptr},
+                     {"build_config", {{"input_shape", {nullptr, 3}}}},
+                     {"name", "flat"},
+                     {"inbound_nodes", Json::array()}};
+  const LayerHandle layer = read(json);
+  CHECK(layer->config() == Json{{"name", "flat"},
+                                {"trainable", false},
+                                {"dtype", "mixed_bfloat16"},
+                                {"data_format", "channels_last"}});
+  CHECK(read({{"class_name", "Flatten"}, {"config", Json::object()}})->name().empty());
+}

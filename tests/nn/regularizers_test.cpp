@@ -1,0 +1,65 @@
+#include <tessera/framework/nn/regularizers.hpp>
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/function_check.hpp"
+#include "tests/support/keras_core.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("regularizers give Keras' values and gradients under every layout") {
+  const Json file = read_json_file(golden_path("keras_layers.json").string());
+  for (const Json& golden : file.at("regularizers")) {
+    CAPTURE(golden.at("regularizer").dump());
+    const auto regularizer =
+        json_as<RegularizerRef>(golden.at("regularizer"), JsonPath("golden"));
+    CHECK(serialized(regularizer).at("config") == golden.at("regularizer").at("config"));
+    const at::Tensor x = golden_tensor(golden.at("x"));
+    const auto penalty = [&](const std::vector<DTensor>& in) { return (*regularizer)(in[0]); };
+    const at::Tensor expected = at::scalar_tensor(golden.at("value").get<float>());
+    CHECK(wrong_values({x}, penalty, expected, 1e-5) == "");
+    const DTensor source = pack(x, Layout::replicated(default_mesh(), x.dim()));
+    GradientTape tape;
+    tape.watch(source);
+    const DTensor gradient = tape.gradient((*regularizer)(source), source);
+    const at::Tensor wanted = golden_tensor(golden.at("gradient"));
+    CHECK(difference(gradient.full(), wanted, 0, 1e-5 * wanted.abs().max().item<double>()) == "");
+  }
+}
+
+TEST_CASE("gradients of regularizers under every layout") {
+  const at::Tensor x = at::linspace(-1, 2, 15, at::kDouble).sin().reshape({5, 3}) + 0.1;
+  for (const RegularizerRef& regularizer :
+       {RegularizerRef(L1L2({.l1 = 0.1, .l2 = 0.4})), RegularizerRef("orthogonal_regularizer")}) {
+    const auto penalty = [&](const std::vector<DTensor>& in) { return (*regularizer)(in[0]); };
+    CHECK(wrong_gradients({x}, penalty) == "");
+  }
+}
+
+TEST_CASE("regularizers by name, and those that cannot be") {
+  CHECK(RegularizerRef("l1")->config().at("l1") == 0.01);
+  CHECK(make_regularizer("L2")->class_name() == "L2");
+  CHECK(RegularizerRef("l1_l2")->config() == Json{{"l1", 0.0}, {"l2", 0.0}});
+  CHECK(make_regularizer("L1L2")->class_name() == "L1L2");
+  CHECK(make_regularizer("OrthogonalRegularizer")->config().at("mode") == "rows");
+  CHECK_FALSE(RegularizerRef());
+  CHECK(serialized(RegularizerRef()).is_null());
+  CHECK_THROWS_WITH(RegularizerRef("l3"), Contains("[regularizer]") && Contains("\"l3\""));
+  CHECK_THROWS_WITH(L1(-1), Contains("[L1]") && Contains("Received: -1"));
+  CHECK_THROWS_AS(L2(INFINITY), ConfigError);
+  CHECK_THROWS_AS(L1L2({.l1 = 0, .l2 = NAN}), ConfigError);
+  CHECK_THROWS_AS(OrthogonalRegularizer({.factor = -0.1}), ConfigError);
+  CHECK_THROWS_WITH((*OrthogonalRegularizer())(ones({3})), Contains("(3,)"));
+}

@@ -1,0 +1,49 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/segment.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/function_check.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using Catch::Contains;
+
+namespace {
+
+DTensor five_sums(const std::vector<DTensor>& in) { return ops::segment_sum(in[0], in[1], 5); }
+
+}  // namespace
+
+TEST_CASE("segment_sum adds up the data of each id, in every layout") {
+  const at::Tensor data = at::randn({2, 3}, at::kDouble);
+  const at::Tensor ids = at::tensor({4, 0, 4, 1, 4, 0}, at::kLong).view({2, 3});
+  const at::Tensor sums = at::zeros({5}, at::kDouble).index_add(0, ids.flatten(), data.flatten());
+  CHECK(wrong_values({data, ids}, five_sums, sums) == "");
+  CHECK(wrong_values({data[0], ids.to(at::kInt)[0]}, five_sums,
+                     at::zeros({5}, at::kDouble).index_add(0, ids[0], data[0])) == "");
+  CHECK(wrong_gradients({data, ids}, five_sums) == "");
+}
+
+TEST_CASE("segment_sum of shards stays pending and costs nothing") {
+  const Mesh mesh = create_mesh({{"batch", 4}});
+  const Layout layout = Layout::batch_sharded(mesh, "batch", 1);
+  CommLog log;
+  const CommLogScope scope(log);
+  const DTensor sums =
+      ops::segment_sum(pack(at::ones({8}), layout), pack(at::arange(8, at::kLong) % 3, layout), 3);
+  CHECK(sums.layout().is_pending());
+  CHECK(log.entries().empty());
+}
+
+TEST_CASE("what segment_sum cannot take is named") {
+  const Layout layout = Layout::replicated(create_mesh({{"batch", 2}}), 1);
+  const DTensor data = pack(at::ones({3}), layout);
+  CHECK_THROWS_AS(ops::segment_sum(data, pack(at::zeros({2}, at::kLong), layout), 2), ShapeError);
+  CHECK_THROWS_AS(ops::segment_sum(data, pack(at::zeros({3}), layout), 2), ConfigError);
+  CHECK_THROWS_WITH(ops::segment_sum(data, pack(at::tensor({0, 2, 1}, at::kLong), layout), 2),
+                    Contains("segment_sum") && Contains("[0, 2)"));
+}

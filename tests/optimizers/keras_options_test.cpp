@@ -1,0 +1,110 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/optimizers/optimizers.hpp>
+
+#include <cmath>
+#include <mutex>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/optimizer_cases.hpp"
+#include "tests/support/thread_communicator.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+std::string case_name(const Json& golden) {
+  const Json& serialized = golden.at("serialized");
+  return serialized.at("class_name").get<std::string>() + serialized.at("config").dump();
+}
+
+/// Equal, up to the roundings of float32, in which Keras keeps the rate.
+bool same_config(const Json& actual, const Json& expected) {
+  if (actual.is_number() && expected.is_number()) {
+    const auto a = actual.get<double>(), b = expected.get<double>();
+    return std::abs(a - b) <= 1e-7 * std::abs(b);
+  }
+  if (!actual.is_object() || !expected.is_object()) return actual == expected;
+  bool same = actual.size() == expected.size();
+  for (auto a = actual.begin(), b = expected.begin(); same && a != actual.end(); ++a, ++b) {
+    same = a.key() == b.key() && same_config(a.value(), b.value());
+  }
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE("ten steps with every option are Keras' on one device") {
+  const Mesh one = create_mesh({{"batch", 1}});
+  for (const Json& golden : keras_optimizers("cases")) {
+    INFO(case_name(golden));
+    CHECK(wrong_case(golden, mixed_places(one, 1)) == "");
+  }
+}
+
+TEST_CASE("ten steps with every option are Keras', whatever the layouts") {
+  const std::vector<Mesh> meshes = {virtual_mesh({4}), virtual_mesh({2, 2}), virtual_mesh({2, 3}),
+                                    virtual_mesh({2, 1, 2})};
+  uint64_t seed = 0;
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    for (const Mesh& mesh : meshes) {
+      for (const Json& golden : keras_optimizers("cases")) {
+        const std::vector<WeightPlace> places = mixed_places(mesh, mix(++seed, 7));
+        INFO(case_name(golden) << " " << short_name(mesh) << " " << test::to_string(policy) << " "
+                               << test::to_string(places));
+        CHECK(wrong_case(golden, places) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("ten steps with every option are Keras' in two processes") {
+  const std::vector<MeshDims> meshes = {{{"x", 4}}, {{"x", 2}, {"y", 2}}, {{"x", 4}, {"y", 2}}};
+  for (const MeshDims& dims : meshes) {
+    CAPTURE(to_string(dims));
+    const auto rank_run = [&](int, const std::shared_ptr<Communicator>& communicator) {
+      const Mesh mesh = rank_mesh(dims, communicator);
+      uint64_t seed = 0;
+      for (const Json& golden : keras_optimizers("cases")) {
+        const std::vector<WeightPlace> places = mixed_places(mesh, mix(++seed, 11));
+        const std::string wrong = wrong_case(golden, places);
+        expect(wrong.empty(), case_name(golden) + " " + test::to_string(places) + wrong);
+      }
+    };
+    CHECK_NOTHROW(run_ranks(2, rank_run));
+  }
+}
+
+TEST_CASE("schedules are Keras'") {
+  for (const Json& golden : keras_optimizers("schedules")) {
+    const LearningRateScheduleRef schedule = schedule_from_config(golden.at("serialized"));
+    const Json& steps = golden.at("steps");
+    const auto initial = schedule(0);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto expected = golden.at("values")[i].get<double>();
+      INFO(golden.at("serialized").dump() << " step " << steps[i]);
+      CHECK(schedule(steps[i].get<int64_t>()) ==
+            Approx(expected).epsilon(1e-6).margin(1e-6 * std::max(initial, 0.01)));
+    }
+  }
+}
+
+TEST_CASE("configurations are Keras' there and back") {
+  for (const Json& golden : keras_optimizers("cases")) {
+    const Json& serialized = golden.at("serialized");
+    INFO(serialized.dump());
+    const Json again = optimizer_to_config(optimizer_from_config(serialized));
+    INFO(again.dump());
+    CHECK(same_config(again, serialized));
+    CHECK(optimizer_to_config(optimizer_from_config(again)) == again);
+  }
+  for (const Json& golden : keras_optimizers("schedules")) {
+    const Json& serialized = golden.at("serialized");
+    INFO(serialized.dump());
+    CHECK(same_config(LearningRate(schedule_from_config(serialized)).config(), serialized));
+  }
+}

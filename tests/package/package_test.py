@@ -1,0 +1,88 @@
+"""The installed package serves a program of a user, by find_package and by pkg-config.
+
+Arguments: cmake, build folder, C++ compiler, libtorch's folder. Prints how much processor time the
+program takes to compile and fails beyond the limits.
+"""
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+CMAKE, BUILD, COMPILER, TORCH = sys.argv[1:5]
+HERE = pathlib.Path(__file__).resolve().parent
+PLAIN_SECONDS, PRECOMPILED_SECONDS = 25, 8
+ENVIRONMENT = {**os.environ, "TESSERA_OFFLINE": "1", "TESSERA_DATA": ""}
+ENVIRONMENT.pop("TESSERA_TORCH_DIR", None)
+
+
+def run(*words, fails=False, **variables):
+    """Output of a command, which must succeed, or fail; and its seconds of processor time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run([str(word) for word in words], env={**ENVIRONMENT, **variables},
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if (done.returncode != 0) != fails:
+        sys.exit(f"{' '.join(map(str, words))}\nended with {done.returncode}:\n{done.stdout}")
+    return done.stdout, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def check(condition, text):
+    print(text)
+    if not condition:
+        sys.exit("FAILED: " + text)
+
+
+def check_time(kind, most, output, *command):
+    """Three tries to make `output`, because a busy machine makes processor time longer."""
+    for _ in range(3):
+        output.unlink(missing_ok=True)
+        _, seconds = run(*command)
+        if seconds <= most:
+            break
+    check(seconds <= most, f"{kind} precompiled header {seconds:.1f} s of at most {most} s")
+
+
+def by_cmake(prefix, folder):
+    configure = [CMAKE, "-S", HERE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                 f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    said, _ = run(*configure, "-DTESSERA_TORCH_DIR=/nowhere", fails=True)
+    check("Received: /nowhere" in said, "another libtorch is asked for and missed")
+    run(CMAKE, "-E", "rm", "-rf", folder)
+    run(*configure)
+    objects = pathlib.Path("CMakeFiles", "consumer.dir")
+    run(CMAKE, "--build", folder, "--target", objects / "cmake_pch.hxx.gch")
+    check_time("with", PRECOMPILED_SECONDS, folder / objects / "consumer.cpp.o",
+               CMAKE, "--build", folder)
+    check(True, "find_package: " + run(folder / "consumer")[0].strip())
+
+
+def by_pkg_config(prefix, folder):
+    folder.mkdir()
+    [pc] = prefix.glob("lib*/**/tessera.pc")
+    said, _ = run("pkg-config", "--cflags", "--libs", "tessera", PKG_CONFIG_PATH=str(pc.parent))
+    binary = folder / "consumer"
+    check_time("without", PLAIN_SECONDS, binary,
+               COMPILER, "-O2", HERE / "consumer.cpp", *said.split(), "-o", binary)
+    check(True, "pkg-config: " + run(binary)[0].strip())
+
+
+def headers_alone(prefix):
+    """Only headers are installed as headers, and no file of the build."""
+    others = [str(path) for path in (prefix / "include").rglob("*")
+              if path.is_file() and path.suffix != ".hpp"]
+    check(not others, f"headers are all that is in include/ {others}")
+
+
+with tempfile.TemporaryDirectory(prefix="tessera_package_") as name:
+    installed, moved = pathlib.Path(name, "installed"), pathlib.Path(name, "moved")
+    run(CMAKE, "--install", BUILD, "--prefix", installed, "--strip")
+    installed.rename(moved)
+    headers_alone(moved)
+    [library] = moved.glob("lib*/**/libtessera.so")
+    run(sys.executable, "-B", HERE.parent / "scripts" / "linked_libraries.py", library, TORCH)
+    by_cmake(moved, pathlib.Path(name, "cmake"))
+    by_pkg_config(moved, pathlib.Path(name, "pkg_config"))
+    said, _ = run(moved / "bin" / "mnist", "--train-size", "128", "--test-size", "32", "--epochs",
+                  "1")
+    check("test accuracy" in said, "mnist runs from bin/")

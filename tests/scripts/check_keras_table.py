@@ -1,0 +1,67 @@
+"""README.md's table of Keras' names says which of them exist here. `--write` brings it up to date."""
+import json
+import re
+import sys
+
+from sources import finish, root
+
+BEGIN = "<!-- names of Keras: kept by tests/scripts/check_keras_table.py -->"
+END = "<!-- end of names -->"
+# Where the classes of a Keras module are declared.
+HEADERS = {
+    "layers": ["layers/*.hpp", "framework/model/input.hpp"],
+    "losses": ["framework/nn/*loss*.hpp"],
+    "metrics": ["metrics/*.hpp"],
+    "optimizers": ["optimizers/*.hpp"],
+    "optimizers.schedules": ["optimizers/*.hpp", "optimizers/schedules/*.hpp"],
+    "callbacks": ["framework/training/*.hpp", "framework/io/*.hpp"],
+    "initializers": ["framework/nn/initializers.hpp"],
+    "regularizers": ["framework/nn/regularizers.hpp"],
+    "constraints": ["framework/nn/constraints.hpp"],
+    "activations": ["framework/nn/activations.cpp"],
+}
+DECLARATION = re.compile(r"^\s*(?:class|struct) (\w+)(?: final)?\b", re.MULTILINE)
+ACTIVATION = re.compile(r'\{"(\w+)", ')
+OTHER_NAMES = {"ProgressBar": "ProgbarLogger"}
+
+
+def names_here(module):
+    text = ""
+    for pattern in HEADERS[module]:
+        for path in sorted(root().glob(pattern)):
+            text += path.read_text(encoding="utf-8")
+    expression = ACTIVATION if module == "activations" else DECLARATION
+    found = {OTHER_NAMES.get(name, name) for name in expression.findall(text)}
+    return found
+
+
+def table(keras):
+    lines = ["| Keras' module | of its names here | |", "|---|---|---|"]
+    for module, names in keras.items():
+        here = [name for name in names if name in names_here(module)]
+        listed = " ".join(f"`{name}`" for name in here)
+        lines.append(f"| `{module}` | {len(here)} of {len(names)} | {listed} |")
+    return "\n".join(lines)
+
+
+def main():
+    golden = root() / "tests/golden/keras_names.json"
+    keras = json.loads(golden.read_text(encoding="utf-8"))
+    readme = root() / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    wanted = f"{BEGIN}\n\n{table(keras)}\n\n{END}"
+    begin, end = text.find(BEGIN), text.find(END)
+    offenders = []
+    if begin < 0 or end < 0:
+        offenders.append("README.md: the table of Keras' names is missing")
+    elif text[begin:end + len(END)] != wanted:
+        if "--write" in sys.argv:
+            readme.write_text(text[:begin] + wanted + text[end + len(END):], encoding="utf-8")
+        else:
+            offenders.append("README.md: the table of Keras' names is out of date; to fix: "
+                             "python3 tests/scripts/check_keras_table.py . --write")
+    finish(offenders, "README.md says which names of Keras exist", len(keras))
+
+
+if __name__ == "__main__":
+    main()

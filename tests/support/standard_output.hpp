@@ -1,0 +1,23 @@
+#pragma once
+
+#include <iostream>
+#include <sstream>
+#include <string>
+
+namespace tessera::test {
+
+/// Keeps what is written to std::cout while it lives.
+class StandardOutput {
+ public:
+  StandardOutput() : before_(std::cout.rdbuf(text_.rdbuf())) {}
+  ~StandardOutput() { std::cout.rdbuf(before_); }
+  StandardOutput(const StandardOutput&) = delete;
+  StandardOutput& operator=(const StandardOutput&) = delete;
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+}  // namespace tessera::test

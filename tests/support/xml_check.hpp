@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tessera::test {
+
+/// An XML document without comments, CDATA and processing instructions other than the first line.
+struct Xml {
+  struct Element {
+    std::string name;
+    std::string attributes;
+    /// Character data right inside it, with entities resolved.
+    std::string text;
+  };
+  /// In order of their start tags.
+  std::vector<Element> elements;
+  /// What is not well-formed; empty if all is.
+  std::string error;
+
+  /// Texts of all elements of a name.
+  std::vector<std::string> texts(const std::string& name) const;
+  int count(const std::string& name) const;
+};
+
+Xml parse_xml(const std::string& document);
+
+}  // namespace tessera::test

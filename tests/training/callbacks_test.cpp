@@ -1,0 +1,245 @@
+#include <tessera/tessera.hpp>
+
+#include <map>
+#include <mutex>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/training/callbacks.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/standard_output.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Sequential compiled(const Mesh& mesh) {
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(test::small_layouts("data", mesh)));
+  return model;
+}
+
+Mesh four() { return create_mesh({{"batch", 4}}); }
+
+/// Writes down what it is told.
+class Listener : public Callback {
+ public:
+  std::vector<std::string> told;
+
+  void on_train_begin() override { tell("train begin"); }
+  void on_train_end(const Logs& logs) override { tell("train end" + names(logs)); }
+  void on_epoch_begin(int64_t epoch) override { tell(str("epoch ", epoch, " begin")); }
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    tell(str("epoch ", epoch, " end", names(logs)));
+  }
+  void on_train_batch_begin(int64_t batch) override { tell(str("batch ", batch, " begin")); }
+  void on_train_batch_end(int64_t batch, const Logs& logs) override {
+    tell(str("batch ", batch, " end", names(logs)));
+  }
+  void on_test_begin() override { tell("test begin"); }
+  void on_test_end(const Logs& logs) override { tell("test end" + names(logs)); }
+  void on_test_batch_begin(int64_t batch) override { tell(str("test ", batch, " begin")); }
+  void on_test_batch_end(int64_t batch, const Logs& logs) override {
+    tell(str("test ", batch, " end", names(logs)));
+  }
+  void on_predict_begin() override { tell("predict begin"); }
+  void on_predict_end() override { tell("predict end"); }
+  void on_predict_batch_begin(int64_t batch) override { tell(str("predict ", batch, " begin")); }
+  void on_predict_batch_end(int64_t batch) override { tell(str("predict ", batch, " end")); }
+
+ private:
+  static std::string names(const Logs& logs) {
+    std::string text = ":";
+    for (const auto& [name, value] : logs) text += " " + name;
+    return text;
+  }
+  void tell(const std::string& text) { told.push_back(text); }
+};
+
+/// Hears epochs only.
+class EpochListener : public Callback {
+ public:
+  void on_epoch_end(int64_t, Logs& logs) override { set_value(logs, "added", 7); }
+};
+
+int64_t reductions(const std::vector<CallbackRef>& callbacks) {
+  const Sequential model = compiled(four());
+  CommLog log;
+  const CommLogScope scope(log);
+  model.fit(test::small_data(12), {.batch_size = 4, .verbose = 0, .callbacks = callbacks});
+  return static_cast<int64_t>(log.entries().size());
+}
+
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("callbacks are told in Keras' order") {
+  const Sequential model = compiled(four());
+  const auto recorder = std::make_shared<Listener>();
+  model.fit(test::small_data(8), {.batch_size = 4,
+                                  .verbose = 0,
+                                  .callbacks = {recorder},
+                                  .validation_data = test::small_data(4)});
+  CHECK(recorder->told ==
+        std::vector<std::string>{"train begin", "epoch 0 begin", "batch 0 begin",
+                                 "batch 0 end: accuracy loss", "batch 1 begin",
+                                 "batch 1 end: accuracy loss", "test begin", "test 0 begin",
+                                 "test 0 end: accuracy loss", "test end: accuracy loss",
+                                 "epoch 0 end: accuracy loss val_accuracy val_loss",
+                                 "train end: accuracy loss val_accuracy val_loss"});
+  recorder->told.clear();
+  model.evaluate(test::small_data(4), {.verbose = 0, .callbacks = {recorder}});
+  CHECK(recorder->told ==
+        std::vector<std::string>{"test begin", "test 0 begin", "test 0 end: accuracy loss",
+                                 "test end: accuracy loss"});
+  recorder->told.clear();
+  model.predict(test::small_data(4), {.batch_size = 3, .callbacks = {recorder}});
+  CHECK(recorder->told ==
+        std::vector<std::string>{"predict begin", "predict 0 begin", "predict 0 end",
+                                 "predict 1 begin", "predict 1 end", "predict end"});
+}
+
+TEST_CASE("metrics are read after a batch only for a callback that hears it") {
+  const int64_t alone = reductions({});
+  CHECK(reductions({EpochListener(), TerminateOnNaN(), EarlyStopping({.monitor = "loss"}),
+                    LambdaCallback({.on_epoch_end = [](int64_t, Logs&) {}})}) == alone);
+  // One reduction more for each of three batches.
+  CHECK(reductions({std::make_shared<Listener>()}) == alone + 3);
+  CHECK(reductions({LambdaCallback(
+            {.on_train_batch_end = [](int64_t, const Logs&) {}})}) == alone + 3);
+}
+
+TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
+  const Sequential model = compiled(four());
+  const FitOptions options{
+      .batch_size = 4, .epochs = 2, .verbose = 0, .callbacks = {EpochListener()}};
+  const History history = model.fit(test::small_data(8), options);
+  CHECK(history.at("added") == std::vector<double>{7, 7});
+}
+
+TEST_CASE("a callback ends training after its batch") {
+  const Sequential model = compiled(four());
+  const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
+    if (batch == 1) model->set_stop_training(true);
+  }});
+  const FitOptions options{.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}};
+  const History history = model.fit(test::small_data(20), options);
+  CHECK(history.steps.size() == 2);
+  CHECK(history.epoch == std::vector<int64_t>{0});
+  CHECK(model->stop_training());
+  // The next fit begins anew.
+  CHECK(model.fit(test::small_data(20), {.batch_size = 4, .verbose = 0}).steps.size() == 5);
+}
+
+TEST_CASE("one process' wish to stop ends training on all, in the same step") {
+  std::mutex mutex;
+  std::map<int, History> histories;
+  test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+    const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+    const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
+      if (rank == 1 && batch == 2) model->set_stop_training(true);
+    }});
+    const History history =
+        model.fit(test::small_data(20),
+                  {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}});
+    const std::lock_guard<std::mutex> lock(mutex);
+    histories[rank] = history;
+  });
+  for (const int rank : {0, 1}) {
+    CHECK(histories[rank].steps.size() == 3);
+    CHECK(histories[rank].epoch.size() == 1);
+  }
+}
+
+TEST_CASE("the first process alone prints and writes") {
+  const test::TempFolder folder;
+  const std::string log = folder / "log.csv";
+  const test::StandardOutput output;
+  test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
+    const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+    model.fit(test::small_data(8),
+              {.batch_size = 4,
+               .epochs = 4,
+               .verbose = 2,
+               .callbacks = {CSVLogger(log), EarlyStopping({.monitor = "loss",
+                                                            .patience = 1,
+                                                            .verbose = 1,
+                                                            .mode = "max"})}});
+  });
+  const std::string text = output.text();
+  CHECK_THAT(text, Contains("Epoch 2/4") && Contains("Epoch 2: early stopping\n"));
+  CHECK(text.find("early stopping") == text.rfind("early stopping"));
+  CHECK(text.find("Epoch 2/4") == text.rfind("Epoch 2/4"));
+  const std::string lines = test::read_file(log);
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
+}
+
+TEST_CASE("early stopping knows which way a value is to go") {
+  const TensorDataset data = test::small_data(8);
+  const auto fit = [&](const EarlyStoppingOptions& options) {
+    const Sequential model = compiled(four());
+    return error_of([&] {
+      model.fit(data, {.batch_size = 4, .epochs = 2, .verbose = 0,
+                       .callbacks = {EarlyStopping(options)}, .validation_data = data});
+    });
+  };
+  CHECK(fit({.monitor = "val_accuracy"}) == "no error");
+  CHECK(fit({.monitor = "val_loss"}) == "no error");
+  CHECK_THAT(fit({.mode = "mni"}), Contains("[EarlyStopping] mode is one of") &&
+                                       Contains("\"mni\"") && Contains("write \"min\""));
+  const CallbackRef add = LambdaCallback(
+      {.on_epoch_end = [](int64_t, Logs& logs) { set_value(logs, "size", 1); }});
+  const Sequential model = compiled(four());
+  CHECK_THAT(error_of([&] {
+               model.fit(data, {.batch_size = 4, .verbose = 0,
+                                .callbacks = {add, EarlyStopping({.monitor = "size"})}});
+             }),
+             Contains("[EarlyStopping] mode \"auto\"") && Contains("\"size\""));
+}
+
+TEST_CASE("early stopping stops at the best accuracy's patience, and tells") {
+  const Sequential model = compiled(four());
+  // The rate 0 improves nothing.
+  CompileOptions compile = test::small_compile(test::small_layouts("data", four()));
+  compile.optimizer = SGD(0.0);
+  model.compile(compile);
+  const EarlyStopping stop({.monitor = "accuracy", .patience = 3});
+  const FitOptions options{.batch_size = 4, .epochs = 9, .verbose = 0, .callbacks = {stop}};
+  const History history = model.fit(test::small_data(8), options);
+  CHECK(history.epoch.size() == 4);
+  CHECK(stop.stopped_epoch() == 3);
+  CHECK(stop.best_epoch() == 0);
+}
+
+TEST_CASE("wrong options of callbacks are refused in one line") {
+  CHECK_THAT(error_of([] { ReduceLROnPlateau({.factor = 1.5}); }),
+             Contains("[ReduceLROnPlateau] factor is less than 1. Received: 1.5."));
+  CHECK_THAT(error_of([] { CSVLogger("x", {.separator = "--"}); }),
+             Contains("[CSVLogger] separator is one character. Received: \"--\"."));
+  CHECK_THAT(error_of([] { LearningRateScheduler(nullptr); }), Contains("[LearningRateScheduler]"));
+  const Sequential model = compiled(four());
+  const auto fit = [&](const CallbackRef& callback) {
+    return error_of([&] {
+      model.fit(test::small_data(8), {.batch_size = 4, .verbose = 0, .callbacks = {callback}});
+    });
+  };
+  CHECK_THAT(fit(CSVLogger("/no/such/folder/log.csv")), Contains("/no/such/folder/log.csv"));
+  CompileOptions compile = test::small_compile(test::small_layouts("data", four()));
+  compile.optimizer = SGD(1e200);
+  model.compile(compile);
+  CHECK_THAT(fit(TerminateOnNaN({.raise_error = true})),
+             Contains("[TerminateOnNaN] the loss stays finite.") && Contains("at batch 1"));
+}

@@ -1,0 +1,262 @@
+#include <tessera/tessera.hpp>
+
+#include <functional>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/regularizers.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::difference;
+
+namespace {
+
+LayoutMap on_four() { return LayoutMap(create_mesh({{"batch", 4}})); }
+
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    return text;
+  }
+  return "no error";
+}
+
+/// One input, a regression "age" and a classification "kind".
+Functional two_heads() {
+  const Input x({3});
+  const SymbolicTensor h = Dense(4, {.activation = "tanh", .name = "body"})(x);
+  return Functional({x}, {Dense(1, {.name = "age"})(h), Dense(2, {.name = "kind"})(h)});
+}
+
+Examples two_labels(int64_t rows) {
+  return {.x = {at::rand({rows, 3})}, .y = {at::rand({rows, 1}), at::randint(0, 2, {rows})}};
+}
+
+std::string compile_error(const CompileOptions& options) {
+  return error_of([&] {
+    const Functional model = two_heads();
+    CompileOptions all = options;
+    all.layouts = on_four();
+    model.compile(all);
+    model.fit(two_labels(8), {.batch_size = 4, .verbose = 0});
+  });
+}
+
+const LossRef sparse = SparseCategoricalCrossentropy({.from_logits = true});
+
+/// Of one layer, whose training step the test replaces.
+class OwnStep : public Model {
+ public:
+  OwnStep() : dense_(track(Dense(1, {.kernel_initializer = "ones", .name = "dense"}))) {}
+  std::string class_name() const override { return "OwnStep"; }
+
+  DTensor train_step(const Batch& batch) override {
+    GradientTape tape;
+    const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
+    const DTensor loss = ops::scale(compute_loss(batch, y_pred), 2);
+    minimize(loss, tape);
+    update_metrics(batch, y_pred);
+    return loss;
+  }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override {
+    return dense_(inputs[0], context);
+  }
+
+ private:
+  LayerHandle dense_;
+};
+
+/// Two outputs, and no names for them.
+class TwoOutputs : public Model {
+ public:
+  std::string class_name() const override { return "TwoOutputs"; }
+
+ protected:
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext&) override {
+    return {first_(inputs[0]), second_(inputs[0])};
+  }
+
+ private:
+  LayerHandle first_ = track(Dense(1, {.name = "first"}));
+  LayerHandle second_ = track(Dense(1, {.name = "second"}));
+};
+
+/// Adds the mean of its squares to the loss.
+class Penalty : public Layer {
+ public:
+  std::string class_name() const override { return "Penalty"; }
+  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    add_loss(ops::mean(inputs[0] * inputs[0]));
+    return inputs[0];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("compile names the outputs it does not have, and counts") {
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = {{"aeg", "mse"}}}),
+             Contains("[compile] loss names outputs of the model. Received: \"aeg\".") &&
+                 Contains("write \"age\""));
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = "mse", .metrics = {{"knd", {"mae"}}}}),
+             Contains("[compile] metrics names outputs") && Contains("write \"kind\""));
+  CHECK_THAT(
+      compile_error({.optimizer = "sgd", .loss = "mse", .loss_weights = {{"ages", 1.0}}}),
+      Contains("[compile] loss_weights names outputs") && Contains("write \"age\""));
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = {"mse"}}),
+             Contains("[compile] loss has one entry for each of the 2 outputs \"age\", \"kind\"") &&
+                 Contains("Received: 1 entries"));
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = "mse", .loss_weights = {1, 2, 3}}),
+             Contains("loss_weights") && Contains("3 entries"));
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = "mse", .weighted_metrics = {"mae"}}),
+             Contains("weighted_metrics") && Contains("1 entries"));
+  CHECK(compile_error({.optimizer = "sgd", .loss = {"mse", sparse}}) == "no error");
+  CHECK(compile_error({.optimizer = "sgd", .loss = {{"kind", sparse}}}) == "no error");
+}
+
+TEST_CASE("labels and weights are counted by outputs") {
+  const Functional model = two_heads();
+  model.compile({.optimizer = "sgd", .loss = {"mse", sparse}, .layouts = on_four()});
+  const FitOptions quiet{.batch_size = 4, .verbose = 0};
+  Examples data = two_labels(8);
+  data.y.pop_back();
+  CHECK_THAT(error_of([&] { model.fit(data, quiet); }),
+             Contains("labels for each of the 2 outputs") && Contains("Received: 1 labels"));
+  data = two_labels(8);
+  data.sample_weight = {at::rand({8}), at::rand({8}), at::rand({8})};
+  CHECK_THAT(error_of([&] { model.fit(data, quiet); }), Contains("3 of them for 2 outputs"));
+  FitOptions weighted = quiet;
+  weighted.class_weight = {{0, 2.0}};
+  CHECK_THAT(error_of([&] { model.fit(two_labels(8), weighted); }),
+             Contains("[class_weight] the model has a single output. Received: 2 labels."));
+  CHECK_THAT(error_of([&] { model.predict(two_labels(8)); }),
+             Contains("[predict] the model has one output. Received: 2 outputs."));
+  const std::vector<at::Tensor> all = model.predict_all(two_labels(8));
+  CHECK(all.size() == 2);
+  CHECK(all[0].sizes() == at::IntArrayRef({8, 1}));
+  CHECK(all[1].sizes() == at::IntArrayRef({8, 2}));
+}
+
+TEST_CASE("logs are named by output, alphabetically, without cost until they are read") {
+  const Functional model = two_heads();
+  model.compile({.optimizer = "sgd",
+                 .loss = {"mse", sparse},
+                 .metrics = {{"kind", {"accuracy", "acc"}}, {"age", "mae"}},
+                 .weighted_metrics = {{"kind", {"accuracy"}}},
+                 .layouts = on_four()});
+  CHECK(model->metrics_names() == std::vector<std::string>{"loss"});
+  const History history = model.fit(two_labels(8), {.batch_size = 4, .verbose = 0});
+  const std::vector<std::string> names = {"age_loss",      "age_mae",   "kind_acc",
+                                          "kind_accuracy", "kind_loss", "kind_weighted_accuracy",
+                                          "loss"};
+  std::vector<std::string> logged;
+  for (const auto& [name, course] : history.history) logged.push_back(name);
+  CHECK(logged == names);
+  CHECK(model->metrics_names() == names);
+}
+
+TEST_CASE("outputs of a subclass without names are numbered") {
+  const ModelHandle model(std::make_shared<TwoOutputs>());
+  model.compile({.optimizer = "sgd", .loss = "mse", .layouts = on_four()});
+  // The short batch counts for its rows in every loss.
+  const Examples data{.x = {at::rand({7, 3})}, .y = {at::rand({7, 1}), at::rand({7, 1}) + 3}};
+  const History history = model.fit(data, {.batch_size = 4, .verbose = 0, .shuffle = false});
+  CHECK(history.at("output_1_loss").size() == 1);
+  CHECK(history.at("loss")[0] ==
+        Approx(history.at("output_1_loss")[0] + history.at("output_2_loss")[0]));
+}
+
+TEST_CASE("a training step of one's own is what fit takes") {
+  const auto fit = [](const ModelHandle& model, double rate) {
+    model.compile({.optimizer = SGD(rate), .loss = "mse", .layouts = on_four()});
+    const at::Tensor x = at::arange(24).reshape({8, 3}).to(at::kFloat) / 24;
+    const History history = model.fit(x, x.sum(1, true) * 2, {.batch_size = 4, .verbose = 0,
+                                                              .shuffle = false});
+    return std::make_pair(history.steps, model.weights()[0].value().full());
+  };
+  const auto own = fit(ModelHandle(std::make_shared<OwnStep>()), 0.05);
+  const auto plain =
+      fit(Sequential({Dense(1, {.kernel_initializer = "ones", .name = "dense"})}), 0.1);
+  for (size_t i = 0; i < 2; ++i) CHECK(own.first[i] == Approx(2 * plain.first[i]));
+  CHECK(difference(own.second, plain.second, 1e-6) == "");
+}
+
+TEST_CASE("penalties are part of the loss, whatever the batch's size") {
+  const Sequential model({Dense(2, {.kernel_initializer = "ones",
+                                    .kernel_regularizer = L2(0.25),
+                                    .name = "dense"}),
+                          make_layer<Penalty>()});
+  model.compile({.optimizer = SGD(0.0), .loss = "mse", .layouts = on_four()});
+  const at::Tensor x = at::rand({7, 3});
+  const at::Tensor y = at::rand({7, 2});
+  const History history = model.fit(x, y, {.batch_size = 4, .verbose = 0, .shuffle = false});
+  const at::Tensor out = x.sum(1, true).expand({7, 2});
+  const double expected = ((out - y).pow(2).mean() + out.pow(2).mean()).item<double>() + 0.25 * 6;
+  CHECK(history.at("loss")[0] == Approx(expected).epsilon(1e-5));
+  const Logs logs = model.evaluate(x, y, {.batch_size = 4, .verbose = 0});
+  CHECK(*find_value(logs, "loss") == Approx(expected).epsilon(1e-5));
+}
+
+TEST_CASE("a model may be trained by its own penalties alone") {
+  const Sequential model({Dense(2, {.name = "dense"}), make_layer<Penalty>()});
+  model.compile({.optimizer = SGD(0.1), .layouts = on_four()});
+  const History history = model.fit(at::rand({8, 3}), {.batch_size = 4, .epochs = 3, .verbose = 0});
+  CHECK(history.at("loss")[2] < history.at("loss")[0]);
+}
+
+TEST_CASE("steps on single batches keep running values until they are reset") {
+  const Sequential model({Dense(1, {.kernel_initializer = "zeros", .name = "dense"})});
+  model.compile({.optimizer = SGD(0.0), .loss = "mse", .metrics = {"mae"}, .layouts = on_four()});
+  const at::Tensor x = at::rand({4, 2});
+  const Examples ones{.x = {x}, .y = {at::ones({4, 1})}};
+  const Examples threes{.x = {at::rand({2, 2})}, .y = {at::full({2, 1}, 3.0)}};
+  CHECK(*find_value(model->train_on_batch(ones), "loss") == Approx(1));
+  Logs logs = model->train_on_batch(threes);
+  CHECK(*find_value(logs, "loss") == Approx((4 * 1 + 2 * 9) / 6.0));
+  CHECK(*find_value(logs, "mae") == Approx((4 * 1 + 2 * 3) / 6.0));
+  model->reset_metrics();
+  logs = model->test_on_batch(threes);
+  CHECK(*find_value(logs, "loss") == Approx(9));
+  CHECK(model->predict_on_batch({.x = {x}})[0].sizes() == at::IntArrayRef({4, 1}));
+  CHECK(model->optimizer()->iterations() == 2);
+}
+
+TEST_CASE("weights end as their moving averages") {
+  const auto last = [](bool average) {
+    const Sequential model({Dense(1, {.kernel_initializer = "zeros", .name = "dense"})});
+    model.compile({.optimizer = SGD(0.1, {.use_ema = average, .ema_momentum = 0.5}),
+                   .loss = "mse",
+                   .layouts = on_four()});
+    const at::Tensor x = at::ones({8, 1});
+    model.fit(x, x, {.batch_size = 8, .epochs = 2, .verbose = 0});
+    return model.weights()[0].value().full().item<double>();
+  };
+  // w: 0.2, 0.32; the bias moves alike. The mean begins with the first and is half the new.
+  CHECK(last(false) == Approx(0.32));
+  CHECK(last(true) == Approx(0.5 * 0.2 + 0.5 * 0.32));
+}
+
+TEST_CASE("a scaled loss trains and is logged as one that is not") {
+  const auto fit = [](std::optional<double> factor) {
+    const Sequential model({Dense(1, {.kernel_initializer = "zeros", .name = "dense"})});
+    model.compile({.optimizer = SGD(0.1, {.loss_scale_factor = factor}),
+                   .loss = "mse",
+                   .layouts = on_four()});
+    const at::Tensor x = at::ones({8, 1});
+    const History history = model.fit(x, x, {.batch_size = 4, .verbose = 0});
+    return std::make_pair(history.steps, model.weights()[0].value().full().item<double>());
+  };
+  CHECK(fit(1024.0) == fit(std::nullopt));
+}

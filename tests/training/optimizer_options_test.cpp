@@ -1,0 +1,74 @@
+#include <tessera/tessera.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/small_model.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// The weights after two epochs of 32 rows, in order.
+std::vector<at::Tensor> trained(const OptimizerRef& optimizer, int64_t batch_size,
+                                const LayoutMap& layouts) {
+  const Sequential model = test::small_model();
+  CompileOptions compile = test::small_compile(layouts);
+  compile.optimizer = optimizer;
+  model.compile(compile);
+  model.fit(test::small_data(32),
+            {.batch_size = batch_size, .epochs = 2, .verbose = 0, .shuffle = false});
+  return test::whole_weights(model);
+}
+
+std::string differs(const std::vector<at::Tensor>& actual,
+                    const std::vector<at::Tensor>& expected) {
+  std::string text;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    text += test::difference(actual[i], expected[i], 1e-9, 1e-12);
+  }
+  return actual.size() == expected.size() ? text : "another number of weights";
+}
+
+std::vector<LayoutMap> places() {
+  return {test::small_layouts("data", create_mesh({{"batch", 4}})),
+          test::small_layouts("fsdp", create_mesh({{"batch", 2}})),
+          test::small_layouts("model", create_mesh({{"batch", 2}, {"model", 2}}))};
+}
+
+}  // namespace
+
+TEST_CASE("accumulated small batches train as large ones") {
+  for (const LayoutMap& layouts : places()) {
+    CAPTURE(layouts.mesh().describe());
+    const auto large = trained(Adam(1e-2, {.global_clipnorm = 0.3}), 16, layouts);
+    const Adam accumulating(1e-2, {.global_clipnorm = 0.3, .gradient_accumulation_steps = 4});
+    CHECK(differs(trained(accumulating, 4, layouts), large) == "");
+    CHECK(accumulating->iterations() == 4);
+    CHECK(accumulating->steps() == 16);
+  }
+}
+
+TEST_CASE("a loss scale changes no weight") {
+  for (const LayoutMap& layouts : places()) {
+    CAPTURE(layouts.mesh().describe());
+    const auto plain = trained(SGD(0.1), 8, layouts);
+    CHECK(differs(trained(SGD(0.1, {.loss_scale_factor = 256}), 8, layouts), plain) == "");
+  }
+}
+
+TEST_CASE("training ends with the means of the weights") {
+  for (const LayoutMap& layouts : places()) {
+    CAPTURE(layouts.mesh().describe());
+    const SGD sgd(0.1, {.momentum = 0.9, .use_ema = true, .ema_momentum = 0.5});
+    const std::vector<at::Tensor> means = trained(sgd, 8, layouts);
+    std::vector<at::Tensor> kept;
+    for (const Variable& variable : sgd->variables()) {
+      const std::string& path = variable.path();
+      if (path.substr(path.rfind('/')) == "/average") kept.push_back(variable.value().full());
+    }
+    CHECK(differs(means, kept) == "");
+    CHECK(differs(means, trained(SGD(0.1, {.momentum = 0.9}), 8, layouts)) != "");
+  }
+}
