@@ -206,7 +206,8 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
 std::string synthetic_announcement(int64_t rows, const Split& split, const std::string& failure) {
   const std::vector<std::string> places = default_places();
   return str("mnist (synthetic): ", rows, " procedural ", split.name,
-             " images, for want of files in ", places.empty() ? "$TESSERA_DATA" : join(places, ", "),
+             " images, for want of files in ",
+             places.empty() ? "$TESSERA_DATA" : join(places, ", "),
              "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA",
              failure.empty() ? "" : ". The download failed: " + failure);
 }

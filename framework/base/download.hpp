@@ -49,8 +49,8 @@ struct DownloadSource {
 };
 
 /// Fetches all files of a source into a folder, which appears with all of them or not at all; one
-/// that has anything in it already is left as it is. What came of an interrupted call lies in `folder`.part,
-/// and the next one goes on with it. Throws as download() does.
+/// that has anything in it already is left as it is. What came of an interrupted call lies in
+/// `folder`.part, and the next one goes on with it. Throws as download() does.
 void download_folder(const DownloadSource& source, const std::string& folder);
 
 }  // namespace tessera

@@ -145,8 +145,8 @@ TEST_CASE("the true MNIST is read as it is") {
   CHECK(test.size() == 10000);
   const Examples first = train.get(std::vector<int64_t>{0, 1, 2, 3, 4});
   CHECK(difference(first.y[0], at::tensor({5, 0, 4, 1, 9}, at::kLong)) == "");
-  CHECK(difference(test.get(std::vector<int64_t>{0, 1, 2}).y[0], at::tensor({7, 2, 1}, at::kLong)) ==
-        "");
+  const Examples others = test.get(std::vector<int64_t>{0, 1, 2});
+  CHECK(difference(others.y[0], at::tensor({7, 2, 1}, at::kLong)) == "");
   CHECK(all_of(train).x[0].mean(at::kDouble).item<double>() == Approx(0.1306604762738429));
   CHECK(all_of(test).x[0].mean(at::kDouble).item<double>() == Approx(0.13251460696903547));
 }
