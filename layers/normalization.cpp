@@ -137,6 +137,8 @@ void NormalizationLayer::make_weights(const Shapes& inputs) {
   }
   mean_ = add_weight("mean", shape, "zeros", {.trainable = false});
   variance_ = add_weight("variance", shape, "ones", {.trainable = false});
+  // Keras has it, and never counts: weight files and summaries agree.
+  add_weight("count", {}, "zeros", {.trainable = false, .dtype = at::kLong});
 }
 
 DTensor NormalizationLayer::statistics(const Numbers& given, const Variable& learned,

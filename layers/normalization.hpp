@@ -21,8 +21,8 @@ struct NormalizationOptions {
 /// (x - mean) / max(sqrt(variance), 1e-7), or x · max(sqrt(variance), 1e-7) + mean with `invert`
 /// (keras.layers.Normalization), in the compute dtype, also of whole numbers. Shape and layout
 /// stay; no communication while the statistics are replicated.
-/// Weights, unless given by the options: mean, variance (the extents of `axis`), not trainable; 0
-/// and 1 until adapt().
+/// Weights, unless given by the options: mean, variance (the extents of `axis`), 0 and 1 until
+/// adapt(), and count (), int64, always 0; none trainable.
 class NormalizationLayer final : public Layer {
  public:
   explicit NormalizationLayer(const NormalizationOptions& options);

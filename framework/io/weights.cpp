@@ -8,6 +8,7 @@
 #include <tessera/framework/base/safetensors.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/model/model.hpp>
 
 namespace tessera {
 namespace {
@@ -79,5 +80,8 @@ void load_weights(Layer& model, const std::string& path) {
     weight.assign(pack(std::move(whole), weight.layout()));
   }
 }
+
+void Model::save_weights(const std::string& path) const { tessera::save_weights(*this, path); }
+void Model::load_weights(const std::string& path) { tessera::load_weights(*this, path); }
 
 }  // namespace tessera

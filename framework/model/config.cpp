@@ -96,6 +96,8 @@ std::string model_to_json(const Model& model, int indent) {
   return to_json_text(serialize_layer(model), indent);
 }
 
+std::string Model::to_json(int indent) const { return model_to_json(*this, indent); }
+
 ModelHandle clone_model(const ModelHandle& model) {
   return model_from_config(serialize_layer(model.model()), "clone_model");
 }

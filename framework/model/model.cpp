@@ -24,8 +24,15 @@ std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
                     suggestion(name, names));
 }
 
+std::shared_ptr<Layer> Model::get_layer(int64_t index) const {
+  const auto count = static_cast<int64_t>(layers_.size());
+  if (index >= 0 && index < count) return layers_[static_cast<size_t>(index)];
+  throw ConfigError("model " + name(), str("a place among the model's ", count, " layers"),
+                    std::to_string(index), "count from 0");
+}
+
 std::vector<Variable> Model::weights() const {
-  std::vector<Variable> list;
+  std::vector<Variable> list = Layer::weights();
   std::set<uint64_t> seen;
   for (const auto& layer : layers_) {
     for (const Variable& weight : layer->weights()) {
@@ -33,6 +40,32 @@ std::vector<Variable> Model::weights() const {
     }
   }
   return list;
+}
+
+std::vector<at::Tensor> Model::get_weights() const {
+  std::vector<at::Tensor> values;
+  for (const Variable& weight : weights()) values.push_back(weight.value().full().clone());
+  return values;
+}
+
+void Model::set_weights(const std::vector<at::Tensor>& values) {
+  std::vector<Variable> list = weights();
+  if (!built()) {
+    throw StateError("set_weights", "the model is built", "a model whose weights are not known yet",
+                     "call build() with an input shape first");
+  }
+  if (values.size() != list.size()) {
+    throw ShapeError("set_weights", str("a value for each of the ", list.size(), " weights"),
+                     str(values.size(), " values"), "give them in the order of weights()");
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    const bool fits = values[i].defined() && values[i].sizes() == at::IntArrayRef(list[i].shape());
+    if (fits) continue;
+    throw ShapeError("set_weights, " + list[i].path(), "shape " + to_string(list[i].shape()),
+                     values[i].defined() ? to_string(values[i].sizes().vec()) : "an empty tensor",
+                     "give them in the order of weights()");
+  }
+  for (size_t i = 0; i < list.size(); ++i) list[i].assign(pack(values[i], list[i].layout()));
 }
 
 void Model::set_trainable(bool trainable) {
@@ -48,10 +81,12 @@ void Model::set_path(const std::string& name, const std::string& path) {
 }
 
 void Model::place_weights(const LayoutMap& layouts) {
+  Layer::place_weights(layouts);
   for (const auto& layer : layers_) layer->place_weights(layouts);
 }
 
 LayerHandle Model::track(const LayerHandle& handle) {
+  if (!trainable()) handle->set_trainable(false);
   layers_.push_back(handle.layer());
   return handle;
 }
@@ -150,5 +185,16 @@ Shapes Model::output_shapes(const Shapes& inputs) const {
 
 ModelHandle::ModelHandle(std::shared_ptr<Model> model)
     : LayerHandle(model), model_(std::move(model)) {}
+
+std::vector<LayerHandle> ModelHandle::layers() const {
+  const auto layers = model_->sublayers();
+  return {layers.begin(), layers.end()};
+}
+
+std::vector<at::Tensor> ModelHandle::get_weights() const { return model_->get_weights(); }
+
+std::vector<at::Tensor> ModelHandle::predict_on_batch(const Examples& batch) const {
+  return model_->predict_on_batch(batch);
+}
 
 }  // namespace tessera

@@ -43,13 +43,26 @@ class Model : public Layer {
   virtual Shapes input_shapes() const { return built_for(); }
   /// The layer of a name. Throws ConfigError naming the nearest one.
   std::shared_ptr<Layer> get_layer(const std::string& name) const;
+  /// The layer at a place in sublayers(). Throws ConfigError for a place that there is none at.
+  std::shared_ptr<Layer> get_layer(int64_t index) const;
   std::vector<Variable> weights() const override;
+  /// The weights' values, whole, on the host, in the order of weights(); drawn if they were not.
+  /// Collective.
+  std::vector<at::Tensor> get_weights() const;
+  /// New values for all weights, in that order; nothing is changed unless all of them fit.
+  /// Collective. Throws StateError before the model is built, ShapeError naming the weight.
+  void set_weights(const std::vector<at::Tensor>& values);
   void set_trainable(bool trainable) override;
   void set_path(const std::string& name, const std::string& path) override;
   void place_weights(const LayoutMap& layouts) override;
   bool is_model() const override { return true; }
   /// Names the layers that have no name yet; building does so too.
   void name_layers() { name_parts(); }
+
+  /// The free functions of these names, and model_to_json().
+  void save_weights(const std::string& path) const;
+  void load_weights(const std::string& path);
+  std::string to_json(int indent = 2) const;
 
   /// Prints the table of layers, byte for byte as Keras 3 does (keras.Model.summary).
   /// Throws ConfigError for options that do not fit.
@@ -172,7 +185,16 @@ class ModelHandle : public LayerHandle {
   at::Tensor predict(const DatasetRef& data) const;
   std::vector<at::Tensor> predict_all(const DatasetRef& data, const PredictOptions& options) const;
   std::vector<at::Tensor> predict_all(const DatasetRef& data) const;
+  Logs train_on_batch(const Examples& batch) const { return model_->train_on_batch(batch); }
+  Logs test_on_batch(const Examples& batch) const { return model_->test_on_batch(batch); }
+  std::vector<at::Tensor> predict_on_batch(const Examples& batch) const;
+  void reset_metrics() const { model_->reset_metrics(); }
   void build(const Shape& input) const { model_->build({input}); }
+  std::vector<LayerHandle> layers() const;
+  LayerHandle get_layer(const std::string& name) const { return model_->get_layer(name); }
+  LayerHandle get_layer(int64_t index) const { return model_->get_layer(index); }
+  bool trainable() const { return model_->trainable(); }
+  void set_trainable(bool trainable) const { model_->set_trainable(trainable); }
   void summary(const SummaryOptions& options) const { model_->summary(options); }
   void summary() const { model_->summary(); }
   StepPlan plan(const DatasetRef& data, const PlanOptions& options) const;
@@ -180,6 +202,11 @@ class ModelHandle : public LayerHandle {
   std::vector<Variable> weights() const { return model_->weights(); }
   std::vector<Variable> trainable_weights() const { return model_->trainable_weights(); }
   int64_t count_params() const { return model_->count_params(); }
+  std::vector<at::Tensor> get_weights() const;
+  void set_weights(const std::vector<at::Tensor>& values) const { model_->set_weights(values); }
+  void save_weights(const std::string& path) const { model_->save_weights(path); }
+  void load_weights(const std::string& path) const { model_->load_weights(path); }
+  std::string to_json(int indent = 2) const { return model_->to_json(indent); }
 
  private:
   std::shared_ptr<Model> model_;

@@ -185,7 +185,8 @@ int64_t Layer::count_params() const {
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape,
                            const InitializerRef& initializer, const WeightOptions& options) {
-  Variable weight(VariableSpec{path() + "/" + name, shape, policy_.variable, initializer,
+  Variable weight(VariableSpec{path() + "/" + name, shape,
+                               options.dtype.value_or(policy_.variable), initializer,
                                {global_seed(), 0}, options.trainable, options.regularizer,
                                options.constraint});
   weight.set_trainable(options.trainable && trainable_);

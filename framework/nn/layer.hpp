@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct WeightOptions {
   bool trainable = true;
   RegularizerRef regularizer = {};
   ConstraintRef constraint = {};
+  std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent
 };
 
 /// Options that every layer has. A layer's own options struct ends with the same three.

@@ -32,6 +32,8 @@ void check_finite(double loss, int64_t epoch, int64_t step) {
 
 History Model::fit(const DatasetRef& given, const FitOptions& options) {
   Training& state = training("fit");
+  // A callback may compile the model anew.
+  const std::shared_ptr<Training> kept = training_;
   const FitData data = fit_data(given, options);
   const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
                                {.epochs = options.epochs,
@@ -43,9 +45,9 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   history.data = data.train.name();
   Logs logs;
   state.stop = false;
-  callbacks.begin(Phase::train);
+  state.agree([&] { callbacks.begin(Phase::train); });
   for (int64_t epoch = options.initial_epoch; epoch < options.epochs && !state.stop; ++epoch) {
-    callbacks.epoch_begin(epoch);
+    state.agree([&] { callbacks.epoch_begin(epoch); });
     state.reset_metrics();
     BatchLoader loader(data.train, training_batches(options, epoch));
     state.run(Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
@@ -60,23 +62,22 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
         logs.emplace_back("val_" + name, value);
       }
     }
-    callbacks.epoch_end(epoch, logs);
+    state.agree([&] { callbacks.epoch_end(epoch, logs); });
     history.append(epoch, logs);
-    state.agree_to_stop();
   }
   const bool trained = state.optimizer && state.optimizer->built();
   if (trained) state.optimizer->finalize_variable_values(trainable_weights());
-  callbacks.end(Phase::train, logs);
+  state.agree([&] { callbacks.end(Phase::train, logs); });
   return history;
 }
 
 Logs Model::Training::evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks) {
-  callbacks.begin(Phase::test);
+  agree([&] { callbacks.begin(Phase::test); });
   reset_metrics();
   run(Phase::test, loader, callbacks,
       [&](Examples&& examples, int64_t) { test(model, std::move(examples)); });
   const Logs values = logs();
-  callbacks.end(Phase::test, values);
+  agree([&] { callbacks.end(Phase::test, values); });
   return values;
 }
 

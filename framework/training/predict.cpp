@@ -20,13 +20,13 @@ std::vector<at::Tensor> Model::predict_all(const DatasetRef& data, const Predict
   if (!state.placed) ensure_placed(batch_shapes(data));
   BatchLoader loader(data, batches);
   std::vector<std::vector<at::Tensor>> parts;
-  callbacks.begin(Phase::predict);
+  state.agree([&] { callbacks.begin(Phase::predict); });
   state.run(Phase::predict, loader, callbacks, [&](Examples&& examples, int64_t) {
     std::vector<at::Tensor> outputs = state.predict(*this, std::move(examples));
     parts.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(std::move(outputs[i]));
   });
-  callbacks.end(Phase::predict, {});
+  state.agree([&] { callbacks.end(Phase::predict, {}); });
   std::vector<at::Tensor> whole;
   for (const auto& part : parts) whole.push_back(at::cat(part));
   return whole;

@@ -1,3 +1,4 @@
+#include <exception>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -138,21 +139,38 @@ std::vector<at::Tensor> Model::Training::predict(Model& model, Examples&& exampl
 
 void Model::Training::run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
                           const std::function<void(Examples&&, int64_t)>& step) {
-  for (int64_t number = 0; std::optional<Examples> examples = loader.next(); ++number) {
+  std::optional<Examples> examples;
+  agree([&] { examples = loader.next(); });
+  for (int64_t number = 0; examples; ++number) {
     callbacks.batch_begin(phase, number);
     step(std::move(*examples), number);
     const bool all = callbacks.wants_batch_logs(phase, number);
-    callbacks.batch_end(phase, number, all ? logs() : Logs{{"loss", loss.value()}});
-    if (phase == Phase::train && agree_to_stop()) return;
+    const Logs values = all ? logs() : Logs{{"loss", loss.value()}};
+    agree([&] {
+      callbacks.batch_end(phase, number, values);
+      examples = loader.next();
+    });
+    if (phase == Phase::train && stop) return;
   }
 }
 
-bool Model::Training::agree_to_stop() {
+void Model::Training::agree(const std::function<void()>& local) {
+  std::exception_ptr error;
+  try {
+    local();
+  } catch (...) {
+    error = std::current_exception();
+  }
   StatusWord word;
   if (stop) word.raise(StepStatus::stop, "a callback's wish");
+  if (error) word.raise(StepStatus::error, "an error");
   word.exchange(layouts.mesh());
+  if (error) std::rethrow_exception(error);
+  if (word.status() == StepStatus::error) {
+    throw StateError("step", "every process goes on", str("an error on rank ", word.rank()),
+                     "look at what that process says");
+  }
   stop = word.status() >= StepStatus::stop;
-  return stop;
 }
 
 Shapes batch_shapes(const DatasetRef& data) {

@@ -70,8 +70,9 @@ struct Model::Training {
   /// Runs every batch through `step`, telling the callbacks; ends early if training is to stop.
   void run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
            const std::function<void(Examples&&, int64_t step)>& step);
-  /// Whether any process wants training to end. Collective.
-  bool agree_to_stop();
+  /// Does what may fail, or wish to stop, on one process alone, such as reading and writing files;
+  /// then every process stops or throws in the same step. Collective.
+  void agree(const std::function<void()>& local);
   /// Steps on a batch that count in `loss`; the batch's loss.
   double train(Model& model, Examples&& examples);
   double test(Model& model, Examples&& examples);

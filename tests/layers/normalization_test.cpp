@@ -30,17 +30,17 @@ TEST_CASE("Normalization under every layout") {
   test::run_layer_test({.make = [] { return Normalization(); },
                         .input = {{5, 4, 3}},
                         .output = {5, 4, 3},
-                        .weights = {{"mean", {3}}, {"variance", {3}}},
+                        .weights = {{"mean", {3}}, {"variance", {3}}, {"count", {}}},
                         .config = config_of({-1}, nullptr, nullptr)});
   test::run_layer_test({.make = [] { return Normalization({.axis = {3, 1}, .invert = true}); },
                         .input = {{2, 3, 2, 2}},
                         .output = {2, 3, 2, 2},
-                        .weights = {{"mean", {3, 2}}, {"variance", {3, 2}}},
+                        .weights = {{"mean", {3, 2}}, {"variance", {3, 2}}, {"count", {}}},
                         .config = config_of({3, 1}, nullptr, nullptr, true)});
   test::run_layer_test({.make = [] { return Normalization({.axis = {}}); },
                         .input = {{5, 3}},
                         .output = {5, 3},
-                        .weights = {{"mean", {}}, {"variance", {}}},
+                        .weights = {{"mean", {}}, {"variance", {}}, {"count", {}}},
                         .config = config_of(Json::array(), nullptr, nullptr)});
   const auto given = [] { return Normalization({.mean = {1, 2, 3}, .variance = {4, 5, 6}}); };
   test::run_layer_test({.make = given,

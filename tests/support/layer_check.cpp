@@ -111,7 +111,7 @@ void check_build(const LayerTest& test) {
   int64_t count = 0;
   for (const Variable& weight : layer->weights()) {
     CHECK(weight.path().rfind(layer->path() + "/", 0) == 0);
-    CHECK(weight.dtype() == at::kDouble);
+    CHECK(weight.dtype() == (at::isFloatingType(weight.dtype()) ? at::kDouble : at::kLong));
     CHECK_FALSE(weight.has_value());
     weights.emplace_back(weight.path().substr(prefix), weight.shape());
     count += numel(weight.shape());

@@ -67,6 +67,20 @@ class EpochListener : public Callback {
   void on_epoch_end(int64_t, Logs& logs) override { set_value(logs, "added", 7); }
 };
 
+/// Rows of which the last cannot be read.
+class Unreadable : public Dataset {
+ public:
+  int64_t size() const override { return 12; }
+  Examples get(std::span<const int64_t> rows) const override {
+    if (++reads_ == 3) throw FileError("part-2", "readable", "", "");
+    return test::small_data(12).get(rows);
+  }
+  std::vector<Shape> input_shapes() const override { return {{18}}; }
+
+ private:
+  mutable int64_t reads_ = 0;
+};
+
 int64_t reductions(const std::vector<CallbackRef>& callbacks) {
   const Sequential model = compiled(four());
   CommLog log;
@@ -130,6 +144,16 @@ TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
   CHECK(history.at("added") == std::vector<double>{7, 7});
 }
 
+TEST_CASE("a callback may compile the model anew while it trains") {
+  const Sequential model = compiled(four());
+  const CallbackRef again = LambdaCallback({.on_epoch_begin = [&](int64_t) {
+    model.compile(test::small_compile(test::small_layouts("data", four())));
+  }});
+  const History history = model.fit(
+      test::small_data(8), {.batch_size = 4, .epochs = 2, .verbose = 0, .callbacks = {again}});
+  CHECK(history.at("loss").size() == 2);
+}
+
 TEST_CASE("a callback ends training after its batch") {
   const Sequential model = compiled(four());
   const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
@@ -162,6 +186,33 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
     CHECK(histories[rank].steps.size() == 3);
     CHECK(histories[rank].epoch.size() == 1);
   }
+}
+
+TEST_CASE("what fails on one process ends training on all, each with an error of its own") {
+  const auto errors = [](const std::function<FitOptions(int)>& options,
+                         const std::function<DatasetRef(int)>& data) {
+    std::mutex mutex;
+    std::map<int, std::string> texts;
+    test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+      const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+      const std::string text = error_of([&] { model.fit(data(rank), options(rank)); });
+      const std::lock_guard<std::mutex> lock(mutex);
+      texts[rank] = text;
+    });
+    return texts;
+  };
+  const auto good = [](int) { return DatasetRef(test::small_data(12)); };
+  auto texts = errors(
+      [](int) {
+        return FitOptions{.batch_size = 4, .verbose = 0, .callbacks = {CSVLogger("/no/log.csv")}};
+      },
+      good);
+  CHECK_THAT(texts[0], Contains("[/no/log.csv]"));
+  CHECK_THAT(texts[1], Contains("[step] every process goes on. Received: an error on rank 0."));
+  texts = errors([](int) { return FitOptions{.batch_size = 4, .verbose = 0}; },
+                 [&](int rank) { return rank == 1 ? DatasetRef(Unreadable()) : good(rank); });
+  CHECK_THAT(texts[0], Contains("an error on rank 1."));
+  CHECK_THAT(texts[1], Contains("[part-2] readable"));
 }
 
 TEST_CASE("the first process alone prints and writes") {
