@@ -22,7 +22,8 @@ GeneratorDataset::GeneratorDataset(std::function<BatchFunction()> start,
 }
 
 std::vector<Shape> GeneratorDataset::input_shapes() const {
-  const std::optional<Examples> first = start_()();
+  const BatchFunction next = start_();
+  const std::optional<Examples> first = next ? next() : std::nullopt;
   if (!first) {
     throw ConfigError(options_.name, "an epoch has batches", "none", "return one at least");
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>
@@ -43,9 +44,9 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"plot-model", output, "picture of the model's layers and their layouts",
        output_file(o.plot_model, "FILE.svg")},
       {"tensorboard", output, "folder for TensorBoard's event files", folder_name(o.tensorboard)},
-      {"summary", output, "print the table of layers, with layouts, before training",
+      {"summary", output, "print the layers and their layouts",
        toggle(o.summary)},
-      {"plan", output, "print what a step needs and exchanges, before training", toggle(o.plan)},
+      {"plan", output, "print what a step needs and sends", toggle(o.plan)},
       {"verbose", output, "silent, progress bar or one line per epoch", integer(o.verbose, 0, 2)},
   };
 }
@@ -71,11 +72,38 @@ void check_device_count(const CommonOptions& options, const MeshDims& mesh) {
   }
 }
 
-/// Help without the default values that CLI11 shows for the two sides of a switch.
+constexpr size_t help_width = 80, help_indent = 34;
+
+/// Text in lines of at most `width`, broken at blanks outside brackets.
+std::string wrapped(const std::string& text, size_t width) {
+  std::string lines;
+  size_t column = 0;
+  for (size_t from = 0; from < text.size();) {
+    const size_t inside = text[from] == '[' ? text.find(']', from) : from;
+    const size_t end = std::min(text.find(' ', inside), text.size());
+    const size_t size = end - from;
+    if (column > 0 && column + 1 + size > width) {
+      lines += '\n';
+      column = 0;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines.append(text, from, size);
+    column += size;
+    from = end + 1;
+  }
+  return lines;
+}
+
+/// Help in narrow lines, without the default values that CLI11 shows for the two sides of a switch.
 struct HelpFormatter : CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     return name.substr(0, name.find('{'));
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option), help_width - help_indent);
   }
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
@@ -101,7 +129,7 @@ void declare(CLI::App& cli, const std::vector<Option>& options) {
   cli.set_help_flag("-h,--help", "print this text")->group("General");
   cli.allow_extras();
   const auto formatter = std::make_shared<HelpFormatter>();
-  formatter->column_width(34);
+  formatter->column_width(help_indent);
   cli.formatter(formatter);
 }
 

@@ -13,6 +13,7 @@ namespace tessera::app {
 namespace {
 
 constexpr size_t longest_text = 4000;
+constexpr const char* out_of_memory = "out of memory. To fix: use a smaller batch or model.";
 
 int report(const std::string& program, const std::string& text) {
   std::cout << std::flush;
@@ -30,10 +31,12 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
   } catch (const Error& error) {
     return report(program, error.what());
   } catch (const std::bad_alloc&) {
-    return report(program, "out of memory. To fix: use a smaller batch or model.");
+    return report(program, out_of_memory);
   } catch (const std::exception& error) {
     // Texts of libraries may go on with a stack trace.
     const std::string text = error.what();
+    const bool memory = text.find("can't allocate memory") != std::string::npos;
+    if (memory) return report(program, out_of_memory);
     return report(program, text.substr(0, text.find('\n')));
   } catch (...) {
     return report(program, "an exception of unknown type");

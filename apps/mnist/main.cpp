@@ -25,10 +25,9 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.common().train_size = 5000;
   options.common().test_size = 5000;
   options.add({"model", "Model",
-               "core-api: the MLP of TensorFlow's Core-API guide; keras: the "
-               "Keras tutorial's Flatten-Dense-Dense",
+               "of the Core-API guide or the Keras tutorial",
                app::choice(flags.model, {"core-api", "keras"})});
-  options.add({"style", "Model", "how the model is written; all three train alike",
+  options.add({"style", "Model", "how it is written; all three train alike",
                app::choice(flags.style, {"sequential", "functional", "subclass"})});
   options.add({"hidden", "Model", "units of core-api's hidden layers",
                app::integers(flags.hidden, 1)});
@@ -50,6 +49,11 @@ mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& commo
   return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
 }
 
+std::vector<CallbackRef> callbacks_of(const app::CommonOptions& common) {
+  if (common.tensorboard.empty()) return {};
+  return {TensorBoard({.log_dir = common.tensorboard})};
+}
+
 /// What --summary, --plan and --plot-model ask for; they build the model, but draw no weight.
 void show_model(const ModelHandle& model, const MnistDataset& data,
                 const app::CommonOptions& common) {
@@ -62,9 +66,11 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
 
 /// One line for the last epoch: what a user wants to know of the run.
 void print_summary(const History& history, int64_t images, double seconds) {
-  std::printf("test accuracy %.4f, test loss %.4f on %lld images (%s) after %zu epochs, %.1f s\n",
+  const size_t epochs = history.epoch.size();
+  std::printf("test accuracy %.4f, loss %.4f on %lld images (%s), %zu epoch%s, %.1f s\n",
               history.at("val_accuracy").back(), history.at("val_loss").back(),
-              static_cast<long long>(images), history.data.c_str(), history.epoch.size(), seconds);
+              static_cast<long long>(images), history.data.c_str(), epochs, epochs == 1 ? "" : "s",
+              seconds);
 }
 
 int train(int argc, char** argv) {
@@ -94,6 +100,7 @@ int train(int argc, char** argv) {
   const History history = model.fit(train, {.batch_size = common.batch_size,
                                             .epochs = common.epochs,
                                             .verbose = static_cast<int>(common.verbose),
+                                            .callbacks = callbacks_of(common),
                                             .validation_data = test,
                                             .shuffle = common.shuffle,
                                             .steps_per_epoch = common.steps_per_epoch});

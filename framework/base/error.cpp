@@ -7,9 +7,14 @@ std::string sentence(const std::string& text) {
   return text.empty() || text.back() == '.' ? text : text + ".";
 }
 
+/// Without the blank that is left where a layer has no name yet: "Dense ".
+std::string trimmed(const std::string& place) {
+  return place.substr(0, place.find_last_not_of(' ') + 1);
+}
+
 std::string compose(const std::string& where, const std::string& expected,
                     const std::string& received, const std::string& fix) {
-  std::string text = where.empty() ? "" : "[" + where + "] ";
+  std::string text = where.empty() ? "" : "[" + trimmed(where) + "] ";
   text += sentence(expected);
   if (!received.empty()) text += " Received: " + sentence(received);
   if (!fix.empty()) text += " To fix: " + sentence(fix);
@@ -18,8 +23,8 @@ std::string compose(const std::string& where, const std::string& expected,
 
 /// Throws an Error of class E again, at a place.
 template <class E>
-[[noreturn]] void throw_at(const std::string& place, const E& error) {
-  const std::string line = error.what();
+[[noreturn]] void throw_at(const std::string& untrimmed, const E& error) {
+  const std::string place = trimmed(untrimmed), line = error.what();
   const size_t named = line.find(place);
   if (named != std::string::npos && named < line.find("] ")) throw;
   if (line.front() == '[') throw E("[" + place + ", " + line.substr(1));

@@ -13,7 +13,10 @@ Interval intersect(Interval a, Interval b) {
 
 int64_t numel(const Shape& shape) {
   int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
+  for (int64_t extent : shape) {
+    if (!__builtin_mul_overflow(n, extent, &n)) continue;
+    throw ShapeError("shape", "fewer than 2^63 elements", to_string(shape), "use smaller extents");
+  }
   return n;
 }
 

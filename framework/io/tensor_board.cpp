@@ -86,10 +86,14 @@ class Writer final : public Callback {
   }
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
-    if (params().is_first_rank) write_values(epoch, logs);
     const int64_t every = options_.histogram_freq;
-    if (every > 0 && epoch % every == 0) write_histograms(epoch);
-    if (params().is_first_rank) train_.get().flush();
+    // Gathered before anything is written, which may fail on this process alone.
+    std::vector<at::Tensor> weights;
+    if (every > 0 && epoch % every == 0) weights = whole_weights();
+    if (!params().is_first_rank) return;
+    write_values(epoch, logs);
+    write_histograms(epoch, weights);
+    train_.get().flush();
   }
 
  private:
@@ -108,14 +112,23 @@ class Writer final : public Callback {
     train_.get().scalar("epoch_steps_per_second", steps / (now() - epoch_begin_), epoch);
   }
 
-  /// Every process gathers the weights.
-  void write_histograms(int64_t epoch) {
+  /// Those to be written: none but on the first process, though every process gathers them.
+  std::vector<at::Tensor> whole_weights() const {
+    std::vector<at::Tensor> whole;
     for (const Variable& weight : model().weights()) {
-      const at::Tensor values = weight.value().full().to(at::kDouble).contiguous();
-      if (!params().is_first_rank) continue;
+      const at::Tensor values = weight.value().full();
+      if (params().is_first_rank) whole.push_back(values);
+    }
+    return whole;
+  }
+
+  void write_histograms(int64_t epoch, const std::vector<at::Tensor>& weights) {
+    const std::vector<Variable> variables = model().weights();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const at::Tensor values = weights[i].to(at::kDouble).contiguous();
       const std::span<const double> numbers(values.const_data_ptr<double>(),
                                             static_cast<size_t>(values.numel()));
-      train_.get().histogram(weight.path() + "/histogram", numbers, epoch);
+      train_.get().histogram(variables[i].path() + "/histogram", numbers, epoch);
     }
   }
 

@@ -29,8 +29,9 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
   if (!found) {
     std::vector<std::string> names;
     for (const SafeTensor& tensor : file.tensors()) names.push_back(tensor.name);
+    const std::string name = nearest(weight.path(), names);
     throw FileError(file.path(), "the file holds the weight " + in_quotes(weight.path()),
-                    "the nearest is " + in_quotes(nearest(weight.path(), names)),
+                    name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
                     "load a file of the same model");
   }
   if (found->shape != weight.shape() || found->dtype != dtype_name(weight.dtype())) {

@@ -1,5 +1,7 @@
 #include <tessera/framework/model/config.hpp>
 
+#include <limits>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/model/functional.hpp>
@@ -17,7 +19,11 @@ Shape batch_shape_from(const Json& json, const JsonPath& path) {
   }
   Shape shape;
   for (size_t a = 1; a < json.size(); ++a) {
-    shape.push_back(json[a].is_null() ? -1 : json_as<int64_t>(json[a], path.index(a)));
+    const int64_t extent = json[a].is_null() ? -1 : json_as<int64_t>(json[a], path.index(a));
+    if (!json[a].is_null() && (extent < 1 || extent > std::numeric_limits<int32_t>::max())) {
+      json_fail(json[a], path.index(a), "null or a whole number from 1 to 2147483647");
+    }
+    shape.push_back(extent);
   }
   return shape;
 }
@@ -82,10 +88,14 @@ LayerHandle any_layer_from_config(const Json& serialized, const JsonPath& path, 
 }
 
 ModelHandle model_from_config(const Json& serialized, const std::string& where) {
-  const LayerHandle made = any_layer_from_config(serialized, JsonPath(where), 0);
-  if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
-  throw ConfigError(where, "the configuration of a model", "a layer, " + made->class_name(),
-                    "make it with layer_from_config()");
+  try {
+    const LayerHandle made = any_layer_from_config(serialized, JsonPath(where), 0);
+    if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
+    throw ConfigError(where, "the configuration of a model", "a layer, " + made->class_name(),
+                      "make it with layer_from_config()");
+  } catch (const Error&) {
+    rethrow_at(where);
+  }
 }
 
 ModelHandle model_from_json(const std::string& text, const std::string& where) {

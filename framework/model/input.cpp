@@ -1,6 +1,7 @@
 #include <tessera/framework/model/input.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
 namespace {
@@ -46,6 +47,10 @@ Shape InputLayer::output_shape(const Shapes& inputs) const {
   if (fits) return input;
   throw ShapeError("InputLayer " + path(), "a batch of shape " + to_string(batch_shape_),
                    to_string(input), "reshape the data or the model's Input");
+}
+
+DTensor InputLayer::call(const Inputs& inputs, const CallContext&) {
+  return ops::cast(inputs[0], dtype_policy().compute);
 }
 
 Input::Input(const Shape& shape, const InputOptions& options)

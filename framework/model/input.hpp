@@ -9,7 +9,7 @@ struct InputOptions {
   std::string name = "";
 };
 
-/// Where a batch enters a model: passes it on (keras.layers.InputLayer).
+/// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).
 class InputLayer final : public Layer {
  public:
   /// `shape` is without the batch axis; -1 is an extent not known yet.
@@ -21,7 +21,7 @@ class InputLayer final : public Layer {
   const Shape& batch_shape() const { return batch_shape_; }
 
  protected:
-  DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0]; }
+  DTensor call(const Inputs& inputs, const CallContext&) override;
 
  private:
   Shape batch_shape_;

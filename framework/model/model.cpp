@@ -11,6 +11,18 @@
 
 namespace tessera {
 
+namespace {
+
+/// Whether a layer is another, or has it among its layers.
+bool holds(const Layer& layer, const Layer& other) {
+  const auto inner = layer.sublayers();
+  return &layer == &other || std::any_of(inner.begin(), inner.end(), [&](const auto& one) {
+           return holds(*one, other);
+         });
+}
+
+}  // namespace
+
 Model::Model(const LayerOptions& options) : Layer(options) {}
 Model::~Model() = default;
 
@@ -86,6 +98,10 @@ void Model::place_weights(const LayoutMap& layouts) {
 }
 
 LayerHandle Model::track(const LayerHandle& handle) {
+  if (holds(*handle.layer(), *this)) {
+    throw ConfigError(class_name() + " " + path(), "a model is no layer of itself",
+                      handle->class_name() + " " + handle->path(), "make another model of it");
+  }
   if (!trainable()) handle->set_trainable(false);
   layers_.push_back(handle.layer());
   return handle;
@@ -101,17 +117,21 @@ void Model::name_parts() {
 
 void Model::name_layers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
   std::map<std::string, const Layer*> taken;
-  for (const auto& layer : layers_) {
-    if (layer->name().empty()) continue;
-    const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
-    if (fresh || at->second == layer.get()) continue;
-    throw ConfigError("model " + name(), "the layers of a model differ in name",
-                      "two layers named " + in_quotes(layer->name()), "rename one of them");
+  // Names that another model gave may clash here, and then give way.
+  for (const bool own : {true, false}) {
+    for (const auto& layer : naming_order()) {
+      if (layer->name().empty() || layer->has_own_name() != own) continue;
+      const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
+      if (fresh || at->second == layer.get() || !own) continue;
+      throw ConfigError("model " + name(), "the layers of a model differ in name",
+                        "two layers named " + in_quotes(layer->name()), "rename one of them");
+    }
   }
   std::set<const Layer*> named;
   for (const auto& layer : naming_order()) {
     if (!named.insert(layer.get()).second) continue;
     std::string name = layer->name();
+    if (!name.empty() && taken.at(name) != layer.get()) name.clear();
     while (name.empty()) {
       const std::string base = snake_case(layer->class_name());
       const int64_t number = counts[base]++;

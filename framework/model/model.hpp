@@ -91,8 +91,9 @@ class Model : public Layer {
   Logs evaluate(const DatasetRef& data);
   Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options);
   Logs evaluate(const at::Tensor& x, const at::Tensor& y);
-  /// Outputs for every row of a dataset, whole, on the host of every process. Collective. Throws
-  /// ConfigError if there are several outputs.
+  /// Outputs for every row of a dataset, whole, on the host of every process. Collective. A model
+  /// without compile() computes on the default mesh. Throws ConfigError if there are several
+  /// outputs.
   at::Tensor predict(const DatasetRef& data, const PredictOptions& options);
   at::Tensor predict(const DatasetRef& data);
   /// The same for a model of any number of outputs.

@@ -43,10 +43,16 @@ class GraphBuilder {
   Graph take() { return std::move(graph_); }
 
  private:
+  /// The nodes of a layer, as its first call drew them.
+  struct Drawn {
+    std::vector<int> from, ends;
+    size_t begin = 0, end = 0;
+  };
+
   std::vector<int> add_functional(const FunctionalModel& model, const std::vector<int>& inputs,
                                   int group) {
     std::map<const Node*, std::vector<int>> ends;
-    std::map<const Layer*, std::vector<int>> drawn;
+    std::map<const Layer*, Drawn> drawn;
     for (const auto& node : model.nodes()) {
       std::vector<int> from;
       for (size_t i = 0; i < model.inputs().size() && node->inputs.empty(); ++i) {
@@ -54,23 +60,33 @@ class GraphBuilder {
         if (entered) from.push_back(inputs[i]);
       }
       for (const SymbolicTensor& input : node->inputs) from.push_back(end_of(ends, input));
-      const auto known = drawn.find(node->layer.get());
-      if (known == drawn.end()) {
-        drawn[node->layer.get()] = add_layer(node->layer, node->shapes, from, group);
-      } else if (!known->second.empty()) {
-        // A layer called again is one box with further arrows.
-        std::vector<int>& list = graph_.nodes[static_cast<size_t>(known->second[0])].inputs;
-        for (int one : from) {
-          if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
-        }
+      const auto [known, is_new] = drawn.try_emplace(node->layer.get());
+      Drawn& layer = known->second;
+      if (is_new) {
+        layer = {from, {}, graph_.nodes.size(), 0};
+        layer.ends = add_layer(node->layer, node->shapes, from, group);
+        layer.end = graph_.nodes.size();
+      } else {
+        add_arrows(layer, from);
       }
-      ends[node.get()] = drawn[node->layer.get()];
+      ends[node.get()] = layer.ends;
     }
     std::vector<int> outputs;
     for (const SymbolicTensor& output : model.graph_outputs()) {
       outputs.push_back(end_of(ends, output));
     }
     return outputs;
+  }
+
+  /// A layer called again is one box, or group, with further arrows where the first ones enter.
+  void add_arrows(const Drawn& layer, const std::vector<int>& from) {
+    for (size_t n = layer.begin; n < layer.end; ++n) {
+      std::vector<int>& list = graph_.nodes[n].inputs;
+      for (size_t i = 0; i < from.size(); ++i) {
+        const auto has = [&](int node) { return std::count(list.begin(), list.end(), node) > 0; };
+        if (has(layer.from[i]) && !has(from[i])) list.push_back(from[i]);
+      }
+    }
   }
 
   static int end_of(const std::map<const Node*, std::vector<int>>& ends,

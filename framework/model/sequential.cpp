@@ -23,7 +23,7 @@ Json SequentialModel::config() const {
 }
 
 Shapes SequentialModel::output_shapes(const Shapes& inputs) const {
-  Shape shape = only(inputs);
+  Shape shape = input_ ? input_->output_shape(inputs) : only(inputs);
   for (const auto& layer : sublayers()) shape = layer->output_shape({shape});
   return {shape};
 }
@@ -32,9 +32,12 @@ void SequentialModel::add(const LayerHandle& layer) {
   if (const auto* input = dynamic_cast<const InputLayer*>(layer.layer().get())) {
     if (!sublayers().empty() || !batch_shape_.empty()) {
       throw ConfigError("Sequential " + path(), "an Input is the first of the layers",
-                        str("one after ", sublayers().size(), " layers"), "move it to the front");
+                        sublayers().empty() ? "a second one"
+                                            : str("one after ", sublayers().size(), " layers"),
+                        "give one, at the front");
     }
     input_ = layer.layer();
+    if (input_->name().empty()) input_->set_path("input_layer", "input_layer");
     batch_shape_ = end_shape_ = input->batch_shape();
     return;
   }
@@ -70,7 +73,11 @@ void SequentialModel::build_layers(const Shapes& inputs) {
 }
 
 DTensor SequentialModel::call(const Inputs& inputs, const CallContext& context) {
-  DTensor value = inputs[0];
+  if (inputs.size() != 1) {
+    throw ShapeError("Sequential " + path(), "it is called on one tensor",
+                     str(inputs.size(), " inputs"), "use a Functional model for several");
+  }
+  DTensor value = input_ ? (*input_)(inputs, context) : inputs[0];
   for (const auto& layer : sublayers()) value = (*layer)(value, context);
   return value;
 }

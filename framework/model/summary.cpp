@@ -21,7 +21,7 @@ namespace {
 
 struct Total {
   int64_t count = 0;
-  int64_t bytes = 0;
+  double bytes = 0;
 };
 
 Total total_of(const std::vector<Variable>& weights) {
@@ -29,7 +29,8 @@ Total total_of(const std::vector<Variable>& weights) {
   for (const Variable& weight : weights) {
     const int64_t count = numel(weight.shape());
     total.count += count;
-    total.bytes += count * static_cast<int64_t>(c10::elementSize(weight.dtype()));
+    total.bytes += static_cast<double>(count) *
+                   static_cast<double>(c10::elementSize(weight.dtype()));
   }
   return total;
 }
@@ -37,7 +38,7 @@ Total total_of(const std::vector<Variable>& weights) {
 std::string total_line(const char* title, const Total& total, bool color) {
   return StyledText(str(" ", title, " params: "), TextStyle::bold).to_string(color) +
          StyledText(with_commas(total.count), TextStyle::number).to_string(color) +
-         str(" (", readable_bytes(static_cast<double>(total.bytes)), ")\n");
+         str(" (", readable_bytes(total.bytes), ")\n");
 }
 
 /// Keras counts the step (8 bytes) and a rate that is no schedule (4 bytes) among them.
@@ -60,15 +61,17 @@ double bytes_per_device(const std::vector<Variable>& variables) {
   return bytes;
 }
 
+/// Empty for a model without weights, which lies on no mesh.
 std::string device_line(const Model& model, const Optimizer* optimizer, bool color) {
-  const double weights = bytes_per_device(model.weights());
-  const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
   const std::vector<Variable> all = model.weights();
-  const std::string mesh = all.empty() ? "" : all[0].layout().mesh().describe();
+  if (all.empty()) return "";
+  const double weights = bytes_per_device(all);
+  const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
+  const std::string mesh = all[0].layout().mesh().describe();
   return StyledText(" Bytes per device: ", TextStyle::bold).to_string(color) +
          StyledText(readable_bytes(weights + slots), TextStyle::number).to_string(color) +
-         str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots),
-             "; mesh ", mesh, ")\n");
+         str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots), ")\n") +
+         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + mesh + "\n";
 }
 
 std::vector<double> positions_of(const SummaryOptions& options, bool connections) {

@@ -45,10 +45,11 @@ StyledText layouts_text(const Layer& layer) {
 }  // namespace
 
 std::string with_commas(int64_t count) {
-  std::string text = std::to_string(count);
-  for (size_t at = text.size(); at > 3;) {
-    at -= 3;
-    text.insert(at, ",");
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
   return text;
 }

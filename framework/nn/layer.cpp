@@ -25,6 +25,15 @@ void check_name(const std::string& name) {
                     "nest models to get longer paths");
 }
 
+DTypePolicy policy_of(const LayerOptions& options) {
+  try {
+    return dtype_policy(options.dtype);
+  } catch (const Error&) {
+    if (options.name.empty()) throw;
+    rethrow_at("layer " + options.name);
+  }
+}
+
 }  // namespace
 
 int64_t global_seed() { return seed(); }
@@ -39,7 +48,7 @@ Seed RandomStream::next(const std::string& path) {
 
 Layer::Layer(const LayerOptions& options)
     : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
-      policy_(tessera::dtype_policy(options.dtype)), serial_(next_serial++) {
+      policy_(policy_of(options)), serial_(next_serial++) {
   check_name(name_);
 }
 

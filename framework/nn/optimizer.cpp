@@ -106,6 +106,8 @@ void Optimizer::build_state(const Variable& variable) {
   }
   const Placement placement{variable.shape(), update_layout(variable)};
   for (Variable& kept : state.all()) kept.place(placement);
+  // The first step begins the means; that of a variable which joins later begins here.
+  if (fresh && options_.use_ema && steps_ > 0) state.average.assign(variable.value());
 }
 
 const Optimizer::State& Optimizer::state_of(const Variable& variable) const {
@@ -132,7 +134,8 @@ std::vector<Variable> Optimizer::variables() const {
 }
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
-  if (!options_.use_ema) return;
+  // Without a step there are no means yet.
+  if (!options_.use_ema || steps_ == 0) return;
   const NoRecording untaped;
   for (Variable variable : variables) variable.assign(state_of(variable).average.value());
 }

@@ -76,8 +76,8 @@ class Optimizer {
   /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
   /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// With use_ema the variables' values become their moving averages. Throws StateError for a
-  /// variable not built.
+  /// With use_ema the variables' values become their moving averages, if there was a step. Throws
+  /// StateError for a variable not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
 
   /// The slots of one variable, in slot_specs() order; made by build() or the first step. Their

@@ -51,11 +51,12 @@ void Variable::set_value(DTensor value) const {
 
 void Variable::place(const Placement& placement) {
   state_->placement = placement;
-  if (!has_value() || value().layout() == placement.layout) return;
+  // The value itself: value() gives another under a PlanningScope.
+  if (!has_value() || state_->value.layout() == placement.layout) return;
   const NoRecording untaped;
-  const bool same_mesh = value().mesh() == placement.layout.mesh();
-  const DTensor moved = same_mesh ? relayout_value(value(), placement.layout)
-                                  : copy_to_mesh_value(value(), placement.layout);
+  const bool same_mesh = state_->value.mesh() == placement.layout.mesh();
+  const DTensor moved = same_mesh ? relayout_value(state_->value, placement.layout)
+                                  : copy_to_mesh_value(state_->value, placement.layout);
   set_value(with_own_memory(moved));
 }
 

@@ -102,6 +102,10 @@ Examples BatchLoader::read_rows(int64_t step) const {
 std::function<std::optional<Examples>(int64_t)> BatchLoader::start() const {
   if (!data_.stream()) return [this](int64_t step) { return read_rows(step); };
   const BatchFunction stream = data_.stream()->start(options_.epoch);
+  if (!stream) {
+    throw ConfigError(data_.name(), "the start of an epoch gives a function of batches",
+                      "an empty function", "return one that gives the batches");
+  }
   for (int64_t step = 0; step < options_.first_step; ++step) stream();
   return [this, stream](int64_t) {
     std::optional<Examples> batch = stream();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 
 #include <tessera/framework/model/logs.hpp>
 
@@ -83,8 +84,8 @@ class CallbackRef {
   template <std::derived_from<Callback> Made>
   CallbackRef(std::shared_ptr<Made> made)  // NOLINT: reads as data
       : made_(std::move(made)),
-        hears_train_batches_(train<Made>()),
-        hears_test_batches_(test<Made>()) {}
+        hears_train_batches_(derived(*made_, typeid(Made)) || train<Made>()),
+        hears_test_batches_(derived(*made_, typeid(Made)) || test<Made>()) {}
   template <std::derived_from<Callback> Made>
   CallbackRef(Made made) : CallbackRef(std::make_shared<Made>(std::move(made))) {}  // NOLINT
 
@@ -95,6 +96,10 @@ class CallbackRef {
   bool hears_test_batches() const { return hears_test_batches_; }
 
  private:
+  /// Whether it is of a class that only run time knows, which may override anything.
+  static bool derived(const Callback& made, const std::type_info& known) {
+    return typeid(made) != known;
+  }
   // A member function that is not overridden belongs to the base.
   using BatchEnd = void (Callback::*)(int64_t, const Logs&);
   template <class Made>

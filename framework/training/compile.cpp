@@ -88,11 +88,12 @@ void Model::Training::choose(std::vector<std::string> names, const Batch& batch,
     if (batch.y.empty()) {
       throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
     }
-    outputs.resize(batch.y.size() == names.size() ? names.size() : 0);
-    for (size_t i = 0; i < outputs.size(); ++i) {
+    // Taken over when all are made, so that an error leaves none behind.
+    std::vector<CompiledOutput> all(batch.y.size() == names.size() ? names.size() : 0);
+    for (size_t i = 0; i < all.size(); ++i) {
       const Shape& labels = batch.y[i].shape();
       const Shape& shape = y_pred[i].shape();
-      CompiledOutput& output = outputs[i];
+      CompiledOutput& output = all[i];
       output.loss = chosen.losses[i].loss(labels, shape);
       output.weight = chosen.weights[i];
       if (chosen.losses_given() > 1 && output.loss) {
@@ -101,6 +102,7 @@ void Model::Training::choose(std::vector<std::string> names, const Batch& batch,
       output.metrics = made(chosen.metrics[i], labels, shape);
       output.weighted_metrics = made(chosen.weighted_metrics[i], labels, shape);
     }
+    outputs = std::move(all);
     name_metrics(names);
   }
   if (batch.y.size() == y_pred.size()) return;

@@ -83,6 +83,7 @@ Logs Model::Training::evaluate(Model& model, BatchLoader& loader, const Callback
 
 Logs Model::evaluate(const DatasetRef& given, const EvaluateOptions& options) {
   Training& state = training("evaluate");
+  const std::shared_ptr<Training> kept = training_;
   check_data("evaluate", given);
   check_positive("evaluate", "batch_size", options.batch_size);
   check_positive("evaluate", "steps", options.steps);

@@ -9,7 +9,11 @@ class Functions final : public Callback {
  public:
   explicit Functions(const LambdaCallbackOptions& options) : on_(options) {}
 
-  void on_train_begin() override { call(on_.on_train_begin); }
+  void on_train_begin() override {
+    // An evaluation that failed has not ended.
+    testing_ = false;
+    call(on_.on_train_begin);
+  }
   void on_train_end(const Logs& logs) override { call(on_.on_train_end, logs); }
   void on_epoch_begin(int64_t epoch) override { call(on_.on_epoch_begin, epoch); }
   void on_epoch_end(int64_t epoch, Logs& logs) override { call(on_.on_epoch_end, epoch, logs); }

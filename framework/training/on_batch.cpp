@@ -36,6 +36,7 @@ Logs Model::test_on_batch(const Examples& batch) {
 }
 
 std::vector<at::Tensor> Model::predict_on_batch(const Examples& batch) {
+  if (!compiled()) compile(CompileOptions());
   Training& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));

@@ -55,6 +55,8 @@ struct FitOptions {
   /// The last part of the rows, before they are shuffled, that is validated with instead.
   double validation_split = 0;
   DatasetRef validation_data = {};
+  /// In an order that follows from the seed and the number of the epoch: a second fit begins with
+  /// the first one's order again, unless `initial_epoch` goes on counting.
   bool shuffle = true;
   /// For one output with labels of class numbers or one-hot.
   ClassWeight class_weight = {};

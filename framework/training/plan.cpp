@@ -46,12 +46,16 @@ class Rows {
   explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
 
   LayerPlan& add(const std::string& path, const std::string& type) {
-    const std::vector<double> none(devices_);
     index_[path] = rows_.size();
-    rows_.push_back({path, type, none, none, none, none});
-    return rows_.back();
+    return append(path, type);
+  }
+  /// Adds the row of what is for no layer.
+  void add_loss() {
+    loss_ = rows_.size();
+    append("loss", "");
   }
   void add_layers(const Model& model) {
+    if (!model.Layer::weights().empty()) add(model.path(), model.class_name());
     for (const auto& layer : model.sublayers()) {
       if (const auto* inner = dynamic_cast<const Model*>(layer.get())) {
         add_layers(*inner);
@@ -66,12 +70,19 @@ class Rows {
     if (found != index_.end()) return rows_[found->second];
     const size_t slash = place.rfind('/');
     if (slash != std::string::npos) return of(place.substr(0, slash));
-    return rows_[index_.at("loss")];
+    return rows_[loss_];
   }
   std::vector<LayerPlan> take() { return std::move(rows_); }
 
  private:
+  LayerPlan& append(const std::string& path, const std::string& type) {
+    const std::vector<double> none(devices_);
+    rows_.push_back({path, type, none, none, none, none});
+    return rows_.back();
+  }
+
   size_t devices_;
+  size_t loss_ = 0;
   std::vector<LayerPlan> rows_;
   std::map<std::string, size_t> index_;
   std::set<const Layer*> seen_;
@@ -109,6 +120,26 @@ void add_batch(Rows& rows, const Batch& batch) {
   add(batch.sample_weight);
 }
 
+void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerRef& optimizer) {
+  for (const Variable& weight : weights) {
+    LayerPlan& row = rows.of(weight.path());
+    add_to(row.weights, bytes_by_device(weight.shape(), weight.dtype(), weight.layout()));
+    if (!optimizer || !weight.trainable()) continue;
+    for (const Variable& slot : optimizer->variables_of(weight)) {
+      add_to(row.slots, bytes_by_device(slot.shape(), slot.dtype(), slot.layout()));
+    }
+  }
+}
+
+void add_notes(Rows& rows, const PlanningNotes& notes) {
+  for (const auto& [place, form] : notes.kept) {
+    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+  for (const auto& [place, form] : notes.gradients) {
+    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+}
+
 bool holds(const std::vector<DTensor>& tensors, const ShardingPtr& form) {
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const DTensor& tensor) { return tensor.sharding() == form; });
@@ -131,6 +162,8 @@ StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
   check_data("plan", data);
   const auto rows_of_data = data.rows("plan");
   ensure_placed(batch_shapes(data));
+  // What they hold lies on the real mesh.
+  state.reset_metrics();
   const int64_t steps = state.optimizer ? state.optimizer->steps() : 0;
 
   StepPlan plan;
@@ -152,21 +185,9 @@ StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
   state.reset_metrics();
   clear_losses();
   rows.add_layers(*this);
-  rows.add("loss", "");
-  for (const Variable& weight : weights()) {
-    LayerPlan& row = rows.of(weight.path());
-    add_to(row.weights, bytes_by_device(weight.shape(), weight.dtype(), weight.layout()));
-    if (!state.optimizer || !weight.trainable()) continue;
-    for (const Variable& slot : state.optimizer->variables_of(weight)) {
-      add_to(row.slots, bytes_by_device(slot.shape(), slot.dtype(), slot.layout()));
-    }
-  }
-  for (const auto& [place, form] : notes.kept) {
-    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
-  }
-  for (const auto& [place, form] : notes.gradients) {
-    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
-  }
+  rows.add_loss();
+  add_weights(rows, weights(), state.optimizer);
+  add_notes(rows, notes);
   plan.layers = rows.take();
   plan.collectives = log.entries();
   return plan;

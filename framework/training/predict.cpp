@@ -9,7 +9,10 @@
 namespace tessera {
 
 std::vector<at::Tensor> Model::predict_all(const DatasetRef& data, const PredictOptions& options) {
+  if (!compiled()) compile(CompileOptions());
   Training& state = training("predict");
+  // A callback may compile the model anew.
+  const std::shared_ptr<Training> kept = training_;
   check_data("predict", data);
   check_positive("predict", "batch_size", options.batch_size);
   check_positive("predict", "steps", options.steps);

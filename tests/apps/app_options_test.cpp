@@ -166,7 +166,7 @@ TEST_CASE("help lists every option in its group with its default", "[app_options
     CHECK(help.find(name) != std::string::npos);
   }
   std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 }
 
 TEST_CASE("the mesh comes from the option, the layouts file, the devices, the program",

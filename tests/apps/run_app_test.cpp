@@ -5,6 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"
@@ -41,6 +43,8 @@ TEST_CASE("an exception becomes one line and exit code 1", "[run_app]") {
   CHECK(outcome([]() -> int { throw std::runtime_error("first\nstack\ntrace"); }) ==
         Outcome{1, "mnist: error: first\n"});
   CHECK(outcome([]() -> int { throw std::bad_alloc(); }) ==
+        Outcome{1, "mnist: error: out of memory. To fix: use a smaller batch or model.\n"});
+  CHECK(outcome([] { return static_cast<int>(at::empty({int64_t{1} << 58}).dim()); }) ==
         Outcome{1, "mnist: error: out of memory. To fix: use a smaller batch or model.\n"});
   CHECK(outcome([]() -> int { throw 3; }) ==
         Outcome{1, "mnist: error: an exception of unknown type\n"});

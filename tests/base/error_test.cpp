@@ -16,6 +16,7 @@ TEST_CASE("empty parts of an error are left out and full stops are not doubled")
   CHECK(std::string(StateError("", "not built", "", "").what()) == "not built.");
   CHECK(std::string(FileError("a.gz", "cut short.", "", "fetch it again.").what()) ==
         "[a.gz] cut short. To fix: fetch it again.");
+  CHECK(std::string(ShapeError("Dense ", "one input", "", "").what()) == "[Dense] one input.");
 }
 
 TEST_CASE("every error is an Error and a std::runtime_error") {

@@ -52,6 +52,7 @@ TEST_CASE("numel and text of a shape") {
   CHECK(numel({}) == 1);
   CHECK(numel({2, 3, 4}) == 24);
   CHECK(numel({2, 0, 4}) == 0);
+  CHECK_THROWS_AS(numel({int64_t{1} << 40, int64_t{1} << 40}), ShapeError);
   CHECK(to_string(Shape{}) == "()");
   CHECK(to_string(Shape{5}) == "(5,)");
   CHECK(to_string(Shape{2, 3}) == "(2, 3)");

@@ -77,5 +77,9 @@ TEST_CASE("wrong generators are refused") {
   CHECK_THROWS_WITH(GeneratorDataset(nullptr), Contains("[generator] a function starts"));
   CHECK_THROWS_WITH(counting(1, {.steps = 0}), Contains("steps is at least 1. Received: 0."));
   CHECK_THROWS_WITH(counting(0).input_shapes(), Contains("an epoch has batches"));
+  const GeneratorDataset empty([] { return BatchFunction(); });
+  CHECK_THROWS_WITH(empty.input_shapes(), Contains("an epoch has batches"));
+  BatchLoader loader(empty, {});
+  CHECK_THROWS_WITH(loader.next(), Contains("[generator] the start of an epoch gives"));
   CHECK_THROWS_WITH(*DatasetRef(counting(1)), Contains("Received: a stream of batches."));
 }

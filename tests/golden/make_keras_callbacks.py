@@ -1,7 +1,7 @@
 """Writes keras_callbacks.json: what fit of Keras on TensorFlow does with its options and callbacks.
 
-Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it in this folder:
-python3 make_keras_callbacks.py
+Made with keras 3.15.1, tensorflow-cpu 2.21.0, tensorboard 2.21.0 and numpy 2.4.6 from PyPI. Run it
+in this folder: python3 make_keras_callbacks.py
 """
 
 import contextlib

@@ -2,6 +2,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include <array>
 #include <filesystem>
 #include <tuple>
 
@@ -74,9 +75,9 @@ std::vector<Written> golden(const std::string& board) {
 }
 
 /// Four steps an epoch, two epochs, with validation, of the golden file's model.
-void fit(const Mesh& mesh, const TensorBoardOptions& options) {
+void fit(const LayoutMap& layouts, const TensorBoardOptions& options) {
   const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
-  model.compile({.optimizer = "sgd", .loss = "mse", .layouts = LayoutMap(mesh)});
+  model.compile({.optimizer = "sgd", .loss = "mse", .layouts = layouts});
   model.fit(at::ones({14, 3}), at::ones({14, 1}),
             {.batch_size = 4,
              .epochs = 2,
@@ -101,7 +102,7 @@ TEST_CASE("TensorBoard gets the tags and steps that Keras writes") {
   const auto fitted = [&](TensorBoardOptions options) {
     const test::TempFolder folder;
     options.log_dir = folder.path();
-    fit(mesh, options);
+    fit(LayoutMap(mesh), options);
     return written(folder.path());
   };
   CHECK(fitted({}) == golden("epoch"));
@@ -117,12 +118,26 @@ TEST_CASE("TensorBoard gets the tags and steps that Keras writes") {
 TEST_CASE("the first process alone writes for TensorBoard") {
   const test::TempFolder folder;
   test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
-    fit(test::rank_mesh({{"batch", 4}}, communicator),
+    fit(LayoutMap(test::rank_mesh({{"batch", 4}}, communicator)),
         {.log_dir = folder.path(), .histogram_freq = 1, .update_freq = 2});
   });
   const std::vector<Written> found = written(folder.path());
   CHECK(std::count(found.begin(), found.end(), Written{"train", "batch_loss", 2}) == 1);
   CHECK(std::count(found.begin(), found.end(), Written{"train", "out/bias/histogram", 1}) == 1);
+}
+
+TEST_CASE("what TensorBoard cannot write ends training on every process") {
+  const test::TempFolder folder;
+  test::write_file(folder / "train", "no folder");
+  std::array<std::string, 2> errors;
+  test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+    LayoutMap layouts(test::rank_mesh({{"batch", 4}}, communicator));
+    layouts["hidden/kernel"] = {unsharded, "batch"};
+    errors[static_cast<size_t>(rank)] =
+        error_of([&] { fit(layouts, {.log_dir = folder.path(), .histogram_freq = 1}); });
+  });
+  CHECK_THAT(errors[0], Contains(folder / "train"));
+  CHECK_THAT(errors[1], Contains("[step] every process goes on. Received: an error on rank 0."));
 }
 
 TEST_CASE("wrong options of TensorBoard are refused") {

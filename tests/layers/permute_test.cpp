@@ -39,7 +39,7 @@ TEST_CASE("Permute takes every option by name and refuses what does not fit") {
   const LayerHandle layer = Permute({2, 1}, {.name = "p", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==
         Json{{"name", "p"}, {"trainable", false}, {"dtype", "float64"}, {"dims", {2, 1}}});
-  CHECK_THROWS_WITH(Permute({0, 1}), Contains("[Permute ]") && Contains("(0, 1)"));
+  CHECK_THROWS_WITH(Permute({0, 1}), Contains("[Permute]") && Contains("(0, 1)"));
   CHECK_THROWS_AS(Permute({1, 1}), ConfigError);
   CHECK_THROWS_AS(Permute({1, 3}), ConfigError);
   CHECK_THROWS_WITH(layer->build({{4, 7}}),

@@ -48,7 +48,7 @@ TEST_CASE("Reshape takes every option by name and refuses what does not fit") {
                                 {"trainable", false},
                                 {"dtype", "float64"},
                                 {"target_shape", {2, 3}}});
-  CHECK_THROWS_WITH(Reshape({2, -1, -1}), Contains("[Reshape ]") && Contains("(2, -1, -1)"));
+  CHECK_THROWS_WITH(Reshape({2, -1, -1}), Contains("[Reshape]") && Contains("(2, -1, -1)"));
   CHECK_THROWS_AS(Reshape({2, 0}), ConfigError);
   CHECK_THROWS_AS(Reshape({-2}), ConfigError);
   CHECK_THROWS_AS(Reshape({int64_t{1} << 40, int64_t{1} << 40}), ConfigError);

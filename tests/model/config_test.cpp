@@ -104,6 +104,10 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   refused([](Json& j) { j["config"]["output_layers"] = {"left", 0}; }, "output_layers");
   refused([](Json& j) { j["config"]["layers"][1]["config"]["batch_shape"] = {2, 3}; },
           "layers[1].config.batch_shape");
+  refused([](Json& j) {
+    j["config"]["layers"][1]["config"]["batch_shape"] = {nullptr, int64_t{1} << 40};
+  }, "batch_shape[1]");
+  refused([](Json& j) { j["config"]["output_layers"] = Json::array(); }, "[config, Functional]");
   refused([](Json& j) { j["config"]["layers"][1]["name"] = "a"; }, "two layers named \"a\"");
   refused([](Json& j) { j["config"]["layers"][2]["config"]["units"] = -4; }, "-4");
   refused([](Json& j) { j["config"]["layers"][2]["config"]["unit"] = 4; }, "\"unit\"");

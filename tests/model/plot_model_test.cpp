@@ -73,6 +73,17 @@ TEST_CASE("a nested functional model is joined to what is around it", "[plot_mod
   CHECK(inputs_of(graph, "top") == Names{"deep"});
 }
 
+TEST_CASE("a nested model that is called again is entered where it begins", "[plot_model]") {
+  const Sequential block({Input({4}), Dense(3, {.name = "in"}), Dense(4, {.name = "out"})});
+  const Input x({4}, {.name = "x"});
+  const Functional model({x}, {block(block(x))});
+  const Graph graph = model_graph(model.model(), {});
+  REQUIRE(graph.nodes.size() == 3);
+  CHECK(graph.nodes[1].name == "in");
+  CHECK(graph.nodes[1].inputs == std::vector<int>{0, 2});
+  CHECK(graph.nodes[2].inputs == std::vector<int>{1});
+}
+
 TEST_CASE("plot_model writes a picture, of any style of model", "[plot_model]") {
   const test::TempFolder folder;
   const Sequential model({Flatten(), Dense(3)}, {.name = "a<b"});

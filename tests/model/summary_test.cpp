@@ -123,7 +123,9 @@ TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
   const double weights = 4.0 * (784 * 64 + 64 + 1290);
   CHECK_THAT(text, Contains(" Bytes per device: " + readable_bytes(3 * weights) + " (weights " +
                             readable_bytes(weights) + ", optimizer " +
-                            readable_bytes(2 * weights) + "; mesh batch=2, model=2)\n"));
+                            readable_bytes(2 * weights) + ")\n Mesh: batch=2, model=2\n"));
+  const Sequential shapes({Input({4}), Flatten()});
+  CHECK_THAT(summary_text(shapes.model(), options, {160, false}), !Contains("device"));
 }
 
 TEST_CASE("a subclassed model's summary shows what its layers were built for", "[summary]") {

@@ -32,7 +32,7 @@ std::vector<std::string> with_variables(
   }
   for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
   // Only where nothing else is said: of two values a program sees the first.
-  all.push_back("TESSERA_OFFLINE=1");
+  all.emplace_back("TESSERA_OFFLINE=1");
   return all;
 }
 

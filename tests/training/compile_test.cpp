@@ -260,3 +260,41 @@ TEST_CASE("a scaled loss trains and is logged as one that is not") {
   };
   CHECK(fit(1024.0) == fit(std::nullopt));
 }
+
+TEST_CASE("a callback may compile the model anew while it evaluates or predicts") {
+  const Sequential model({Dense(1, {.name = "dense"})});
+  const auto compile = [&] {
+    const metrics::MeanAbsoluteError metric;
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {metric}, .layouts = on_four()});
+    return std::weak_ptr<Metric>(metric.made());
+  };
+  std::weak_ptr<Metric> first;
+  const auto again = [&](int64_t batch) {
+    if (batch == 0) compile();
+    CHECK_FALSE(first.expired());
+  };
+  const LambdaCallback callback({.on_test_batch_begin = again, .on_predict_batch_begin = again});
+  const Examples data{.x = {at::rand({8, 2})}, .y = {at::rand({8, 1})}};
+  first = compile();
+  model.evaluate(data, {.batch_size = 4, .verbose = 0, .callbacks = {callback}});
+  first = compile();
+  model.predict(data, {.batch_size = 4, .callbacks = {callback}});
+}
+
+TEST_CASE("predict needs no compile, and a shared callback is heard whatever it is held as") {
+  const Sequential model({Dense(2)});
+  const at::Tensor x = at::rand({5, 3});
+  CHECK(model.predict(DatasetRef(x)).sizes() == at::IntArrayRef({5, 2}));
+
+  class Base : public Callback {};
+  class Counting final : public Base {
+   public:
+    size_t values = 0;
+    void on_train_batch_end(int64_t, const Logs& logs) override { values = logs.size(); }
+  };
+  const auto counting = std::make_shared<Counting>();
+  const std::shared_ptr<Base> held = counting;
+  model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  model.fit(x, at::rand({5, 2}), {.verbose = 0, .callbacks = {held}});
+  CHECK(counting->values == 2);
+}

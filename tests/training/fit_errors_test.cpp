@@ -88,11 +88,10 @@ TEST_CASE("evaluate and predict refuse wrong options in one line") {
 TEST_CASE("a model must be compiled, with a loss to train") {
   const Sequential model = test::small_model();
   const TensorDataset data = test::small_data(8);
-  for (const std::string caller : {"fit", "evaluate", "predict"}) {
+  for (const std::string caller : {"fit", "evaluate"}) {
     const std::string text = error_of([&] {
       if (caller == "fit") model.fit(data, {.verbose = 0});
       if (caller == "evaluate") model.evaluate(data, {.verbose = 0});
-      if (caller == "predict") model.predict(data, {});
     });
     CHECK_THAT(text, Contains("[" + caller + "] the model is compiled"));
   }
@@ -138,6 +137,30 @@ TEST_CASE("after an error in a step the next fit works") {
   const FitOptions quiet{.batch_size = 4, .verbose = 0};
   CHECK_THROWS_AS(model.fit(TensorDataset(good.x[0], good.y[0] + 5), quiet), ConfigError);
   CHECK(model.fit(TensorDataset(good), quiet).steps.size() == 2);
+}
+
+TEST_CASE("an unknown metric is refused by every fit") {
+  const Sequential model = test::small_model();
+  CompileOptions options = test::small_compile(on_four());
+  options.metrics = {"accuracy", "acuracy"};
+  model.compile(options);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(error_of([&] { model.fit(test::small_data(8), {.verbose = 0}); }),
+               Contains("Received: \"acuracy\"") && Contains("write \"accuracy\""));
+  }
+}
+
+TEST_CASE("after an error while evaluating a callback hears the metrics of training") {
+  const Sequential model = compiled();
+  bool heard = false;
+  const LambdaCallback listener(
+      {.on_train_batch_end =
+           [&](int64_t, const Logs& logs) { heard = find_value(logs, "accuracy").has_value(); },
+       .on_test_begin = [] { throw StateError("test", "it goes on", "a stop", "go on"); }});
+  const TensorDataset data = test::small_data(8);
+  CHECK_THROWS_AS(model.evaluate(data, {.verbose = 0, .callbacks = {listener}}), StateError);
+  model.fit(data, {.verbose = 0, .callbacks = {listener}});
+  CHECK(heard);
 }
 
 TEST_CASE("layout maps that do not fit the model are refused before training") {

@@ -24,11 +24,12 @@ std::vector<at::Tensor> trained(const OptimizerRef& optimizer, int64_t batch_siz
 
 std::string differs(const std::vector<at::Tensor>& actual,
                     const std::vector<at::Tensor>& expected) {
+  if (actual.size() != expected.size()) return "another number of weights";
   std::string text;
   for (size_t i = 0; i < actual.size(); ++i) {
     text += test::difference(actual[i], expected[i], 1e-9, 1e-12);
   }
-  return actual.size() == expected.size() ? text : "another number of weights";
+  return text;
 }
 
 std::vector<LayoutMap> places() {
@@ -70,5 +71,34 @@ TEST_CASE("training ends with the means of the weights") {
     }
     CHECK(differs(means, kept) == "");
     CHECK(differs(means, trained(SGD(0.1, {.momentum = 0.9}), 8, layouts)) != "");
+  }
+}
+
+TEST_CASE("without a step the weights stay as they are") {
+  const Sequential model = test::small_model();
+  CompileOptions compile = test::small_compile(places()[0]);
+  compile.optimizer = SGD(0.1, {.use_ema = true});
+  model.compile(compile);
+  model.evaluate(test::small_data(8), {.verbose = 0});
+  const std::vector<at::Tensor> before = test::whole_weights(model);
+  model.fit(test::small_data(8), {.epochs = 2, .verbose = 0, .initial_epoch = 2});
+  CHECK(differs(test::whole_weights(model), before) == "");
+}
+
+TEST_CASE("the mean of a weight that is trained later begins with its value") {
+  for (const LayoutMap& layouts : places()) {
+    CAPTURE(layouts.mesh().describe());
+    const Sequential model = test::small_model();
+    model->build({{-1, 18}});
+    CompileOptions compile = test::small_compile(layouts);
+    compile.optimizer = SGD(0, {.use_ema = true});
+    model.layers()[1]->set_trainable(false);
+    for (int fit = 0; fit < 2; ++fit) {
+      model.compile(compile);
+      const std::vector<at::Tensor> before = test::whole_weights(model);
+      model.fit(test::small_data(8), {.verbose = 0});
+      CHECK(differs(test::whole_weights(model), before) == "");
+      model.layers()[1]->set_trainable(true);
+    }
   }
 }

@@ -170,6 +170,29 @@ TEST_CASE("planning leaves training as it was", "[plan]") {
   CHECK(with.history == without.history);
 }
 
+TEST_CASE("a step can be planned after others", "[plan]") {
+  const auto train = [](bool planned) {
+    const Sequential model = compiled(schemes[3]);
+    const auto epoch = [&] {
+      return model.fit(test::small_data(rows), {.batch_size = 16, .verbose = 0}).steps;
+    };
+    const std::string before = model.plan(test::small_data(rows)).to_string();
+    epoch();
+    if (planned) CHECK(model.plan(test::small_data(rows)).to_string() == before);
+    return epoch();
+  };
+  CHECK(train(true) == train(false));
+}
+
+TEST_CASE("layers may have the names of a plan's own rows", "[plan]") {
+  const Sequential model({Input({4}), Dense(3, {.name = "batch"}), Dense(2, {.name = "loss"})});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const StepPlan plan = model.plan(DatasetRef(at::rand({8, 4}), at::rand({8, 2})));
+  std::vector<double> weights;
+  for (const LayerPlan& layer : plan.layers) weights.push_back(layer.weights[0]);
+  CHECK(weights == std::vector<double>{0, 4 * 15, 4 * 8, 0});
+}
+
 TEST_CASE("what cannot be planned is refused", "[plan]") {
   const Sequential model = test::small_model();
   CHECK_THROWS_AS(model.plan(test::small_data(8)), StateError);
