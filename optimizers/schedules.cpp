@@ -18,19 +18,21 @@ void check_steps(const std::string& class_name, const char* what, double steps) 
                     "count the steps of the decay");
 }
 
-struct ExponentialSchedule : LearningRateSchedule {
+/// A rate that falls with p = step / decay_steps, rounded down in a staircase.
+template <class Options>
+struct DecaySchedule : LearningRateSchedule {
   double initial, decay_steps, decay_rate;
-  ExponentialDecayOptions options;
+  Options options;
 
-  ExponentialSchedule(double initial_, double steps, double rate, ExponentialDecayOptions options_)
+  DecaySchedule(const std::string& class_name, double initial_, double steps, double rate,
+                Options options_)
       : initial(initial_), decay_steps(steps), decay_rate(rate), options(std::move(options_)) {
-    check_steps(class_name(), "decay_steps", steps);
+    check_steps(class_name, "decay_steps", steps);
   }
-  std::string class_name() const override { return "ExponentialDecay"; }
+  virtual float at(float p) const = 0;
   double operator()(int64_t step) const override {
-    float p = float(step) / float(decay_steps);
-    if (options.staircase) p = std::floor(p);
-    return float(initial) * std::pow(float(decay_rate), p);
+    const float p = float(step) / float(decay_steps);
+    return at(options.staircase ? std::floor(p) : p);
   }
   Json config() const override {
     return {{"initial_learning_rate", initial},
@@ -39,6 +41,22 @@ struct ExponentialSchedule : LearningRateSchedule {
             {"staircase", options.staircase},
             {"name", options.name}};
   }
+};
+
+struct ExponentialSchedule : DecaySchedule<ExponentialDecayOptions> {
+  ExponentialSchedule(double first, double steps, double rate, ExponentialDecayOptions chosen)
+      : DecaySchedule("ExponentialDecay", first, steps, rate, std::move(chosen)) {}
+  std::string class_name() const override { return "ExponentialDecay"; }
+  float at(float p) const override {
+    return float(initial) * std::pow(float(decay_rate), p);
+  }
+};
+
+struct InverseTimeSchedule : DecaySchedule<InverseTimeDecayOptions> {
+  InverseTimeSchedule(double first, double steps, double rate, InverseTimeDecayOptions chosen)
+      : DecaySchedule("InverseTimeDecay", first, steps, rate, std::move(chosen)) {}
+  std::string class_name() const override { return "InverseTimeDecay"; }
+  float at(float p) const override { return float(initial) / (1 + float(decay_rate) * p); }
 };
 
 struct PiecewiseSchedule : LearningRateSchedule {
@@ -97,29 +115,6 @@ struct PolynomialSchedule : LearningRateSchedule {
             {"end_learning_rate", options.end_learning_rate},
             {"power", options.power},
             {"cycle", options.cycle},
-            {"name", options.name}};
-  }
-};
-
-struct InverseTimeSchedule : LearningRateSchedule {
-  double initial, decay_steps, decay_rate;
-  InverseTimeDecayOptions options;
-
-  InverseTimeSchedule(double initial_, double steps, double rate, InverseTimeDecayOptions options_)
-      : initial(initial_), decay_steps(steps), decay_rate(rate), options(std::move(options_)) {
-    check_steps(class_name(), "decay_steps", steps);
-  }
-  std::string class_name() const override { return "InverseTimeDecay"; }
-  double operator()(int64_t step) const override {
-    float p = float(step) / float(decay_steps);
-    if (options.staircase) p = std::floor(p);
-    return float(initial) / (1 + float(decay_rate) * p);
-  }
-  Json config() const override {
-    return {{"initial_learning_rate", initial},
-            {"decay_steps", decay_steps},
-            {"decay_rate", decay_rate},
-            {"staircase", options.staircase},
             {"name", options.name}};
   }
 };

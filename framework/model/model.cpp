@@ -21,6 +21,16 @@ bool holds(const Layer& layer, const Layer& other) {
          });
 }
 
+/// Zeros of these shapes, with `unknown` for extents that are not known.
+Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
+  Inputs zeros;
+  for (Shape shape : shapes) {
+    std::replace(shape.begin(), shape.end(), int64_t{-1}, unknown);
+    zeros.push_back(filled(shape, 0, dtype));
+  }
+  return zeros;
+}
+
 }  // namespace
 
 Model::Model(const LayerOptions& options) : Layer(options) {}
@@ -159,13 +169,9 @@ Shapes Model::planned_shapes(const Shapes& inputs, int64_t unknown) {
   const Mesh mesh = working_mesh();
   const PlanningScope plans_only(mesh);
   const NoRecording untaped;
-  Inputs values;
-  for (Shape shape : inputs) {
-    std::replace(shape.begin(), shape.end(), int64_t{-1}, unknown);
-    values.push_back(filled(shape, 0, dtype_policy().compute));
-  }
+  const Inputs zeros = zeros_of(inputs, unknown, dtype_policy().compute);
   Shapes shapes;
-  for (const DTensor& output : call_all(values, {})) shapes.push_back(output.shape());
+  for (const DTensor& output : call_all(zeros, {})) shapes.push_back(output.shape());
   clear_losses();
   return shapes;
 }
@@ -179,12 +185,7 @@ void Model::build_layers(const Shapes& inputs) {
     planned_shapes(inputs, 2);
   } catch (const StateError&) {
     const NoRecording untaped;
-    Inputs zeros;
-    for (Shape shape : inputs) {
-      std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{1});
-      zeros.push_back(filled(shape, 0, dtype_policy().compute));
-    }
-    call_all(zeros, {});
+    call_all(zeros_of(inputs, 1, dtype_policy().compute), {});
     clear_losses();
   }
 }

@@ -12,15 +12,6 @@
 namespace tessera {
 namespace {
 
-/// As Keras writes shapes: "(None, 10)".
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (size_t a = 0; a < shape.size(); ++a) {
-    text += (a ? ", " : "") + (shape[a] < 0 ? "None" : std::to_string(shape[a]));
-  }
-  return text + ")";
-}
-
 class GraphBuilder {
  public:
   explicit GraphBuilder(const PlotModelOptions& options) : options_(options) {}
@@ -117,7 +108,9 @@ class GraphBuilder {
     node.inputs = inputs;
     node.group = group;
     if (options_.show_shapes) {
-      for (const Shape& shape : shapes) node.lines.push_back("output " + shape_text(shape));
+      for (const Shape& shape : shapes) {
+        node.lines.push_back("output " + keras_shape(shape).to_string(false));
+      }
     }
     if (options_.show_params && layer->count_params() > 0) {
       node.lines.push_back(with_commas(layer->count_params()) + " parameters");

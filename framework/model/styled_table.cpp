@@ -113,6 +113,11 @@ StyledText& StyledText::add(const std::string& text, TextStyle style) {
   return *this;
 }
 
+StyledText& StyledText::add(const StyledText& text) {
+  cells_.insert(cells_.end(), text.cells_.begin(), text.cells_.end());
+  return *this;
+}
+
 StyledText StyledText::part(size_t begin, size_t end) const {
   StyledText text;
   text.cells_.assign(cells_.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -158,9 +163,7 @@ StyledText StyledText::aligned(int64_t width, int align) const {
   const int64_t room = std::max<int64_t>(0, width - static_cast<int64_t>(end));
   const int64_t before = align < 0 ? 0 : align == 0 ? room / 2 : room;
   StyledText text(std::string(static_cast<size_t>(before), ' '));
-  const StyledText middle = part(0, end);
-  text.cells_.insert(text.cells_.end(), middle.cells_.begin(), middle.cells_.end());
-  return text.add(std::string(static_cast<size_t>(room - before), ' '));
+  return text.add(part(0, end)).add(std::string(static_cast<size_t>(room - before), ' '));
 }
 
 std::string StyledText::to_string(bool color) const {

@@ -16,6 +16,7 @@ class StyledText {
   /// UTF-8. Control characters become blanks.
   explicit StyledText(const std::string& text, TextStyle style = TextStyle::plain);
   StyledText& add(const std::string& text, TextStyle style = TextStyle::plain);
+  StyledText& add(const StyledText& text);
   int64_t size() const { return static_cast<int64_t>(cells_.size()); }
   /// Lines of at most `width` columns, broken between words; what is still longer ends in "…".
   std::vector<StyledText> wrapped(int64_t width) const;

@@ -8,19 +8,6 @@
 namespace tessera {
 namespace {
 
-void add_shape(StyledText& text, const Shape& shape) {
-  text.add("(");
-  for (size_t a = 0; a < shape.size(); ++a) {
-    if (a) text.add(", ");
-    if (shape[a] < 0) {
-      text.add("None", TextStyle::none);
-    } else {
-      text.add(std::to_string(shape[a]), TextStyle::number);
-    }
-  }
-  text.add(")");
-}
-
 StyledText params_text(const Layer& layer) {
   if (!layer.built()) return StyledText("0", TextStyle::number).add(" (unbuilt)");
   return StyledText(with_commas(layer.count_params()), TextStyle::number);
@@ -43,6 +30,19 @@ StyledText layouts_text(const Layer& layer) {
 }
 
 }  // namespace
+
+StyledText keras_shape(const Shape& shape) {
+  StyledText text("(");
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (a) text.add(", ");
+    if (shape[a] < 0) {
+      text.add("None", TextStyle::none);
+    } else {
+      text.add(std::to_string(shape[a]), TextStyle::number);
+    }
+  }
+  return text.add(")");
+}
 
 std::string with_commas(int64_t count) {
   const std::string digits = std::to_string(count);
@@ -93,7 +93,7 @@ StyledText SummaryRows::shape_text(const Layer& layer) const {
   if (found->second.size() > 1) text.add("[");
   for (size_t i = 0; i < found->second.size(); ++i) {
     if (i) text.add(", ");
-    add_shape(text, found->second[i]);
+    text.add(keras_shape(found->second[i]));
   }
   if (found->second.size() > 1) text.add("]");
   return text;

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+/// "(None, 10)".
+StyledText keras_shape(const Shape& shape);
 /// "101,770".
 std::string with_commas(int64_t count);
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include <tessera/framework/nn/function_loss.hpp>
+#include <tessera/framework/nn/l2_normalize.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
@@ -46,11 +47,7 @@ DTensor huber(const DTensor& y_true, const DTensor& y_pred, const HuberOptions& 
 DTensor cosine(const DTensor& y_true, const DTensor& y_pred,
                const CosineSimilarityOptions& options) {
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  const auto unit = [&](const DTensor& x) {
-    const DTensor squares = ops::sum(ops::square(x), {axis}, true);
-    return x * ops::rsqrt(at_least(squares, epsilon * epsilon));
-  };
-  return ops::neg(ops::sum(unit(y_true) * unit(y_pred), {axis}));
+  return ops::neg(ops::sum(l2_normalize(y_true, axis) * l2_normalize(y_pred, axis), {axis}));
 }
 
 }  // namespace

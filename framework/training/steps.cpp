@@ -72,11 +72,11 @@ DTensor Model::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pr
 
 void Model::minimize(const DTensor& loss, GradientTape& tape) {
   const std::vector<Variable> variables = trainable_weights();
-  if (weights().empty()) {
+  if (variables.empty()) {
+    if (!weights().empty()) return;
     throw StateError("model " + path(), "a model has weights to train", "none",
                      "pass every layer that its call() uses to track()");
   }
-  if (variables.empty()) return;
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   Optimizer& optimizer = optimizer_of(*this);

@@ -47,6 +47,18 @@ LayoutMap small_layouts(const std::string& name, const Mesh& mesh) {
   return make_layout_map(read_layout_file(file), mesh);
 }
 
+const std::vector<SmallScheme>& small_schemes() {
+  static const std::vector<SmallScheme> schemes = {
+      {"data", {{"batch", 8}}},
+      {"model", {{"batch", 4}, {"model", 2}}},
+      {"model", {{"batch", 2}, {"model", 4}}},
+      {"model", {{"model", 8}}},
+      {"feature", {{"batch", 2}, {"feature", 2}, {"model", 2}}},
+      {"fsdp", {{"batch", 8}}},
+  };
+  return schemes;
+}
+
 std::vector<at::Tensor> whole_weights(const ModelHandle& model) {
   std::vector<at::Tensor> list;
   for (const Variable& weight : model.weights()) list.push_back(weight.value().full().clone());

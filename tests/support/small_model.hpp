@@ -17,6 +17,14 @@ TensorDataset small_data(int64_t rows, int64_t seed = 1, bool weighted = false);
 /// The layouts of mnist's files for the small model, by name: "data", "model", "feature", "fsdp".
 LayoutMap small_layouts(const std::string& name, const Mesh& mesh);
 
+/// A way to train the small model: the name for small_layouts(), and a mesh.
+struct SmallScheme {
+  std::string layouts;
+  MeshDims mesh;
+};
+/// Data, model (three meshes), feature parallelism and fully sharded weights, over 8 devices.
+const std::vector<SmallScheme>& small_schemes();
+
 /// Every weight, whole. Collective.
 std::vector<at::Tensor> whole_weights(const ModelHandle& model);
 

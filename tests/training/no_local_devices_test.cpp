@@ -15,18 +15,6 @@ using namespace tessera;
 
 namespace {
 
-struct Scheme {
-  std::string layouts;
-  MeshDims mesh;
-};
-
-const std::vector<Scheme> schemes = {
-    {"data", {{"batch", 8}}},
-    {"model", {{"batch", 4}, {"model", 2}}},
-    {"feature", {{"batch", 2}, {"feature", 2}, {"model", 2}}},
-    {"fsdp", {{"batch", 8}}},
-};
-
 /// What a training step is planned to be: the layouts of loss and gradients, and what is exchanged.
 struct Planned {
   std::vector<std::string> layouts;
@@ -34,7 +22,7 @@ struct Planned {
   size_t blocks = 0;
 };
 
-Planned plan_step(const Scheme& scheme, const Mesh& mesh) {
+Planned plan_step(const test::SmallScheme& scheme, const Mesh& mesh) {
   const LayoutMap layouts = test::small_layouts(scheme.layouts, mesh);
   const Sequential model = test::small_model();
   model.compile(test::small_compile(layouts));
@@ -70,7 +58,7 @@ Planned plan_step(const Scheme& scheme, const Mesh& mesh) {
 }  // namespace
 
 TEST_CASE("a process without devices of the mesh plans the same step and computes nothing") {
-  for (const Scheme& scheme : schemes) {
+  for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts, to_string(scheme.mesh));
     const Planned here = plan_step(scheme, create_mesh(scheme.mesh));
     const Planned away = plan_step(scheme, create_mesh_part(scheme.mesh, {}, {}, nullptr));

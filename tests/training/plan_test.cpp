@@ -17,21 +17,9 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-struct Scheme {
-  std::string layouts;
-  MeshDims mesh;
-};
-
-const std::vector<Scheme> schemes = {
-    {"data", {{"batch", 8}}},
-    {"model", {{"batch", 4}, {"model", 2}}},
-    {"feature", {{"batch", 2}, {"feature", 2}, {"model", 2}}},
-    {"fsdp", {{"batch", 8}}},
-};
-
 constexpr int64_t rows = 64;
 
-Sequential compiled(const Scheme& scheme, const OptimizerRef& optimizer = Adam(1e-2)) {
+Sequential compiled(const test::SmallScheme& scheme, const OptimizerRef& optimizer = Adam(1e-2)) {
   const Sequential model = test::small_model();
   CompileOptions options = test::small_compile(
       test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
@@ -40,7 +28,7 @@ Sequential compiled(const Scheme& scheme, const OptimizerRef& optimizer = Adam(1
   return model;
 }
 
-Batch batch_of(const Scheme& scheme) {
+Batch batch_of(const test::SmallScheme& scheme) {
   std::vector<int64_t> all(rows);
   std::iota(all.begin(), all.end(), 0);
   return pack_batch(test::small_data(rows).get(all),
@@ -81,7 +69,7 @@ class OneThread {
 }  // namespace
 
 TEST_CASE("a plan's collectives are those of a real step, in order", "[plan]") {
-  for (const Scheme& scheme : schemes) {
+  for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts);
     const std::vector<OptimizerRef> optimizers = {Adam(1e-2),
                                                   SGD(0.1, {.global_clipnorm = 1.0})};
@@ -105,7 +93,7 @@ TEST_CASE("a plan's collectives are those of a real step, in order", "[plan]") {
 TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
   const OneThread serial;
   const BlockPolicyScope separate(BlockPolicy::per_device);
-  for (const Scheme& scheme : schemes) {
+  for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts);
     const Sequential model = compiled(scheme);
     const StepPlan plan = model.plan(test::small_data(rows), {.batch_size = rows});
@@ -143,7 +131,7 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
 }
 
 TEST_CASE("a plan is told as tables and as JSON", "[plan]") {
-  const Sequential model = compiled(schemes[1]);
+  const Sequential model = compiled(test::small_schemes()[1]);
   const StepPlan plan = model.plan(test::small_data(rows), {.batch_size = rows});
   const std::string text = plan.to_string();
   CHECK_THAT(text, Contains("mesh batch=4, model=2") && Contains("hidden_1 (Dense)"));
@@ -161,7 +149,7 @@ TEST_CASE("a plan is told as tables and as JSON", "[plan]") {
 
 TEST_CASE("planning leaves training as it was", "[plan]") {
   const auto train = [](bool planned) {
-    const Sequential model = compiled(schemes[3]);
+    const Sequential model = compiled(test::small_schemes().back());
     if (planned) model.plan(test::small_data(rows), {.batch_size = 16});
     return model.fit(test::small_data(rows), {.batch_size = 16, .epochs = 2, .verbose = 0});
   };
@@ -172,7 +160,7 @@ TEST_CASE("planning leaves training as it was", "[plan]") {
 
 TEST_CASE("a step can be planned after others", "[plan]") {
   const auto train = [](bool planned) {
-    const Sequential model = compiled(schemes[3]);
+    const Sequential model = compiled(test::small_schemes().back());
     const auto epoch = [&] {
       return model.fit(test::small_data(rows), {.batch_size = 16, .verbose = 0}).steps;
     };
@@ -196,7 +184,7 @@ TEST_CASE("layers may have the names of a plan's own rows", "[plan]") {
 TEST_CASE("what cannot be planned is refused", "[plan]") {
   const Sequential model = test::small_model();
   CHECK_THROWS_AS(model.plan(test::small_data(8)), StateError);
-  const Sequential ready = compiled(schemes[0]);
+  const Sequential ready = compiled(test::small_schemes()[0]);
   CHECK_THROWS_WITH(ready.plan(test::small_data(8), {.batch_size = 0}), Contains("batch_size"));
   CHECK_THROWS_WITH(ready.plan(DatasetRef()), Contains("[plan]"));
 }

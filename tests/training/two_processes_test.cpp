@@ -12,20 +12,6 @@ using namespace tessera;
 
 namespace {
 
-struct Scheme {
-  std::string layouts;
-  MeshDims mesh;
-};
-
-const std::vector<Scheme> schemes = {
-    {"data", {{"batch", 8}}},
-    {"model", {{"batch", 4}, {"model", 2}}},
-    {"model", {{"batch", 2}, {"model", 4}}},
-    {"model", {{"model", 8}}},
-    {"feature", {{"batch", 2}, {"feature", 2}, {"model", 2}}},
-    {"fsdp", {{"batch", 8}}},
-};
-
 /// What training leaves.
 struct Outcome {
   History history;
@@ -34,7 +20,7 @@ struct Outcome {
 };
 
 /// Two epochs of 27 rows in batches of 8, the last of 3, with validation.
-Outcome train(const Scheme& scheme, const Mesh& mesh) {
+Outcome train(const test::SmallScheme& scheme, const Mesh& mesh) {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts(scheme.layouts, mesh)));
   Outcome outcome;
@@ -66,7 +52,7 @@ std::string differs(const Outcome& actual, const Outcome& expected) {
 
 TEST_CASE("two processes of four devices train as one of eight") {
   for (const BlockPolicy policy : test::policies) {
-    for (const Scheme& scheme : schemes) {
+    for (const test::SmallScheme& scheme : test::small_schemes()) {
       const bool whole_dimension_here = scheme.mesh[0].second == 2;
       if (policy != BlockPolicy::per_worker && !whole_dimension_here) continue;
       CAPTURE(test::to_string(policy), scheme.layouts, to_string(scheme.mesh));
