@@ -26,6 +26,12 @@ struct PredictOptions;
 struct StepPlan;
 struct SummaryOptions;
 
+/// Where a run of fit stands: the next step to make, both counted from 0.
+struct FitPosition {
+  int64_t epoch = 0;
+  int64_t step = 0;
+};
+
 /// Layers that are trained together (keras.Model). Weights' paths begin with the layers' names; a
 /// model inside another prefixes its own. The training methods are defined in framework/training.
 class Model : public Layer {
@@ -127,6 +133,16 @@ class Model : public Layer {
   bool stop_training() const;
   void set_stop_training(bool stop);
   bool compiled() const { return training_ != nullptr; }
+  /// The next step of the fit that runs, or ran. A callback that sets it in on_train_begin() makes
+  /// fit go on from there.
+  FitPosition fit_position() const;
+  void set_fit_position(const FitPosition& position);
+  /// Loss and metrics of the epoch so far, for a checkpoint: their running totals and values.
+  /// Collective.
+  Json metric_totals() const;
+  /// The epoch in which fit goes on counts on from what metric_totals() gave; for on_train_begin().
+  /// Throws ConfigError for anything else.
+  void restore_metric_totals(const Json& totals);
   /// What compile() was given. Throws StateError before.
   const OptimizerRef& optimizer() const;
   /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty

@@ -13,6 +13,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
 
@@ -22,7 +24,12 @@ struct Examples {
   std::vector<at::Tensor> y = {};    ///< labels of each output; none for data to predict
   /// None: all 1; one for all outputs, or one for each.
   std::vector<at::Tensor> sample_weight = {};
-  int64_t rows() const { return x.empty() ? 0 : x[0].size(0); }
+  /// In place of x, where get_placed() made the shards.
+  std::vector<DTensor> placed_x = {};
+  int64_t rows() const {
+    if (!x.empty()) return x[0].size(0);
+    return placed_x.empty() ? 0 : placed_x[0].shape()[0];
+  }
 };
 
 /// Data that can be read in any order. get() may be called from another thread than the one that
@@ -33,6 +40,11 @@ class Dataset {
   virtual int64_t size() const = 0;
   /// The rows of these numbers, in this order, in fresh memory. Throws FileError, ShapeError.
   virtual Examples get(std::span<const int64_t> rows) const = 0;
+  /// The same, where a dataset can make each shard of its inputs by itself, as `layouts` cut "x",
+  /// instead of whole tensors that are cut up.
+  virtual Examples get_placed(std::span<const int64_t> rows, const LayoutMap& /*layouts*/) const {
+    return get(rows);
+  }
   /// What a history calls it: "mnist", "mnist (synthetic)".
   virtual std::string name() const { return "data"; }
   /// Shapes of the inputs without their rows.

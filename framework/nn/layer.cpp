@@ -160,6 +160,12 @@ std::vector<DTensor> Layer::losses() const {
   return list;
 }
 
+void Layer::load_assets(const LayerAssets& assets) {
+  if (assets.empty()) return;
+  throw ConfigError(str(class_name(), " ", path()), "the layer has files of its own",
+                    "a file " + in_quotes(assets.begin()->first), "load an export of this model");
+}
+
 void Layer::clear_losses() {
   losses_.clear();
   for (const auto& inner : sublayers()) inner->clear_losses();

@@ -53,6 +53,9 @@ struct LayerOptions {
   bool trainable = true;
 };
 
+/// Bytes of files by their names.
+using LayerAssets = std::map<std::string, std::string>;
+
 /// A function with weights (keras.layers.Layer): build() names and shapes the weights from the
 /// input shapes, call() computes with DTensors as if on one device. A layer knows nothing of
 /// meshes; weights are placed by their path.
@@ -124,6 +127,12 @@ class Layer {
   virtual void place_weights(const LayoutMap& layouts);
   /// The layers inside a model, in order; none in a plain layer.
   virtual std::vector<std::shared_ptr<Layer>> sublayers() const { return {}; }
+
+  /// What belongs to the layer beside weights and config(), as files of a name and their bytes, such
+  /// as a vocabulary (Keras' save_assets).
+  virtual LayerAssets assets() const { return {}; }
+  /// Takes what assets() of an equal layer gave. Throws ConfigError naming the layer and the file.
+  virtual void load_assets(const LayerAssets& assets);
 
  protected:
   /// Whether a model gave this layer its path.

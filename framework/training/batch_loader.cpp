@@ -39,7 +39,7 @@ void check_rows(const at::Tensor& tensor, int64_t rows, const std::string& where
 }
 
 void check_batch(const Examples& batch, int64_t rows, const std::string& name) {
-  if (batch.x.empty()) check_rows(at::Tensor(), rows, name + ", x");
+  if (batch.placed_x.empty() && batch.x.empty()) check_rows(at::Tensor(), rows, name + ", x");
   for (const at::Tensor& x : batch.x) check_rows(x, rows, name + ", x");
   for (const at::Tensor& y : batch.y) check_rows(y, rows, name + ", y");
   for (const at::Tensor& weight : batch.sample_weight) {
@@ -93,7 +93,9 @@ std::vector<int64_t> BatchLoader::rows(int64_t step) const {
 
 Examples BatchLoader::read_rows(int64_t step) const {
   const std::vector<int64_t> numbers = rows(step);
-  Examples batch = data_->get(numbers);
+  const c10::InferenceMode inference;
+  Examples batch = options_.layouts.defined() ? data_->get_placed(numbers, options_.layouts)
+                                              : data_->get(numbers);
   check_batch(batch, static_cast<int64_t>(numbers.size()), data_.name());
   return batch;
 }
@@ -159,6 +161,7 @@ Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   };
   Batch batch;
   batch.rows = examples.rows();
+  batch.x = std::move(examples.placed_x);
   for (at::Tensor& x : examples.x) batch.x.push_back(cut(x, "x"));
   for (at::Tensor& y : examples.y) batch.y.push_back(cut(y, "y"));
   for (at::Tensor& weight : examples.sample_weight) {

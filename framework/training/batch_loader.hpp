@@ -28,6 +28,8 @@ struct BatchLoaderOptions {
   int64_t first_step = 0;
   /// Steps of the whole epoch at most; absent: until the data end.
   std::optional<int64_t> steps = std::nullopt;
+  /// Where batches will lie, for data that make shards by themselves. Undefined: whole tensors.
+  LayoutMap layouts = {};
 };
 
 /// The batches of one epoch, each read on a background thread while the one before is in use. Of
@@ -53,6 +55,7 @@ class BatchLoader {
   /// Steps of the whole epoch, those before `first_step` included; nothing if a stream does not
   /// tell.
   const std::optional<int64_t>& steps() const { return steps_; }
+  int64_t first_step() const { return options_.first_step; }
 
   /// Numbers of the rows in a step's batch; not for streams.
   std::vector<int64_t> rows(int64_t step) const;

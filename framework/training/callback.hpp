@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/model/logs.hpp>
 
 namespace tessera {
@@ -60,6 +61,11 @@ class Callback {
   virtual bool wants_batch_logs(int64_t /*batch*/) { return true; }
   /// Whether fit is to go on where it would throw because the loss is not finite.
   virtual bool accepts_non_finite_loss() const { return false; }
+
+  /// What a run that goes on from a checkpoint needs of this callback; null: nothing.
+  virtual Json state() const { return nullptr; }
+  /// Takes what state() gave. Throws ConfigError for anything else.
+  virtual void restore(const Json& /*state*/) {}
 
   void set_model(Model& model) { model_ = &model; }
   void set_params(const CallbackParams& params) { params_ = params; }

@@ -104,6 +104,7 @@ void Model::Training::choose(std::vector<std::string> names, const Batch& batch,
     }
     outputs = std::move(all);
     name_metrics(names);
+    restore_metrics();
   }
   if (batch.y.size() == y_pred.size()) return;
   throw ConfigError("fit", str("there are labels for each of the ", y_pred.size(), " outputs"),
@@ -137,6 +138,7 @@ void Model::Training::name_metrics(const std::vector<std::string>& names) {
 
 void Model::Training::reset_metrics() {
   loss = RowMean();
+  restored = nullptr;
   for (const auto& [name, metric] : metrics) metric->reset();
 }
 
@@ -145,6 +147,8 @@ Logs Model::Training::logs() const {
   for (const auto& [name, metric] : metrics) list.push_back(metric);
   const std::vector<double> values = results(list);
   Logs logs = {{"loss", loss.value()}};
+  // The epoch goes on, but without a batch that would tell which metrics there are.
+  for (const auto& [name, value] : restored_values(restored)) logs.emplace_back(name, value);
   for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics[i].first, values[i]);
   std::stable_sort(logs.begin(), logs.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -15,15 +15,20 @@ class RowRange final : public Dataset {
   RowRange(std::shared_ptr<const Dataset> data, int64_t begin, int64_t end)
       : data_(std::move(data)), begin_(begin), end_(end) {}
   int64_t size() const override { return end_ - begin_; }
-  Examples get(std::span<const int64_t> rows) const override {
-    std::vector<int64_t> numbers(rows.begin(), rows.end());
-    for (int64_t& number : numbers) number += begin_;
-    return data_->get(numbers);
+  Examples get(std::span<const int64_t> rows) const override { return data_->get(moved(rows)); }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return data_->get_placed(moved(rows), layouts);
   }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
  private:
+  std::vector<int64_t> moved(std::span<const int64_t> rows) const {
+    std::vector<int64_t> numbers(rows.begin(), rows.end());
+    for (int64_t& number : numbers) number += begin_;
+    return numbers;
+  }
+
   std::shared_ptr<const Dataset> data_;
   int64_t begin_, end_;
 };
@@ -40,17 +45,23 @@ class WithSampleWeight final : public Dataset {
       : data_(std::move(data)), weight_(std::move(weight)) {}
   int64_t size() const override { return data_->size(); }
   Examples get(std::span<const int64_t> rows) const override {
-    const c10::InferenceMode inference;
-    Examples batch = data_->get(rows);
-    check_no_weights(batch, "sample_weight");
-    const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
-    batch.sample_weight = {weight_.index_select(0, numbers)};
-    return batch;
+    return weighted_rows(data_->get(rows), rows);
+  }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return weighted_rows(data_->get_placed(rows, layouts), rows);
   }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
  private:
+  Examples weighted_rows(Examples batch, std::span<const int64_t> rows) const {
+    const c10::InferenceMode inference;
+    check_no_weights(batch, "sample_weight");
+    const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
+    batch.sample_weight = {weight_.index_select(0, numbers)};
+    return batch;
+  }
+
   std::shared_ptr<const Dataset> data_;
   at::Tensor weight_;
 };
@@ -91,6 +102,9 @@ class WithClassWeight final : public Dataset {
   int64_t size() const override { return data_->size(); }
   Examples get(std::span<const int64_t> rows) const override {
     return weighted(data_->get(rows), weight_);
+  }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return weighted(data_->get_placed(rows, layouts), weight_);
   }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }

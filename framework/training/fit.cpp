@@ -9,17 +9,21 @@
 namespace tessera {
 namespace {
 
-BatchLoaderOptions training_batches(const FitOptions& options, int64_t epoch) {
+BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position,
+                                    const LayoutMap& layouts) {
   return {.batch_size = options.batch_size,
           .shuffle = options.shuffle,
           .seed = {global_seed(), 0},
-          .epoch = epoch,
-          .steps = options.steps_per_epoch};
+          .epoch = position.epoch,
+          .first_step = position.step,
+          .steps = options.steps_per_epoch,
+          .layouts = layouts};
 }
 
-BatchLoaderOptions validation_batches(const FitOptions& options) {
+BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts) {
   return {.batch_size = options.validation_batch_size.value_or(options.batch_size),
-          .steps = options.validation_steps};
+          .steps = options.validation_steps,
+          .layouts = layouts};
 }
 
 void check_finite(double loss, int64_t epoch, int64_t step) {
@@ -37,7 +41,7 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   const FitData data = fit_data(given, options);
   const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
                                {.epochs = options.epochs,
-                                .steps = epoch_steps(data.train, training_batches(options, 0)),
+                                .steps = epoch_steps(data.train, training_batches(options, {}, {})),
                                 .verbose = options.verbose});
   const bool must_be_finite = !callbacks.accepts_non_finite_loss();
   if (!state.placed) ensure_placed(batch_shapes(data.train));
@@ -45,19 +49,23 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   history.data = data.train.name();
   Logs logs;
   state.stop = false;
+  state.position = {.epoch = options.initial_epoch};
+  state.restored = nullptr;
   state.agree([&] { callbacks.begin(Phase::train); });
-  for (int64_t epoch = options.initial_epoch; epoch < options.epochs && !state.stop; ++epoch) {
+  for (int64_t epoch = state.position.epoch; epoch < options.epochs && !state.stop; ++epoch) {
     state.agree([&] { callbacks.epoch_begin(epoch); });
-    state.reset_metrics();
-    BatchLoader loader(data.train, training_batches(options, epoch));
+    state.begin_epoch();
+    BatchLoader loader(data.train, training_batches(options, state.position, state.layouts));
     state.run(Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
       const double loss = state.train(*this, std::move(examples));
       if (must_be_finite) check_finite(loss, epoch, step);
       history.steps.push_back(loss);
+      state.position = {epoch, step + 1};
     });
     logs = state.logs();
+    if (!state.stop) state.position = {.epoch = epoch + 1};
     if (data.validation && options.validation_freq.due(epoch)) {
-      BatchLoader batches(data.validation, validation_batches(options));
+      BatchLoader batches(data.validation, validation_batches(options, state.layouts));
       for (const auto& [name, value] : state.evaluate(*this, batches, callbacks)) {
         logs.emplace_back("val_" + name, value);
       }
@@ -91,7 +99,8 @@ Logs Model::evaluate(const DatasetRef& given, const EvaluateOptions& options) {
   const DatasetRef data = options.sample_weight.defined()
                               ? with_sample_weight(given, options.sample_weight, "evaluate")
                               : given;
-  const BatchLoaderOptions batches{.batch_size = options.batch_size, .steps = options.steps};
+  const BatchLoaderOptions batches{
+      .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
   const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
                                {.steps = epoch_steps(data, batches), .verbose = options.verbose});
   if (!state.placed) ensure_placed(batch_shapes(data));

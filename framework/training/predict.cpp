@@ -17,7 +17,8 @@ std::vector<at::Tensor> Model::predict_all(const DatasetRef& data, const Predict
   check_positive("predict", "batch_size", options.batch_size);
   check_positive("predict", "steps", options.steps);
   check_has_end("predict", data, "steps", options.steps);
-  const BatchLoaderOptions batches{.batch_size = options.batch_size, .steps = options.steps};
+  const BatchLoaderOptions batches{
+      .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
   const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
                                {.steps = epoch_steps(data, batches), .verbose = options.verbose});
   if (!state.placed) ensure_placed(batch_shapes(data));

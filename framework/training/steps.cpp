@@ -146,7 +146,7 @@ void Model::Training::run(Phase phase, BatchLoader& loader, const CallbackList& 
                           const std::function<void(Examples&&, int64_t)>& step) {
   std::optional<Examples> examples;
   agree([&] { examples = loader.next(); });
-  for (int64_t number = 0; examples; ++number) {
+  for (int64_t number = loader.first_step(); examples; ++number) {
     callbacks.batch_begin(phase, number);
     step(std::move(*examples), number);
     const bool all = callbacks.wants_batch_logs(phase, number);

@@ -16,11 +16,15 @@ namespace tessera {
 /// The mean of losses over rows: a short batch counts for its rows.
 class RowMean {
  public:
+  RowMean() = default;
+  RowMean(double sum, int64_t rows) : sum_(sum), rows_(rows) {}
   void add(double value, int64_t rows) {
     sum_ += value * static_cast<double>(rows);
     rows_ += rows;
   }
   double value() const { return rows_ ? sum_ / static_cast<double>(rows_) : 0; }
+  double sum() const { return sum_; }
+  int64_t rows() const { return rows_; }
 
  private:
   double sum_ = 0;
@@ -57,6 +61,9 @@ struct Model::Training {
   bool placed = false;
   bool stop = false;  ///< whether training is to end
   RowMean loss;       ///< since reset_metrics()
+  FitPosition position;
+  /// What metric_totals() gave to an epoch that goes on, until its metrics are known.
+  Json restored = nullptr;
   /// Empty until the first batch, whose shapes choose some.
   std::vector<CompiledOutput> outputs;
   std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics;
@@ -65,6 +72,8 @@ struct Model::Training {
   void choose(std::vector<std::string> names, const Batch& batch,
               const std::vector<DTensor>& y_pred);
   void reset_metrics();
+  /// The same, but for an epoch that goes on.
+  void begin_epoch();
   /// Loss and metrics by name, alphabetically. Collective.
   Logs logs() const;
   /// Runs every batch through `step`, telling the callbacks; ends early if training is to stop.
@@ -82,9 +91,13 @@ struct Model::Training {
   Logs evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks);
 
  private:
+  void restore_metrics();
   Batch prepare(Model& model, Examples&& examples);
   void name_metrics(const std::vector<std::string>& names);
 };
+
+/// The values of metrics that metric_totals() gave; none of null.
+Logs restored_values(const Json& totals);
 
 /// Shapes of data's inputs with an unknown number of rows.
 Shapes batch_shapes(const DatasetRef& data);

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera {
+
+Logs restored_values(const Json& totals) {
+  Logs values;
+  if (totals.is_null()) return values;
+  for (const auto& [name, metric] : totals.at("metrics").items()) {
+    values.emplace_back(name, metric.at("value").get<double>());
+  }
+  return values;
+}
+
+namespace {
+
+void check_totals(const Json& totals) {
+  const auto number = [](const Json& value) { return value.is_number(); };
+  const auto numbers = [&](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), number);
+  };
+  const auto metric = [&](const Json& value) {
+    return value.is_object() && value.contains("totals") && numbers(value["totals"]) &&
+           value.contains("value") && number(value["value"]);
+  };
+  const bool fits = totals.is_object() && totals.contains("loss") && numbers(totals["loss"]) &&
+                    totals["loss"].size() == 2 && totals.contains("metrics") &&
+                    totals["metrics"].is_object() &&
+                    std::all_of(totals["metrics"].begin(), totals["metrics"].end(), metric);
+  if (fits) return;
+  throw ConfigError("restore_metric_totals", "totals are what metric_totals() gave", totals.dump(),
+                    "pass those of a checkpoint");
+}
+
+}  // namespace
+
+void Model::Training::begin_epoch() {
+  const Json kept = std::exchange(restored, nullptr);
+  reset_metrics();
+  if (kept.is_null()) return;
+  restored = kept;
+  loss = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
+  if (!metrics.empty()) restore_metrics();
+}
+
+/// Metrics of other names than then begin anew.
+void Model::Training::restore_metrics() {
+  const Json kept = std::exchange(restored, nullptr);
+  if (kept.is_null()) return;
+  for (const auto& [name, metric] : metrics) {
+    const auto found = kept["metrics"].find(name);
+    if (found != kept["metrics"].end()) {
+      metric->restore((*found)["totals"].get<std::vector<double>>());
+    }
+  }
+}
+
+FitPosition Model::fit_position() const { return training("fit_position").position; }
+
+void Model::set_fit_position(const FitPosition& position) {
+  training("set_fit_position").position = position;
+}
+
+Json Model::metric_totals() const {
+  const Training& state = training("metric_totals");
+  std::vector<const Metric*> list;
+  for (const auto& [name, metric] : state.metrics) list.push_back(metric.get());
+  const std::vector<std::vector<double>> totals = Metric::totals(list);
+  Json metrics = Json::object();
+  for (size_t i = 0; i < list.size(); ++i) {
+    metrics[state.metrics[i].first] = {{"totals", totals[i]}, {"value", list[i]->result(totals[i])}};
+  }
+  if (!state.restored.is_null()) metrics = state.restored["metrics"];
+  return {{"loss", {state.loss.sum(), state.loss.rows()}}, {"metrics", metrics}};
+}
+
+void Model::restore_metric_totals(const Json& totals) {
+  check_totals(totals);
+  training("restore_metric_totals").restored = totals;
+}
+
+}  // namespace tessera
