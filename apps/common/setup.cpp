@@ -1,16 +1,15 @@
 #include "apps/common/setup.hpp"
 
-#include <tessera/framework/mesh/layout_file.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
 namespace tessera::app {
 
-Setup set_up(const CommonOptions& options, const MeshDims& fallback) {
+Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {
   set_random_seed(options.seed);
   set_default_dtype_policy(dtype_policy(options.dtype));
-  LayoutFile file;
-  if (!options.layouts.empty()) file = read_layout_file(options.layouts);
+  const LayoutFile file =
+      options.layouts.empty() ? built_in : read_layout_file(options.layouts);
   const Mesh mesh = choose_mesh(options, file.mesh.value_or(MeshDims{}), fallback);
   for (Device device : mesh.local_devices()) ExecutionContext::of(device);
   return {make_layout_map(file, mesh), default_dtype_policy().compute};

@@ -2,7 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/mesh/layout_file.hpp>
 
 #include "apps/common/app_options.hpp"
 
@@ -15,8 +15,9 @@ struct Setup {
   at::ScalarType dtype;
 };
 
-/// Sets the random seed and the default dtype, makes the mesh, reads the layouts file.
-/// Throws ConfigError, FileError, LayoutError, MeshError.
-Setup set_up(const CommonOptions& options, const MeshDims& fallback);
+/// Sets the random seed and the default dtype, makes the mesh, reads the layouts file; without one,
+/// `built_in` takes its place. Throws ConfigError, FileError, LayoutError, MeshError.
+Setup set_up(const CommonOptions& options, const MeshDims& fallback,
+             const LayoutFile& built_in = {});
 
 }  // namespace tessera::app

@@ -137,6 +137,10 @@ class Model : public Layer {
   /// fit go on from there.
   FitPosition fit_position() const;
   void set_fit_position(const FitPosition& position);
+  /// What the fit that runs, or ran, went through so far, in on_epoch_end() that epoch included
+  /// (Keras' model.history). A callback that sets it in on_train_begin() tells what came before.
+  History history() const;
+  void set_history(const History& history);
   /// Loss and metrics of the epoch so far, for a checkpoint: their running totals and values.
   /// Collective.
   Json metric_totals() const;

@@ -7,13 +7,20 @@
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
+#include <vector>
 
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/model/logs.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
 
+class Callback;
 class Model;
+
+/// Values by the paths of the weights that they are like.
+using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
 
 /// What a run is.
 struct CallbackParams {
@@ -22,6 +29,8 @@ struct CallbackParams {
   int verbose = 1;
   /// Whether this process is the one that prints and writes files.
   bool is_first_rank = true;
+  /// All callbacks of the run, in the order in which they are told.
+  std::vector<Callback*> callbacks = {};
 };
 
 /// What fit, evaluate and predict tell while they run (keras.callbacks.Callback). Every process of
@@ -62,10 +71,19 @@ class Callback {
   /// Whether fit is to go on where it would throw because the loss is not finite.
   virtual bool accepts_non_finite_loss() const { return false; }
 
+  /// Whether the run's other callbacks hear of everything before this one does: for one that saves
+  /// what they have come to.
+  virtual bool is_told_last() const { return false; }
+
+  /// What a checkpoint calls it; by default its C++ class.
+  virtual std::string class_name() const;
   /// What a run that goes on from a checkpoint needs of this callback; null: nothing.
   virtual Json state() const { return nullptr; }
-  /// Takes what state() gave. Throws ConfigError for anything else.
-  virtual void restore(const Json& /*state*/) {}
+  /// The same of values, each of the shape and dtype of the weight whose path it has.
+  virtual NamedTensors tensors() const { return {}; }
+  /// Takes what state() and tensors() gave, after on_train_begin(). Throws ConfigError for anything
+  /// else.
+  virtual void restore(const Json& /*state*/, const NamedTensors& /*tensors*/) {}
 
   void set_model(Model& model) { model_ = &model; }
   void set_params(const CallbackParams& params) { params_ = params; }

@@ -12,7 +12,10 @@ CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, con
                            CallbackParams params)
     : callbacks_(std::move(callbacks)) {
   params.is_first_rank = mesh.is_local() || communicator_of(mesh).rank() == 0;
+  std::stable_partition(callbacks_.begin(), callbacks_.end(),
+                        [](const CallbackRef& callback) { return !callback->is_told_last(); });
   callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
+  for (const CallbackRef& callback : callbacks_) params.callbacks.push_back(&*callback);
   for (const CallbackRef& callback : callbacks_) {
     callback->set_model(model);
     callback->set_params(params);

@@ -10,8 +10,8 @@ namespace tessera {
 /// What a run does with its batches.
 enum class Phase : uint8_t { train, test, predict };
 
-/// The callbacks of a run, told in order: the user's, then the progress bar
-/// (keras.callbacks.CallbackList).
+/// The callbacks of a run, told in order: the user's, of these last the ones that wish so, then the
+/// progress bar (keras.callbacks.CallbackList).
 class CallbackList {
  public:
   /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.

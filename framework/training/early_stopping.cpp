@@ -59,6 +59,37 @@ class Stopper final : public Callback {
   int64_t stopped_epoch() const { return stopped_epoch_; }
   int64_t best_epoch() const { return best_epoch_; }
 
+  std::string class_name() const override { return "EarlyStopping"; }
+
+  Json state() const override {
+    return {{"wait", wait_},
+            {"stopped_epoch", stopped_epoch_},
+            {"best_epoch", best_epoch_},
+            {"best", to_json(best_)}};
+  }
+
+  NamedTensors tensors() const override {
+    NamedTensors named;
+    if (best_weights_.empty()) return named;
+    const std::vector<Variable> weights = model().weights();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      named.emplace_back(weights[i].path(), best_weights_[i]);
+    }
+    return named;
+  }
+
+  void restore(const Json& state, const NamedTensors& tensors) override {
+    JsonObject kept(state, JsonPath("EarlyStopping"));
+    wait_ = kept.take<int64_t>("wait");
+    stopped_epoch_ = kept.take<int64_t>("stopped_epoch");
+    best_epoch_ = kept.take<int64_t>("best_epoch");
+    best_ = kept.take_optional<double>("best");
+    best_weights_.clear();
+    // Without all of them it begins anew with the weights of the next epoch.
+    if (!options_.restore_best_weights || tensors.size() != model().weights().size()) return;
+    for (const auto& [path, value] : tensors) best_weights_.push_back(value);
+  }
+
  private:
   void keep_weights(int64_t epoch) {
     best_epoch_ = epoch;

@@ -45,13 +45,16 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
                                 .verbose = options.verbose});
   const bool must_be_finite = !callbacks.accepts_non_finite_loss();
   if (!state.placed) ensure_placed(batch_shapes(data.train));
-  History history;
-  history.data = data.train.name();
-  Logs logs;
+  History& history = state.history;
+  history = {};
+  Logs& logs = state.epoch_logs;
+  logs.clear();
   state.stop = false;
   state.position = {.epoch = options.initial_epoch};
   state.restored = nullptr;
+  state.epoch_ends = false;
   state.agree([&] { callbacks.begin(Phase::train); });
+  history.data = data.train.name();
   for (int64_t epoch = state.position.epoch; epoch < options.epochs && !state.stop; ++epoch) {
     state.agree([&] { callbacks.epoch_begin(epoch); });
     state.begin_epoch();
@@ -70,7 +73,9 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
         logs.emplace_back("val_" + name, value);
       }
     }
+    state.epoch_ends = !state.stop;
     state.agree([&] { callbacks.epoch_end(epoch, logs); });
+    state.epoch_ends = false;
     history.append(epoch, logs);
   }
   const bool trained = state.optimizer && state.optimizer->built();

@@ -23,6 +23,8 @@ class Scheduler final : public Callback {
   }
 
   void on_epoch_begin(int64_t epoch) override {
+    // The rate of an epoch that goes on was set when it began.
+    if (std::exchange(set_for_, epoch) == epoch) return;
     const double rate = schedule_(epoch, rate_of(model()));
     set_rate(model(), rate);
     if (options_.verbose > 0) {
@@ -35,9 +37,18 @@ class Scheduler final : public Callback {
     set_value(logs, "learning_rate", rate_of(model()));
   }
 
+  void on_train_begin() override { set_for_ = std::nullopt; }
+  std::string class_name() const override { return "LearningRateScheduler"; }
+  Json state() const override { return {{"epoch", set_for_.value_or(-1)}}; }
+
+  void restore(const Json& state, const NamedTensors&) override {
+    set_for_ = JsonObject(state, JsonPath("LearningRateScheduler")).take<int64_t>("epoch");
+  }
+
  private:
   Schedule schedule_;
   LearningRateSchedulerOptions options_;
+  std::optional<int64_t> set_for_;
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ bool Monitor::rises(const Model& model) const {
 
 bool Monitor::improved(double value, const std::optional<double>& reference, const Model& model) {
   if (!rises_) rises_ = rises(model);
+  if (std::isnan(value)) return false;
   if (!reference) return true;
   return *rises_ ? value - options_.min_delta > *reference
                  : value + options_.min_delta < *reference;

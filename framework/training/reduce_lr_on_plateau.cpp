@@ -47,6 +47,19 @@ class Reducer final : public Callback {
     }
   }
 
+  std::string class_name() const override { return "ReduceLROnPlateau"; }
+
+  Json state() const override {
+    return {{"best", to_json(best_)}, {"wait", wait_}, {"cooling", cooling_}};
+  }
+
+  void restore(const Json& state, const NamedTensors&) override {
+    JsonObject kept(state, JsonPath("ReduceLROnPlateau"));
+    best_ = kept.take_optional<double>("best");
+    wait_ = kept.take<int64_t>("wait");
+    cooling_ = kept.take<int64_t>("cooling");
+  }
+
  private:
   void reduce(int64_t epoch) {
     const double old_rate = rate_of(model());

@@ -40,7 +40,8 @@ void check_totals(const Json& totals) {
 void Model::Training::begin_epoch() {
   const Json kept = std::exchange(restored, nullptr);
   reset_metrics();
-  if (kept.is_null()) return;
+  // An epoch that begins has nothing to count on from.
+  if (kept.is_null() || position.step == 0) return;
   restored = kept;
   loss = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
   if (!metrics.empty()) restore_metrics();
@@ -63,6 +64,15 @@ FitPosition Model::fit_position() const { return training("fit_position").positi
 void Model::set_fit_position(const FitPosition& position) {
   training("set_fit_position").position = position;
 }
+
+History Model::history() const {
+  const Training& state = training("history");
+  History history = state.history;
+  if (state.epoch_ends) history.append(state.position.epoch - 1, state.epoch_logs);
+  return history;
+}
+
+void Model::set_history(const History& history) { training("set_history").history = history; }
 
 Json Model::metric_totals() const {
   const Training& state = training("metric_totals");

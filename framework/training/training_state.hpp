@@ -9,6 +9,7 @@
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callback_list.hpp>
+#include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
@@ -62,6 +63,9 @@ struct Model::Training {
   bool stop = false;  ///< whether training is to end
   RowMean loss;       ///< since reset_metrics()
   FitPosition position;
+  History history;
+  Logs epoch_logs;          ///< of the last epoch
+  bool epoch_ends = false;  ///< whether they are to go into history yet
   /// What metric_totals() gave to an epoch that goes on, until its metrics are known.
   Json restored = nullptr;
   /// Empty until the first batch, whose shapes choose some.
@@ -72,7 +76,7 @@ struct Model::Training {
   void choose(std::vector<std::string> names, const Batch& batch,
               const std::vector<DTensor>& y_pred);
   void reset_metrics();
-  /// The same, but for an epoch that goes on.
+  /// The same, but for an epoch that goes on at position.step.
   void begin_epoch();
   /// Loss and metrics by name, alphabetically. Collective.
   Logs logs() const;

@@ -1,0 +1,122 @@
+#include <tessera/tessera.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/history.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/small_model.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;
+
+/// What a run needs to go on, as a checkpoint keeps it.
+struct Kept {
+  FitPosition position;
+  std::string totals;
+  History history;
+  std::vector<at::Tensor> weights, slots;
+  int64_t optimizer_steps = 0;
+};
+
+/// Keeps the run after a step of an epoch; step -1: when the epoch has ended.
+struct Keep : Callback {
+  Keep(int64_t at_epoch, int64_t at_step) : epoch(at_epoch), step(at_step) {}
+  void on_epoch_begin(int64_t number) override { now = number; }
+  void on_train_batch_end(int64_t batch, const Logs&) override {
+    if (now == epoch && batch == step) keep();
+  }
+  void on_epoch_end(int64_t number, Logs&) override {
+    if (number == epoch && step < 0) keep();
+  }
+  void keep() {
+    Model& run = model();
+    kept = {run.fit_position(), run.metric_totals().dump(), run.history(), run.get_weights(), {},
+            run.optimizer()->steps()};
+    for (const Variable& slot : run.optimizer()->variables()) {
+      kept.slots.push_back(slot.value().full().clone());
+    }
+  }
+  int64_t epoch, step, now = 0;
+  Kept kept;
+};
+
+struct GoOn : Callback {
+  explicit GoOn(Kept from) : kept(std::move(from)) {}
+  void on_train_begin() override {
+    Model& run = model();
+    run.set_weights(kept.weights);
+    const std::vector<Variable> slots = run.optimizer()->variables();
+    for (size_t i = 0; i < slots.size(); ++i) {
+      Variable slot = slots[i];
+      slot.assign(pack(kept.slots[i], slot.layout()));
+    }
+    run.optimizer()->set_steps(kept.optimizer_steps);
+    run.set_fit_position(kept.position);
+    run.restore_metric_totals(Json::parse(kept.totals));
+    run.set_history(kept.history);
+  }
+  Kept kept;
+};
+
+struct Outcome {
+  History history;
+  std::vector<at::Tensor> weights;
+};
+
+Outcome trained(const CallbackRef& callback) {
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(test::small_layouts("model", mesh)));
+  const TensorDataset data = test::small_data(rows);
+  Outcome outcome;
+  outcome.history = model.fit(data, {.batch_size = batch_size,
+                                     .epochs = epochs,
+                                     .verbose = 0,
+                                     .callbacks = {callback},
+                                     .validation_data = test::small_data(20, 2)});
+  outcome.weights = test::whole_weights(model);
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("a run goes on where it was kept, bit for bit", "[resume]") {
+  const int64_t step = GENERATE(0, 2, 3, steps - 1, -1);
+  INFO("kept after step " << step);
+  const auto keep = std::make_shared<Keep>(1, step);
+  const Outcome whole = trained(keep);
+  REQUIRE(keep->kept.weights.size() == whole.weights.size());
+  const Outcome resumed = trained(GoOn(keep->kept));
+
+  CHECK(resumed.history.steps == whole.history.steps);
+  CHECK(resumed.history.epoch == whole.history.epoch);
+  CHECK(resumed.history.to_json() == whole.history.to_json());
+  for (size_t i = 0; i < whole.weights.size(); ++i) {
+    CHECK(at::equal(resumed.weights[i], whole.weights[i]));
+  }
+}
+
+TEST_CASE("a run that was kept at its end has nothing left to do", "[resume]") {
+  const auto keep = std::make_shared<Keep>(epochs - 1, -1);
+  const Outcome whole = trained(keep);
+  const Outcome resumed = trained(GoOn(keep->kept));
+  CHECK(resumed.history.to_json() == whole.history.to_json());
+  CHECK(resumed.history.steps.size() == steps * epochs);
+}
+
+TEST_CASE("totals that metric_totals() did not give are refused", "[resume]") {
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(test::small_layouts("data", create_mesh({{"batch", 2}}))));
+  const std::string text =
+      GENERATE("3", "{}", R"({"loss": [1], "metrics": {}})", R"({"loss": [1, 2]})",
+               R"({"loss": [1, 2], "metrics": {"accuracy": 3}})",
+               R"({"loss": ["a", 2], "metrics": {}})");
+  CHECK_THROWS_WITH(model->restore_metric_totals(Json::parse(text)),
+                    Contains("totals are what metric_totals() gave"));
+}
