@@ -1,4 +1,4 @@
-# The installed package and the application mnist on Debian 12:
+# The installed package and the applications mnist and imdb on Debian 12:
 #   docker build -t tessera .
 #   docker run --rm tessera mnist --epochs 1
 FROM debian:12-slim AS build
@@ -11,8 +11,8 @@ RUN cmake --install build/release --prefix /usr/local --strip
 #   apt-get install cmake g++ ninja-build nlohmann-json3-dev libre2-dev pkg-config zlib1g-dev
 FROM debian:12-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates libcurl4 libgomp1 libre2-9 libssl3 \
-      zlib1g \
+ && apt-get install -y --no-install-recommends ca-certificates libarchive13 libcurl4 libgomp1 libre2-9 \
+      libssl3 zlib1g \
  && rm -rf /var/lib/apt/lists/*
 # The library looks for libtorch where the build had it.
 COPY --from=build /opt/tessera/build/deps /opt/tessera/build/deps

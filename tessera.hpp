@@ -2,13 +2,18 @@
 
 #include <tessera/datasets/datasets.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/io/backup_and_restore.hpp>
+#include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/checkpoint_manager.hpp>
+#include <tessera/framework/io/export.hpp>
+#include <tessera/framework/io/model_checkpoint.hpp>
 #include <tessera/framework/io/tensor_board.hpp>
 #include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/mesh/layout_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
-#include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/plot_model.hpp>
+#include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary.hpp>
 #include <tessera/framework/nn/constraints.hpp>
 #include <tessera/framework/nn/initializers.hpp>

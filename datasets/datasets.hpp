@@ -1,5 +1,6 @@
 #pragma once
 
 #include <tessera/datasets/generator_dataset.hpp>
+#include <tessera/datasets/imdb.hpp>
 #include <tessera/datasets/mnist.hpp>
 #include <tessera/datasets/tensor_dataset.hpp>

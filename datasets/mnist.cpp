@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <tessera/framework/base/data_places.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/synthetic_digits.hpp>
@@ -68,46 +66,6 @@ std::string find_folder(const std::string& folder) {
   return "";
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string cache_folder() {
-  const std::string cache = environment("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache + "/tessera/mnist";
-  const std::string home = environment("HOME");
-  return home.empty() ? "" : home + "/.cache/tessera/mnist";
-}
-
-bool offline() {
-  const std::string value = environment("TESSERA_OFFLINE");
-  return !value.empty() && value != "0";
-}
-
-/// Fetches the files into a folder, and says why if it cannot; empty: they are there. A failure is
-/// remembered, so that the next split does not wait for it again, nor succeed beside it.
-std::string try_download(const DownloadSource& source, const std::string& folder) {
-  static std::mutex mutex;
-  static std::map<std::string, std::string> failures;
-  const std::lock_guard lock(mutex);
-  std::string& failure = failures[folder];
-  if (!failure.empty()) return failure;
-  try {
-    download_folder(source, folder);
-  } catch (const Error& error) {
-    failure = error.what();
-  }
-  return failure;
-}
-
-/// Places searched when no folder is given.
-std::vector<std::string> default_places() {
-  std::vector<std::string> places{environment("TESSERA_DATA"), cache_folder()};
-  std::erase(places, "");
-  return places;
-}
-
 /// Folder to read from. Empty where procedural digits take MNIST's place, with the reason in
 /// `failure` if a download was tried.
 std::string choose_folder(const MnistOptions& options, const Split& split, std::string& failure) {
@@ -120,11 +78,11 @@ std::string choose_folder(const MnistOptions& options, const Split& split, std::
         exists(options.data_dir) ? "neither there" : "no such folder",
         "name the folder of the MNIST files");
   }
-  for (const std::string& place : default_places()) {
+  for (const std::string& place : data_places("mnist")) {
     const std::string folder = find_folder(place);
     if (!folder.empty()) return folder;
   }
-  const std::string cache = cache_folder();
+  const std::string cache = data_cache("mnist");
   if (!options.download || offline() || cache.empty()) return "";
   failure = try_download(*options.download, cache);
   return failure.empty() ? find_folder(cache) : "";
@@ -204,7 +162,7 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
 }
 
 std::string synthetic_announcement(int64_t rows, const Split& split, const std::string& failure) {
-  const std::vector<std::string> places = default_places();
+  const std::vector<std::string> places = data_places("mnist");
   return str("mnist (synthetic): ", rows, " procedural ", split.name,
              " images, for want of files in ",
              places.empty() ? "$TESSERA_DATA" : join(places, ", "),

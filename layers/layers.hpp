@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/layers/activation.hpp>
+#include <tessera/layers/batch_normalization.hpp>
 #include <tessera/layers/concatenate.hpp>
 #include <tessera/layers/dense.hpp>
 #include <tessera/layers/dot.hpp>
@@ -12,3 +13,5 @@
 #include <tessera/layers/repeat_vector.hpp>
 #include <tessera/layers/rescaling.hpp>
 #include <tessera/layers/reshape.hpp>
+#include <tessera/layers/string_lookup.hpp>
+#include <tessera/layers/text_vectorization.hpp>

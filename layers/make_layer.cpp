@@ -17,6 +17,7 @@ void add_built_in_layers(LayerFactories& factories) {
       {"Activation", Activation::from_config},
       {"Add", plain<Add>},
       {"Average", plain<Average>},
+      {"BatchNormalization", BatchNormalization::from_config},
       {"Concatenate", Concatenate::from_config},
       {"Dense", Dense::from_config},
       {"Dot", Dot::from_config},
@@ -30,7 +31,9 @@ void add_built_in_layers(LayerFactories& factories) {
       {"RepeatVector", RepeatVector::from_config},
       {"Rescaling", Rescaling::from_config},
       {"Reshape", Reshape::from_config},
+      {"StringLookup", StringLookup::from_config},
       {"Subtract", plain<Subtract>},
+      {"TextVectorization", TextVectorization::from_config},
   });
 }
 

@@ -10,4 +10,8 @@ int bench_ops(int argc, const char* const* argv);
 /// exit code. Throws ConfigError, FileError.
 int bench_step(int argc, const char* const* argv);
 
+/// `bench text [OPTIONS]`: times TextVectorization's passes over film reviews. Returns the exit
+/// code. Throws ConfigError, FileError.
+int bench_text(int argc, const char* const* argv);
+
 }  // namespace tessera::bench

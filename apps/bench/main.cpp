@@ -14,12 +14,13 @@ using namespace tessera;
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.
 
-Usage: bench [ops|step] [OPTIONS]
+Usage: bench [ops|step|text] [OPTIONS]
 
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
+  text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
 
-Without a word: both, with their defaults. `bench ops --help` lists the options.
+Without a word: ops and step, with their defaults. `bench ops --help` lists the options.
 )";
 
 int run_bench(int argc, char** argv) {
@@ -31,11 +32,12 @@ int run_bench(int argc, char** argv) {
   const std::string word = argv[1];
   if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
   if (word == "step") return bench::bench_step(argc - 1, argv + 1);
+  if (word == "text") return bench::bench_text(argc - 1, argv + 1);
   if (word == "--help" || word == "-h") {
     std::cout << help_text;
     return 0;
   }
-  throw ConfigError("command line", "the first word is ops or step", in_quotes(word),
+  throw ConfigError("command line", "the first word is ops, step or text", in_quotes(word),
                     "see bench --help");
 }
 

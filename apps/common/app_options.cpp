@@ -112,6 +112,23 @@ struct HelpFormatter : CLI::Formatter {
   }
 };
 
+/// An argument without a flag: one, which must be there, or any number.
+struct Argument {
+  std::string name;
+  std::string help;
+  std::string* value = nullptr;
+  std::vector<std::string>* values = nullptr;
+};
+
+void declare(CLI::App& cli, const std::vector<Argument>& arguments) {
+  for (const Argument& argument : arguments) {
+    CLI::Option* option =
+        argument.value ? cli.add_option(argument.name, *argument.value)->required()
+                       : cli.add_option(argument.name, *argument.values);
+    option->description(argument.help)->option_text(argument.value ? "" : "...");
+  }
+}
+
 void declare(CLI::App& cli, const std::vector<Option>& options) {
   for (const Option& option : options) {
     const bool is_switch = option.value.form == JsonForm::boolean;
@@ -146,12 +163,16 @@ std::optional<std::string> given(const CLI::App& cli, const std::string& flag) {
 }
 
 void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
-  const std::vector<std::string> extras = cli.remaining();
+  std::vector<std::string> extras = cli.remaining();
+  // What stands behind it has been taken for arguments.
+  std::erase(extras, "--");
   if (extras.empty()) return;
   const std::string flag = extras[0].substr(0, extras[0].find('='));
   if (flag.rfind("-", 0) != 0) {
     throw ConfigError("command line", "every value follows its option", in_quotes(flag) + " alone",
-                      "put an option such as --" + options.front().name + " before it");
+                      options.empty() ? "leave it out"
+                                      : "put an option such as --" + options.front().name +
+                                            " before it");
   }
   std::vector<std::string> names{"--config", "--help"};
   for (const Option& option : options) {
@@ -173,6 +194,9 @@ bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
     const std::string text = error.what();
     throw ConfigError(text.substr(0, text.find(':')), "needs a value", "none",
                       "write the value after the option");
+  } catch (const CLI::RequiredError& error) {
+    const std::string text = error.what();
+    throw ConfigError(text.substr(0, text.find(' ')), "must be given", "nothing", "see --help");
   } catch (const CLI::ParseError& error) {
     throw ConfigError("command line", error.what(), "", "see --help");
   }
@@ -186,17 +210,18 @@ struct AppOptions::Impl {
   std::string description;
   CommonOptions common;
   std::vector<Option> options;
+  std::vector<Argument> arguments;
 };
 
 AppOptions::AppOptions(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 AppOptions::AppOptions(const std::string& name, const std::string& description)
-    : AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}})) {
+    : AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}, {}})) {
   impl_->options = common_options(impl_->common);
 }
 
 AppOptions AppOptions::bare(const std::string& name, const std::string& description) {
-  return AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}}));
+  return AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}, {}}));
 }
 
 AppOptions::~AppOptions() = default;
@@ -205,11 +230,22 @@ CommonOptions& AppOptions::common() { return impl_->common; }
 
 void AppOptions::add(Option option) { impl_->options.push_back(std::move(option)); }
 
+void AppOptions::add_argument(const std::string& name, const std::string& help,
+                              std::string& value) {
+  impl_->arguments.push_back({.name = name, .help = help, .value = &value});
+}
+
+void AppOptions::add_arguments(const std::string& name, const std::string& help,
+                               std::vector<std::string>& values) {
+  impl_->arguments.push_back({.name = name, .help = help, .values = &values});
+}
+
 bool AppOptions::parse(int argc, const char* const* argv) { return parse(argc, argv, std::cout); }
 
 bool AppOptions::parse(int argc, const char* const* argv, std::ostream& out) {
   CLI::App cli(impl_->description, impl_->name);
   declare(cli, impl_->options);
+  declare(cli, impl_->arguments);
   if (!read_arguments(cli, argc, argv)) {
     out << cli.help() << std::flush;
     return false;

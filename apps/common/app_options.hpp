@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/mesh/mesh.hpp>
 
@@ -61,6 +62,14 @@ class AppOptions {
 
   /// Adds an option of the application's own; its variable's value at parse() is the default.
   void add(Option option);
+
+  /// Adds an argument without a flag, "DIR"; they are read in order, and each must be there.
+  void add_argument(const std::string& name, const std::string& help, std::string& value);
+
+  /// Adds the arguments that follow these, "TEXT...": any number, after "--" whatever they begin
+  /// with.
+  void add_arguments(const std::string& name, const std::string& help,
+                     std::vector<std::string>& values);
 
   /// Reads the arguments and the file they may name. Returns false if only help was asked for,
   /// which it writes to `out`. Throws ConfigError or FileError for anything wrong.

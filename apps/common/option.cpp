@@ -76,6 +76,20 @@ void require_path(bool ok, const std::string& where, const std::string& expected
   if (!ok) throw ConfigError(where, expected, in_quotes(path), fix);
 }
 
+/// Whether a folder of this name can be made, or be written to if it is there.
+void check_folder(const std::string& where, const std::string& text) {
+  std::error_code ignored;
+  const bool free = !fs::exists(text, ignored) || fs::is_directory(text, ignored);
+  require_path(free, where, "must name a folder, or nothing yet", text, "choose another name");
+  fs::path nearest = fs::absolute(text, ignored);
+  while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  require_path(fs::is_directory(nearest, ignored) && access(nearest.c_str(), W_OK) == 0, where,
+               "must lie in a folder you may write to", text,
+               "choose another place than " + in_quotes(nearest.string()));
+}
+
 void check_output(const std::string& where, const std::string& text) {
   std::error_code ignored;
   const bool replaceable = !fs::exists(text, ignored) || fs::is_regular_file(text, ignored);
@@ -217,11 +231,7 @@ OptionValue output_file(std::string& value, const std::string& placeholder) {
 }
 
 OptionValue folder_name(std::string& value) {
-  return path_value(value, "DIR", [](const std::string& where, const std::string& text) {
-    std::error_code ignored;
-    const bool free = !fs::exists(text, ignored) || fs::is_directory(text, ignored);
-    require_path(free, where, "must name a folder, or nothing yet", text, "choose another name");
-  });
+  return path_value(value, "DIR", check_folder);
 }
 
 OptionValue input_folder(std::string& value) {

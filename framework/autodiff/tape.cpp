@@ -81,6 +81,7 @@ class GradientTape::Backward {
   }
 
   void visit(Entry& entry) {
+    const CommPlace place(entry.place);
     Cotangents dy(entry.out_ids.size());
     bool any = false;
     for (size_t o = 0; o < dy.size(); ++o) {
@@ -101,7 +102,6 @@ class GradientTape::Backward {
     }
     if (!any || needs.mask == 0) return;
     check(entry);
-    const CommPlace place(entry.place);
     const Saved saved(entry.in, entry.out, entry.in_forms);
     Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
     for (size_t i = 0; i < grads.size(); ++i) {

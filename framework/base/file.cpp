@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <tessera/framework/base/byte_reader.hpp>
+#include <tessera/framework/base/descriptor.hpp>
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
@@ -23,42 +25,12 @@ namespace {
 constexpr uint64_t max_expansion = 1032;
 constexpr size_t chunk_bytes = size_t{1} << 18;
 
-[[noreturn]] void fail_read(const std::string& path) {
-  throw FileError(path, "the file must be readable", std::strerror(errno),
-                  "check the path and its permissions");
+bool begins_as_gzip(int descriptor) {
+  constexpr std::array<uint8_t, 2> magic{0x1f, 0x8b};
+  std::array<uint8_t, 2> first{};
+  return ::pread(descriptor, first.data(), first.size(), 0) == ssize_t{first.size()} &&
+         first == magic;
 }
-
-[[noreturn]] void fail_write(const std::string& path) {
-  throw FileError(path, "the file must be writable", std::strerror(errno),
-                  "check the folder, its permissions and the free space");
-}
-
-/// Writes all bytes, retrying what a signal or a full pipe cut short; false leaves errno.
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return true;
-}
-
-/// Closes its descriptor on every way out.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
 
 }  // namespace
 
@@ -126,17 +98,19 @@ class InputFile::Gzip {
   bool ended_ = false;
 };
 
-InputFile::InputFile(const std::string& path) : path_(path) {
-  Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+InputFile::InputFile(const std::string& path, Unpack unpack) : path_(path) {
+  Descriptor opened = open_descriptor(path, O_RDONLY | O_NONBLOCK);
   struct stat info {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &info) != 0) fail_read(path);
+  if (!opened.valid() || ::fstat(opened.get(), &info) != 0) fail_read(path);
   if (!S_ISREG(info.st_mode)) {
     throw FileError(path, "the path must name a regular file",
                     S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket",
                     "pass the path of a file");
   }
   stored_size_ = static_cast<uint64_t>(info.st_size);
-  if (path.ends_with(".gz")) gzip_ = std::make_unique<Gzip>(*this);
+  const bool packed = unpack == Unpack::by_name ? path.ends_with(".gz")
+                                                : begins_as_gzip(opened.get());
+  if (packed) gzip_ = std::make_unique<Gzip>(*this);
   descriptor_ = opened.release();
 }
 
@@ -187,39 +161,34 @@ class TemporaryFile {
  public:
   TemporaryFile(const std::string& folder, mode_t mode) {
     static std::atomic<int> counter{0};
-    int fd = -1;
     do {
       path_ = str(folder, ".tessera-", ::getpid(), "-", counter++, ".tmp");
-      fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } while (fd < 0 && errno == EEXIST);
-    descriptor_ = fd;
+      descriptor_ = open_descriptor(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
+    } while (!descriptor_.valid() && errno == EEXIST);
+    exists_ = descriptor_.valid();
   }
   ~TemporaryFile() {
     const int error = errno;
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (descriptor_ >= 0 || closed_) ::unlink(path_.c_str());
+    if (exists_) ::unlink(path_.c_str());
     errno = error;
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  int descriptor() const { return descriptor_; }
-
-  bool close() {
-    closed_ = true;
-    return ::close(std::exchange(descriptor_, -1)) == 0;
-  }
+  bool exists() const { return exists_; }
+  int descriptor() const { return descriptor_.get(); }
+  bool close() { return descriptor_.reset(); }
 
   bool rename_to(const std::string& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
-    closed_ = false;
+    if (!rename_path(path_, target)) return false;
+    exists_ = false;
     return true;
   }
 
  private:
   std::string path_;
-  int descriptor_ = -1;
-  bool closed_ = false;
+  Descriptor descriptor_;
+  bool exists_ = false;
 };
 
 /// The file to replace: what a symbolic link points to, else the path itself.
@@ -242,12 +211,6 @@ mode_t target_mode(const std::string& target, bool& is_new) {
   return info.st_mode & 07777;
 }
 
-bool sync_folder(const std::string& folder) {
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems have no fsync for folders; there is nothing more to do on them.
-  return opened.get() >= 0 && (::fsync(opened.get()) == 0 || errno == EINVAL);
-}
-
 }  // namespace
 
 void write_file_atomically(const std::string& path,
@@ -258,11 +221,11 @@ void write_file_atomically(const std::string& path,
   const size_t slash = target.rfind('/');
   const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
   TemporaryFile file(folder, mode);
-  bool good = file.descriptor() >= 0 && (is_new || ::fchmod(file.descriptor(), mode) == 0);
+  bool good = file.exists() && (is_new || ::fchmod(file.descriptor(), mode) == 0);
   for (std::span<const std::byte> part : parts) {
     good = good && write_all(file.descriptor(), part);
   }
-  good = good && ::fsync(file.descriptor()) == 0 && file.close() && file.rename_to(target) &&
+  good = good && sync_descriptor(file.descriptor()) && file.close() && file.rename_to(target) &&
          sync_folder(folder);
   if (!good) fail_write(path);
 }

@@ -12,12 +12,16 @@ namespace tessera {
 /// Whether something (file, folder, device) lies at `path`.
 bool exists(const std::string& path);
 
-/// A regular file read from its beginning; a name ending in .gz is unpacked on the way, with its
-/// checksum verified. Every failure is a FileError naming the file and the system's reason.
+/// Which files are unpacked while they are read: those with a name ending in .gz, or those that
+/// begin as gzip does.
+enum class Unpack { by_name, by_content };
+
+/// A regular file read from its beginning; gzip is unpacked on the way, with its checksum verified.
+/// Every failure is a FileError naming the file and the system's reason.
 class InputFile {
  public:
   /// Opens `path`. Throws FileError if it is missing, unreadable or not a regular file.
-  explicit InputFile(const std::string& path);
+  explicit InputFile(const std::string& path, Unpack unpack = Unpack::by_name);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

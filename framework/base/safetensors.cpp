@@ -14,18 +14,9 @@
 namespace tessera {
 namespace {
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 void check_tensor(const SafeTensor& tensor, const std::string& path) {
   const std::string where = str(path, ", tensor ", in_quotes(tensor.name));
-  if (!is_utf8(tensor.name) || tensor.name == safetensors_metadata_key) {
+  if (!is_safetensors_name(tensor.name)) {
     throw ConfigError(where, "a tensor's name must be UTF-8 and not the key of the metadata",
                       in_quotes(tensor.name), "rename the tensor");
   }
@@ -129,14 +120,31 @@ const SafeTensor& SafetensorsFile::at(std::string_view name) const {
                   "pass the weights of this model, or " + suggestion(name, names));
 }
 
-void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+bool is_safetensors_name(std::string_view name) {
+  if (name == safetensors_metadata_key) return false;
+  while (!name.empty()) {
+    const size_t length = utf8_length(name);
+    if (length == 0) return false;
+    name.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string begin_safetensors(std::vector<SafeTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata,
+                              const std::string& path) {
   arrange(tensors, path);
-  const std::string header = header_bytes(tensors, metadata);
+  std::string header = header_bytes(tensors, metadata);
   if (header.size() > safetensors_length_bytes + max_safetensors_header) {
     throw ConfigError(path, str("the header may take ", max_safetensors_header, " bytes"),
                       str(header.size()), "write fewer tensors, or shorter metadata");
   }
+  return header;
+}
+
+void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string header = begin_safetensors(tensors, metadata, path);
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(header))};
   for (const SafeTensor& tensor : tensors) parts.push_back(tensor.data);
   write_file_atomically(path, parts);

@@ -48,6 +48,15 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Whether a tensor may have that name: UTF-8, and not the key of the metadata.
+bool is_safetensors_name(std::string_view name);
+
+/// The bytes of a safetensors file that stand before its data: the header's length and the header.
+/// Puts the tensors into the order of their bytes. Throws ConfigError as write_safetensors.
+std::string begin_safetensors(std::vector<SafeTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata,
+                              const std::string& path);
+
 /// Writes a safetensors file in one step (see write_file_atomically), ordered as the reference
 /// implementation does: wider dtypes first, then by name. Throws ConfigError for a name twice or
 /// not UTF-8, an unknown dtype or data of the wrong size, FileError if it cannot be written.

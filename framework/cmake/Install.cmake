@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the library, its headers as <tessera/...>, the application
-# mnist, and how find_package(tessera CONFIG) and pkg-config find them.
+# What `cmake --install` puts where: the library, its headers as <tessera/...>, the applications
+# mnist and imdb, and how find_package(tessera CONFIG) and pkg-config find them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -17,11 +17,13 @@ endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
 
-set_target_properties(mnist PROPERTIES
-  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")
-install(TARGETS mnist RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/mnist/layouts
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/mnist)
+foreach(app mnist imdb)
+  set_target_properties(${app} PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")
+  install(TARGETS ${app} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/${app}/layouts
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/${app})
+endforeach()
 
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
 configure_package_config_file(

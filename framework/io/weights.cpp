@@ -8,20 +8,14 @@
 #include <tessera/framework/base/safetensors.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/model/model.hpp>
 
 namespace tessera {
 namespace {
 
-constexpr std::pair<at::ScalarType, const char*> dtypes[] = {
-    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kBFloat16, "BF16"}, {at::kHalf, "F16"},
-    {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kBool, "BOOL"},     {at::kByte, "U8"}};
-
-std::string dtype_name(at::ScalarType dtype) {
-  for (const auto& [type, name] : dtypes) {
-    if (type == dtype) return name;
-  }
-  throw ConfigError("save_weights", "safetensors has the dtype", c10::toString(dtype), "cast it");
+std::string dtype_of(const Variable& weight) {
+  return safetensors_dtype(weight.dtype(), weight.path());
 }
 
 const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) {
@@ -34,9 +28,9 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
                     name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
                     "load a file of the same model");
   }
-  if (found->shape != weight.shape() || found->dtype != dtype_name(weight.dtype())) {
+  if (found->shape != weight.shape() || found->dtype != dtype_of(weight)) {
     throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
-                    to_string(weight.shape()), " and dtype ", dtype_name(weight.dtype())),
+                    to_string(weight.shape()), " and dtype ", dtype_of(weight)),
                     str(to_string(found->shape), " and ", found->dtype),
                     "load a file of the same model");
   }
@@ -62,7 +56,7 @@ void save_weights(const Layer& model, const std::string& path) {
     whole.push_back(weight.value().full().contiguous());
     const at::Tensor& tensor = whole.back();
     const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
-    tensors.push_back({weight.path(), dtype_name(weight.dtype()), weight.shape(),
+    tensors.push_back({weight.path(), dtype_of(weight), weight.shape(),
                        {bytes, static_cast<size_t>(tensor.nbytes())}});
   }
   if (writes) write_safetensors(path, tensors, {{"format", "tessera"}});

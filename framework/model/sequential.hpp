@@ -14,7 +14,7 @@ struct SequentialOptions {
 
 /// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
 /// first is an Input it is built as it grows, else when first called.
-class SequentialModel final : public Model {
+class SequentialModel : public Model {
  public:
   SequentialModel(const std::vector<LayerHandle>& layers, const SequentialOptions& options);
   std::string class_name() const override { return "Sequential"; }

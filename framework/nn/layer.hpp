@@ -128,8 +128,8 @@ class Layer {
   /// The layers inside a model, in order; none in a plain layer.
   virtual std::vector<std::shared_ptr<Layer>> sublayers() const { return {}; }
 
-  /// What belongs to the layer beside weights and config(), as files of a name and their bytes, such
-  /// as a vocabulary (Keras' save_assets).
+  /// What belongs to the layer beside weights and config(), as files of a name and their bytes,
+  /// such as a vocabulary (Keras' save_assets).
   virtual LayerAssets assets() const { return {}; }
   /// Takes what assets() of an equal layer gave. Throws ConfigError naming the layer and the file.
   virtual void load_assets(const LayerAssets& assets);

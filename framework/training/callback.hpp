@@ -29,7 +29,7 @@ struct CallbackParams {
   int verbose = 1;
   /// Whether this process is the one that prints and writes files.
   bool is_first_rank = true;
-  /// All callbacks of the run, in the order in which they are told.
+  /// All callbacks of the run, in the order in which they are told; valid while it lasts.
   std::vector<Callback*> callbacks = {};
 };
 

@@ -65,7 +65,7 @@ class Stopper final : public Callback {
     return {{"wait", wait_},
             {"stopped_epoch", stopped_epoch_},
             {"best_epoch", best_epoch_},
-            {"best", to_json(best_)}};
+            {"best", best_ ? Json(*best_) : Json(nullptr)}};
   }
 
   NamedTensors tensors() const override {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/model/logs.hpp>
 
 namespace tessera {
@@ -26,8 +27,13 @@ struct History {
   /// A value's course. Throws StateError naming the values there are.
   const std::vector<double>& at(const std::string& name) const;
 
-  /// `{"history": {"loss": […], …}, "steps": […], "data": "mnist"}`, numbers to full precision;
-  /// a value that is not finite, for which JSON has no number, is null.
+  /// `{"history": {"loss": […], …}, "steps": […], "epoch": […], "data": "mnist"}`.
+  Json as_json() const;
+  /// What as_json() gave, also with null for a value that is not finite. Throws ConfigError naming
+  /// the place.
+  static History from_json(const Json& json, const JsonPath& path);
+  /// The text of as_json(), numbers to full precision; a value that is not finite, for which JSON
+  /// has no number, is null.
   std::string to_json() const;
 
   /// Writes to_json() to a file in one step. Throws FileError, leaving a former file as it was.

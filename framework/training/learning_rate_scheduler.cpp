@@ -1,6 +1,7 @@
 #include <tessera/framework/training/learning_rate_scheduler.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>

@@ -22,8 +22,8 @@ class Monitor {
 
   const std::string& name() const { return options_.monitor; }
   /// Whether the value betters the reference; any number betters none, NaN nothing. With mode
-  /// "auto" a loss is to fall, and a compiled metric does what its class does. Throws ConfigError for "auto" where
-  /// neither is monitored.
+  /// "auto" a loss is to fall, and a compiled metric does what its class does. Throws ConfigError
+  /// for "auto" where neither is monitored.
   bool improved(double value, const std::optional<double>& reference, const Model& model);
   /// "a,b": the names that could be monitored.
   static std::string names_in(const Logs& logs);

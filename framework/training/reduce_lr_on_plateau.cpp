@@ -50,7 +50,7 @@ class Reducer final : public Callback {
   std::string class_name() const override { return "ReduceLROnPlateau"; }
 
   Json state() const override {
-    return {{"best", to_json(best_)}, {"wait", wait_}, {"cooling", cooling_}};
+    return {{"best", best_ ? Json(*best_) : Json(nullptr)}, {"wait", wait_}, {"cooling", cooling_}};
   }
 
   void restore(const Json& state, const NamedTensors&) override {

@@ -81,7 +81,8 @@ Json Model::metric_totals() const {
   const std::vector<std::vector<double>> totals = Metric::totals(list);
   Json metrics = Json::object();
   for (size_t i = 0; i < list.size(); ++i) {
-    metrics[state.metrics[i].first] = {{"totals", totals[i]}, {"value", list[i]->result(totals[i])}};
+    metrics[state.metrics[i].first] = {{"totals", totals[i]},
+                                       {"value", list[i]->result(totals[i])}};
   }
   if (!state.restored.is_null()) metrics = state.restored["metrics"];
   return {{"loss", {state.loss.sum(), state.loss.rows()}}, {"metrics", metrics}};

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
 
 #include "tests/apps/sample_program.hpp"
 #include "tests/support/catch.hpp"
@@ -185,4 +186,29 @@ TEST_CASE("the mesh comes from the option, the layouts file, the devices, the pr
   CHECK(to_string(chosen({"--devices", "4"}, file).dims()) == to_string(file));
   CHECK(to_string(chosen({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
   CHECK_THROWS_AS(chosen({"--devices", "5"}, file), ConfigError);
+}
+
+TEST_CASE("arguments without flags are read in order", "[app_options]") {
+  const auto parse = [](std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    std::string folder;
+    std::vector<std::string> texts;
+    bool json = false;
+    app::AppOptions options = app::AppOptions::bare("program", "Does something.");
+    options.add_argument("DIR", "folder", folder);
+    options.add_arguments("TEXT", "texts", texts);
+    options.add({"json", "Output", "as JSON", app::toggle(json)});
+    std::ostringstream out;
+    options.parse(static_cast<int>(words.size()), words.data(), out);
+    return folder + ":" + join(texts, ",") + (json ? "!" : "") + out.str();
+  };
+  CHECK(parse({"a"}) == "a:");
+  CHECK(parse({"a", "b c", "", "d"}) == "a:b c,,d");
+  CHECK(parse({"a", "--json", "b"}) == "a:b!");
+  CHECK(parse({"a", "b", "--", "--json", "-x"}) == "a:b,--json,-x");
+  CHECK_THROWS_WITH(parse({}), Catch::Contains("[DIR] must be given"));
+  CHECK_THROWS_WITH(parse({"a", "-x"}), Catch::Contains("no such option"));
+  const std::string help = parse({"--help"});
+  CHECK(help.find("DIR") != std::string::npos);
+  CHECK(help.find("TEXT") != std::string::npos);
 }

@@ -25,8 +25,8 @@ std::string error_of(const Words& words) {
 
 TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
   CHECK(error_of({"stp"}) ==
-        "bench: error: [command line] the first word is ops or step. Received: \"stp\". To fix: "
-        "see bench --help.\n");
+        "bench: error: [command line] the first word is ops, step or text. Received: \"stp\". To "
+        "fix: see bench --help.\n");
   CHECK(error_of({"ops", "--op", "add,exq"}) ==
         "bench: error: [--op] there is no such name. Received: \"exq\". To fix: write \"exp\".\n");
   CHECK(error_of({"step", "--blocks", "per_shar"}) ==
@@ -81,4 +81,24 @@ TEST_CASE("bench step times every configuration as often as asked", "[bench]") {
   CHECK(devices == std::vector<int>{0, 1, 2, 8});
   CHECK(rows[1]["to_one_device"] == 1.0);
   CHECK(run.out.find("8 devices, per_worker: ") != std::string::npos);
+}
+
+TEST_CASE("bench text times every pass", "[bench]") {
+  const test::TempFolder folder;
+  for (const std::string split : {"train", "test"}) {
+    for (const std::string kind : {"neg", "pos"}) {
+      const auto place = folder / ("aclImdb/" + split + "/" + kind);
+      std::filesystem::create_directories(place);
+      test::write_file(place / "0_1.txt", "a film of " + kind + " words");
+    }
+  }
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run = bench({"text", "--data-dir", folder.path().string(), "--max-tokens",
+                                      "5", "--rounds", "2", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("2 texts of imdb, 0.0 MB") == 0);
+  const Json passes = read_json_file(file)["text"];
+  CHECK(passes.size() == 5);
+  for (const Json& pass : passes) CHECK(pass["ms"].get<double>() > 0);
 }

@@ -190,6 +190,29 @@ logged("log, separated", False, log={"separator": ";"}, epochs=2, validation_spl
 logged("log, appended", True, before="epoch,loss\r\n0,1.0\r\n", epochs=2)
 
 
+part = "checkpoints"
+
+
+def saved(name, filename, epochs=3, validated=True, **options):
+    """Names end as ours do: those of folders in nothing, of weights in ".safetensors"."""
+    validation = (DATA["x_val"], DATA["y_val"]) if validated else None
+    with tempfile.TemporaryDirectory() as folder:
+        case(name, regression(), DATA["x"], DATA["y"], epochs=epochs, validation_data=validation,
+             callbacks=[callbacks.ModelCheckpoint(os.path.join(folder, filename), verbose=1,
+                                                  **options)])
+        text = CASES[-1]["text"].replace(folder + os.sep, "")
+        CASES[-1]["text"] = text.replace(".keras", "").replace(".weights.h5", ".safetensors")
+
+
+saved("save", "model.keras")
+saved("save best", "best.keras", epochs=5, save_best_only=True)
+saved("save best by name", "{epoch:02d}-{val_loss:.2f}.keras", save_best_only=True)
+saved("save best at maximum", "m.keras", monitor="loss", mode="max", save_best_only=True)
+saved("save best under a threshold", "m.keras", epochs=5, validated=False, monitor="loss",
+      save_best_only=True, initial_value_threshold=0.2)
+saved("save weights", "{epoch}{{}}{loss:09.3e}.weights.h5", save_weights_only=True)
+saved("save every 3 batches", "{epoch}-{batch:03d}-{loss:8.1f}.keras", save_freq=3)
+
 
 def board(update_freq, **options):
     """[folder, tag, step] of each scalar, in the order of the files."""

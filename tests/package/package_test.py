@@ -86,3 +86,6 @@ with tempfile.TemporaryDirectory(prefix="tessera_package_") as name:
     said, _ = run(moved / "bin" / "mnist", "--train-size", "128", "--test-size", "32", "--epochs",
                   "1")
     check("test accuracy" in said, "mnist runs from bin/")
+    said, _ = run(moved / "bin" / "imdb", "--scheme", "model", "--train-size", "128", "--epochs",
+                  "1")
+    check("training accuracy" in said, "imdb runs from bin/")

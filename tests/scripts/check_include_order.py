@@ -13,6 +13,7 @@ ALLOWED = {
     "framework/model": ["framework/nn"],
     "framework/training": ["framework/model"],
     "framework/io": ["framework/training"],
+    "framework/serving": ["framework/io"],
     "framework/strategy": ["framework/io"],
     "layers": ["framework/nn"],
     "optimizers": ["framework/nn"],

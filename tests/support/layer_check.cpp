@@ -10,24 +10,12 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+#include "tests/support/dtype_scope.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
 namespace {
-
-class DTypeScope {
- public:
-  explicit DTypeScope(const std::string& name) : former_(default_dtype_policy()) {
-    set_default_dtype_policy(dtype_policy(name));
-  }
-  ~DTypeScope() { set_default_dtype_policy(former_); }
-  DTypeScope(const DTypeScope&) = delete;
-  DTypeScope& operator=(const DTypeScope&) = delete;
-
- private:
-  DTypePolicy former_;
-};
 
 /// Tensors by what they are: "output", "gradient of the input", "kernel after the step".
 using Results = std::vector<std::pair<std::string, at::Tensor>>;

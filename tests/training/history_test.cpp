@@ -37,8 +37,9 @@ TEST_CASE("a history keeps the course of every value", "[history]") {
 TEST_CASE("a history is written with keys in order and numbers in full", "[history]") {
   CHECK(sample().to_json() ==
         R"({"history":{"accuracy":[0.5,0.75],"loss":[0.3333333333333333,0.1],)"
-        R"("val_loss":[0.25,0.125]},"steps":[2.302585092994046,1e-300],"data":"mnist"})");
-  CHECK(History().to_json() == R"({"history":{},"steps":[],"data":""})");
+        R"("val_loss":[0.25,0.125]},"steps":[2.302585092994046,1e-300],"epoch":[0,1],)"
+        R"("data":"mnist"})");
+  CHECK(History().to_json() == R"({"history":{},"steps":[],"epoch":[],"data":""})");
   const auto read = nlohmann::json::parse(sample().to_json());
   CHECK(read["history"]["loss"][0].get<double>() == 1.0 / 3);
 }
@@ -50,6 +51,21 @@ TEST_CASE("a history with a value that is not finite is still JSON", "[history]"
   const auto read = nlohmann::json::parse(h.to_json());
   CHECK(read["history"]["loss"][0].is_null());
   CHECK(read["history"]["accuracy"][0].is_null());
+}
+
+TEST_CASE("a history is read back", "[history]") {
+  const JsonPath path("file");
+  const History read = History::from_json(sample().as_json(), path);
+  CHECK(read.to_json() == sample().to_json());
+  History h;
+  h.append(0, {{"loss", std::nan("")}});
+  const Json text = parse_json(h.to_json(), "file");
+  CHECK(std::isnan(History::from_json(text, path).at("loss")[0]));
+  Json wrong = sample().as_json();
+  wrong["history"]["loss"][1] = "low";
+  CHECK_THROWS_WITH(History::from_json(wrong, path),
+                    Catch::Matchers::Contains("[file: history.loss[1]]"));
+  CHECK_THROWS_AS(History::from_json(Json::array(), path), ConfigError);
 }
 
 TEST_CASE("a history is saved whole or not at all", "[history]") {

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace tessera::imdb {
+
+/// `imdb predict DIR [TEXT...]`: prints label and probability of each text, or of each line of the
+/// standard input. Returns the exit code. Throws ConfigError, FileError.
+int predict_main(int argc, const char* const* argv);
+
+}  // namespace tessera::imdb

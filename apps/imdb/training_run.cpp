@@ -1,0 +1,210 @@
+#include "apps/imdb/training_run.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+#include <tessera/framework/base/checkpoint_folder.hpp>
+#include <tessera/framework/base/checkpoint_reader.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/io/checkpoint_manager.hpp>
+#include <tessera/tessera.hpp>
+
+#include "apps/common/setup.hpp"
+#include "apps/imdb/models.hpp"
+
+namespace tessera::imdb {
+namespace {
+
+double learning_rate(const app::CommonOptions& common) {
+  return common.learning_rate.value_or(1e-2);
+}
+
+/// Saves while a phase is trained and, if asked to, begins where it was interrupted.
+class PhaseCheckpoints final : public Callback {
+ public:
+  PhaseCheckpoints(CheckpointManager& manager, int64_t first_step, bool resumes,
+                   std::optional<int64_t> save_every)
+      : manager_(manager), first_step_(first_step), resumes_(resumes), save_every_(save_every) {}
+  void on_train_begin() override {
+    if (resumes_) manager_.restore_latest();
+  }
+  bool wants_batch_logs(int64_t) override { return false; }
+  void on_train_batch_end(int64_t batch, const Logs&) override {
+    if (save_every_ && (batch + 1) % *save_every_ == 0) save();
+  }
+  void on_epoch_end(int64_t, Logs&) override { save(); }
+
+ private:
+  void save() { manager_.save(first_step_ + model().optimizer()->steps()); }
+
+  CheckpointManager& manager_;
+  int64_t first_step_;
+  bool resumes_;
+  std::optional<int64_t> save_every_;
+};
+
+/// What the newest whole checkpoint says of the run that wrote it; null if there is none.
+Json newest_state(const std::string& folder) {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(folder);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    try {
+      // Every byte, as it is to be the one that is restored.
+      const CheckpointReader reader(entry->folder);
+      reader.verify();
+      return reader.state();
+    } catch (const FileError&) {
+      // The one before it may be whole; restoring says what is wrong.
+    }
+  }
+  return nullptr;
+}
+
+/// What has to be the same for a run to go on as if it had not stopped.
+Json options_of(const TrainFlags& flags, const app::CommonOptions& common, const Corpus& corpus,
+                const std::vector<Scheme>& schemes) {
+  Json names = Json::array();
+  for (const Scheme& scheme : schemes) names.push_back(scheme.name);
+  return {{"schemes", names},
+          {"reviews", corpus.reviews->size()},
+          {"max_tokens", flags.max_tokens},
+          {"validation", flags.validation},
+          {"batch_size", common.batch_size},
+          {"steps_per_epoch", common.steps_per_epoch ? Json(*common.steps_per_epoch) : Json()},
+          {"learning_rate", learning_rate(common)},
+          {"shuffle", common.shuffle},
+          {"seed", common.seed},
+          {"dtype", common.dtype}};
+}
+
+void check_same(const Json& present, const Json& saved) {
+  for (const auto& [name, value] : present.items()) {
+    const Json then = saved.is_object() ? saved.value(name, Json()) : Json();
+    if (value == then) continue;
+    throw ConfigError("--resume", "the run is the one that wrote the checkpoint",
+                      str(name, " ", value.dump(), ", not ", then.dump()),
+                      "give the same options, or leave out --resume to begin with its weights");
+  }
+}
+
+Phase phase_from_json(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  Phase phase{object.take<std::string>("scheme"), object.take<std::string>("mesh"), {}};
+  phase.history = History::from_json(object.take<Json>("history"), path.key("history"));
+  return phase;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const TrainFlags& flags, const app::CommonOptions& common,
+                         const Corpus& corpus, std::vector<Scheme> schemes)
+    : flags_(flags),
+      common_(common),
+      corpus_(corpus),
+      schemes_(std::move(schemes)),
+      folder_(flags.checkpoint_dir) {
+  if (folder_.empty() && schemes_.size() > 1) folder_ = temporary_.emplace().path();
+  if (!folder_.empty()) find_start();
+}
+
+void TrainingRun::find_start() {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(folder_);
+  if (!entries.empty()) first_step_ = entries.back().step;
+  if (!flags_.resume) return;
+  const Json state = newest_state(folder_);
+  if (state.is_null()) {
+    std::cout << "No checkpoint in " << folder_ << " to go on from: a new training"
+              << std::endl;
+    return;
+  }
+  const JsonPath path(folder_ + ": state.extra");
+  const Json extra = state.is_object() ? state.value("extra", Json()) : Json();
+  JsonObject run(extra, path);
+  check_same(options_of(flags_, common_, corpus_, schemes_), run.take<Json>("options"));
+  const auto finished = run.take<std::vector<Json>>("finished");
+  for (size_t i = 0; i < finished.size(); ++i) {
+    phases_.push_back(phase_from_json(finished[i], path.key("finished").index(i)));
+  }
+  first_phase_ = std::min(phases_.size(), schemes_.size() - 1);
+  first_step_ = run.take<int64_t>("first_step");
+  resumes_ = true;
+}
+
+void TrainingRun::train() {
+  for (size_t i = first_phase_; i < schemes_.size(); ++i) train_phase(i);
+}
+
+void TrainingRun::make_model(const Scheme& scheme) {
+  const app::Setup setup = app::set_up(common_, {{"batch", 8}}, scheme.layouts);
+  mesh_ = setup.layouts.mesh().describe();
+  model_ = sentiment_model();
+  model_->compile({.optimizer = SGD(learning_rate(common_)),
+                   .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                   .metrics = {"accuracy"},
+                   .layouts = setup.layouts});
+  show_model();
+  model_->build({-1, corpus_.train.input_shapes()[0][0]});
+}
+
+/// What --summary, --plan and --plot-model ask for; no weight is drawn for it.
+void TrainingRun::show_model() const {
+  if (!common_.summary && !common_.plan && common_.plot_model.empty()) return;
+  const StepPlan plan = (*model_)->plan(corpus_.train, {.batch_size = common_.batch_size});
+  if (common_.summary) model_->summary({.show_layout = true});
+  if (common_.plan) std::cout << plan.to_string() << std::flush;
+  if (!common_.plot_model.empty()) plot_model(model_->model(), common_.plot_model);
+}
+
+void TrainingRun::train_phase(size_t number) {
+  make_model(schemes_[number]);
+  std::vector<CallbackRef> callbacks;
+  Checkpoint checkpoint(*model_);
+  std::optional<CheckpointManager> manager;
+  std::string from;
+  if (!folder_.empty()) {
+    manager.emplace(checkpoint, folder_);
+    if (!resumes_) from = manager->restore_latest({.weights_only = true}).value_or("");
+    checkpoint.extra() = {{"options", options_of(flags_, common_, corpus_, schemes_)},
+                          {"finished", finished()},
+                          {"first_step", first_step_}};
+    callbacks.push_back(PhaseCheckpoints(*manager, first_step_, resumes_, flags_.save_every));
+  }
+  if (!common_.tensorboard.empty()) {
+    const std::string folder = schemes_.size() > 1
+                                   ? common_.tensorboard + "/" + schemes_[number].name
+                                   : common_.tensorboard;
+    callbacks.push_back(TensorBoard({.log_dir = folder}));
+  }
+  if (common_.verbose > 0) {
+    std::cout << "Scheme " << schemes_[number].name << " on mesh " << mesh_
+              << (from.empty() ? "" : ", from the weights in " + from) << std::endl;
+  }
+  Phase phase{schemes_[number].name, mesh_, {}};
+  phase.history = model_->fit(corpus_.train, {.batch_size = common_.batch_size,
+                                              .epochs = common_.epochs,
+                                              .verbose = static_cast<int>(common_.verbose),
+                                              .callbacks = callbacks,
+                                              .validation_data = corpus_.test,
+                                              .shuffle = common_.shuffle,
+                                              .steps_per_epoch = common_.steps_per_epoch});
+  first_step_ += (*model_)->optimizer()->steps();
+  resumes_ = false;
+  phases_.push_back(std::move(phase));
+}
+
+Json TrainingRun::finished() const {
+  Json list = Json::array();
+  for (const Phase& phase : phases_) {
+    list.push_back({{"scheme", phase.scheme},
+                    {"mesh", phase.mesh},
+                    {"history", phase.history.as_json()}});
+  }
+  return list;
+}
+
+int64_t TrainingRun::steps() const {
+  int64_t count = 0;
+  for (const Phase& phase : phases_) count += static_cast<int64_t>(phase.history.steps.size());
+  return count;
+}
+
+}  // namespace tessera::imdb

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace tessera {
+
+/// Owns a file descriptor; negative for none.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+  int release() { return std::exchange(value_, -1); }
+  /// Closes it; false, errno set, if the system lost data that were written.
+  bool reset();
+
+ private:
+  int value_;
+};
+
+/// open(2), again after a signal; `path` may be relative to the open `folder`. Invalid where it
+/// fails, errno set.
+Descriptor open_descriptor(const std::string& path, int flags, mode_t mode = 0);
+Descriptor open_descriptor(const Descriptor& folder, const std::string& path, int flags);
+
+/// Whether what is open still lies at `path`.
+bool is_at(const Descriptor& opened, const std::string& path);
+
+/// Writes all bytes, going on after signals and short writes; false leaves errno.
+bool write_all(int descriptor, std::span<const std::byte> bytes);
+
+/// fsync(2), again after a signal.
+bool sync_descriptor(int descriptor);
+
+/// Puts the entries of a folder on disk.
+bool sync_folder(const std::string& folder);
+
+/// rename(2), again after a signal.
+bool rename_path(const std::string& from, const std::string& to);
+
+/// Throws FileError naming the path and errno's text.
+[[noreturn]] void fail_read(const std::string& path);
+[[noreturn]] void fail_write(const std::string& path);
+
+}  // namespace tessera

@@ -1,0 +1,111 @@
+#include <tessera/framework/io/checkpoint.hpp>
+
+#include <exception>
+#include <iostream>
+#include <thread>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/io/checkpoint_restore.hpp>
+#include <tessera/framework/io/checkpoint_snapshot.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+
+namespace tessera {
+
+struct Checkpoint::State {
+  explicit State(CheckpointParts made) : parts(std::move(made)) {}
+  /// Nobody is left to throw to.
+  ~State() {
+    try {
+      join();
+    } catch (const std::exception& failure) {
+      std::cerr << "Warning: a checkpoint was not saved: " << failure.what() << '\n';
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// Runs `write` on another thread. Every process calls it, with nothing to do on most.
+  void start(std::function<void()> write) {
+    saving = true;
+    if (!write) return;
+    thread = std::thread([this, write = std::move(write)]() mutable {
+      const c10::InferenceMode inference;
+      try {
+        write();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      // Lets go of the memory that variables would write to.
+      write = nullptr;
+    });
+  }
+  /// Throws what the other thread threw.
+  void join() {
+    saving = false;
+    if (thread.joinable()) thread.join();
+    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+  }
+
+  CheckpointParts parts;
+  bool saving = false;  ///< the same on every process
+  std::thread thread = {};
+  std::exception_ptr error = nullptr;
+};
+
+Checkpoint::Checkpoint(CheckpointParts parts) : state_(std::make_shared<State>(std::move(parts))) {}
+Checkpoint::Checkpoint(const ModelHandle& model)
+    : Checkpoint(CheckpointParts{.owner = model, .model = &model.model()}) {}
+Checkpoint::Checkpoint(Model& model) : Checkpoint(CheckpointParts{.model = &model}) {}
+Checkpoint::Checkpoint(const std::vector<Variable>& variables,
+                       const std::vector<OptimizerRef>& optimizers)
+    : Checkpoint(CheckpointParts{.variables = variables, .optimizers = optimizers}) {}
+
+void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& options) {
+  wait();
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  const Mesh mesh = this->mesh();
+  auto snapshot = std::make_shared<CheckpointSnapshot>(state_->parts, options.about);
+  std::function<void()> write;
+  if (is_first_rank(mesh)) {
+    write = [folder, snapshot = std::move(snapshot), then = options.then] {
+      snapshot->write(folder);
+      if (then) then();
+    };
+  }
+  if (options.asynchronous) {
+    state_->start(std::move(write));
+  } else {
+    agree(mesh, folder, [&] {
+      if (write) write();
+    });
+  }
+}
+
+void Checkpoint::wait() {
+  if (!state_->saving) return;
+  agree(mesh(), "Checkpoint", [&] { state_->join(); });
+}
+
+CheckpointRestored Checkpoint::restore(const std::string& folder,
+                                       const CheckpointRestoreOptions& options) {
+  wait();
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  return restore_checkpoint(state_->parts, folder, options);
+}
+
+Json& Checkpoint::extra() const { return state_->parts.extra; }
+
+void Checkpoint::set_callbacks(const std::vector<Callback*>& callbacks) const {
+  state_->parts.callbacks = callbacks;
+}
+
+void Checkpoint::set_metric_totals(const Json& totals) const { state_->parts.totals = totals; }
+
+Mesh Checkpoint::mesh() const { return mesh_of(state_->parts); }
+
+}  // namespace tessera

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/save_freq.hpp>
+
+namespace tessera {
+
+struct CheckpointManagerOptions {
+  /// How many of the newest stay; absent: all.
+  std::optional<int64_t> max_to_keep = 3;
+  /// The metric by which the best one stays too; empty: none does.
+  std::string monitor = "";
+  std::string mode = "auto";  ///< "min", "max"; "auto" for a loss, which is to fall
+  /// save() does nothing for a step that is not a multiple of it.
+  int64_t every_n_steps = 1;
+  /// Whether checkpoints are written in the background.
+  bool asynchronous = false;
+  /// Whether restore_latest() throws for a damaged checkpoint instead of taking the one before.
+  bool strict = false;
+  SaveFailure save_failure = SaveFailure::raise;
+};
+
+/// Keeps the newest checkpoints of a run in a directory, "step-000120" and so on
+/// (tf.train.CheckpointManager). Older ones go after a new one is on disk. What it did not make
+/// stays, whatever lies in the directory.
+class CheckpointManager {
+ public:
+  /// Removes what a killed process left unfinished there. Collective. Throws ConfigError for
+  /// options, FileError if the directory cannot be read.
+  CheckpointManager(const Checkpoint& checkpoint, const std::string& directory,
+                    const CheckpointManagerOptions& options = {});
+
+  /// Saves; the new checkpoint's folder, or "" where there is none. `metrics` tell how good it is.
+  /// Collective. Throws FileError for this one, or one that was written in the background.
+  std::string save(int64_t step, const Logs& metrics = {});
+  /// Waits for one that is written in the background. Collective. Throws its FileError.
+  void wait();
+
+  /// Folders of the checkpoints there are, oldest first, but for those found damaged.
+  std::vector<std::string> checkpoints() const;
+  /// Folder of the newest one, of the best one.
+  std::optional<std::string> latest() const;
+  std::optional<std::string> best() const;
+
+  /// Restores the newest one, or the newest before it that is not damaged, saying so; its folder,
+  /// or nothing if there is none. Collective. Throws CheckpointMismatch at the first one that does
+  /// not fit, FileError if all are damaged.
+  std::optional<std::string> restore_latest(const CheckpointRestoreOptions& options = {});
+
+  /// Removes the checkpoints that it made, and the directory if nothing else lies there.
+  /// Collective. Throws FileError.
+  void remove_all();
+
+ private:
+  /// The value of `monitor`; nothing without one.
+  using Value = std::optional<double>;
+  void read_made();
+  void report(const std::string& line) const;
+
+  Checkpoint checkpoint_;
+  std::string directory_;
+  CheckpointManagerOptions options_;
+  std::map<int64_t, Value> made_;  ///< by a manager here, by step; some may be gone
+  std::set<int64_t> damaged_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+#include <tessera/framework/io/checkpoint_parts.hpp>
+
+#include <set>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+
+std::vector<Variable> weights_of(const CheckpointParts& parts) {
+  if (!parts.model) return parts.variables;
+  if (parts.model->built()) return parts.model->weights();
+  throw StateError("Checkpoint", "the model is built", "a model whose weights are not known yet",
+                   "call build() with an input shape first");
+}
+
+std::vector<OptimizerRef> optimizers_of(const CheckpointParts& parts) {
+  std::vector<OptimizerRef> optimizers = parts.optimizers;
+  if (parts.model && parts.model->compiled()) optimizers.push_back(parts.model->optimizer());
+  std::erase_if(optimizers, [](const OptimizerRef& optimizer) { return !optimizer; });
+  return optimizers;
+}
+
+std::string optimizer_prefix(size_t number) {
+  return number == 0 ? "optimizer" : str("optimizer_", number);
+}
+
+std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
+  std::vector<CheckpointItem> items;
+  for (const Variable& weight : weights_of(parts)) items.push_back({weight.path(), weight, true});
+  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    // Their paths begin with the optimizer's name, which may change.
+    const size_t own = optimizers[i]->name().size();
+    for (const Variable& kept : optimizers[i]->variables()) {
+      items.push_back({optimizer_prefix(i) + kept.path().substr(own), kept, false});
+    }
+  }
+  std::set<std::string> names;
+  for (const CheckpointItem& item : items) {
+    if (names.insert(item.name).second) continue;
+    throw ConfigError("Checkpoint", "every variable has a path of its own",
+                      in_quotes(item.name) + " twice", "name the layers or variables differently");
+  }
+  return items;
+}
+
+Mesh mesh_of(const CheckpointParts& parts) {
+  const std::vector<Variable> weights = weights_of(parts);
+  return weights.empty() ? default_mesh() : weights.front().layout().mesh();
+}
+
+std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointParts& parts) {
+  std::vector<std::pair<std::string, Callback*>> named;
+  std::map<std::string, int64_t> counts;
+  for (Callback* callback : parts.callbacks) {
+    const std::string name = callback->class_name();
+    const std::string key = str(name, "/", counts[name]++);
+    if (!callback->state().is_null()) named.emplace_back(key, callback);
+  }
+  return named;
+}
+
+}  // namespace tessera

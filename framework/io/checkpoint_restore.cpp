@@ -1,0 +1,234 @@
+#include <tessera/framework/io/checkpoint_restore.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/checkpoint_reader.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/io/checkpoint_state.hpp>
+#include <tessera/framework/io/safetensors_dtype.hpp>
+#include <tessera/framework/io/tiles.hpp>
+
+namespace tessera {
+namespace {
+
+/// A checkpoint as far as it is read before anything is changed.
+struct Opened {
+  explicit Opened(const std::string& folder)
+      : reader(folder), state(state_from_json(reader.state(), folder)) {}
+  CheckpointReader reader;
+  CheckpointState state;
+};
+
+/// A tensor to be read, and where it will lie.
+struct Wanted {
+  std::string name;
+  ShardingPtr form;
+  DTensor value = {};
+};
+
+std::vector<std::string> names_in(const CheckpointReader& reader) {
+  std::vector<std::string> names;
+  for (const CheckpointTensor& tensor : reader.tensors()) names.push_back(tensor.name);
+  return names;
+}
+
+/// Slots to restore to: those of the variables that the checkpoint has slots of.
+void build_optimizers(const CheckpointParts& parts, const CheckpointReader& reader) {
+  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    if (optimizers[i]->built()) continue;
+    const std::string prefix = optimizer_prefix(i) + "/";
+    std::set<std::string> paths;
+    for (const std::string& name : names_in(reader)) {
+      if (!name.starts_with(prefix)) continue;
+      paths.insert(name.substr(prefix.size(), name.rfind('/') - prefix.size()));
+    }
+    std::vector<Variable> variables;
+    for (const Variable& weight : weights_of(parts)) {
+      if (paths.count(weight.path())) variables.push_back(weight);
+    }
+    optimizers[i]->build(variables);
+  }
+}
+
+void check_optimizers(const CheckpointParts& parts, const Opened& opened,
+                      const CheckpointRestoreOptions& options) {
+  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerState>& states = opened.state.optimizers;
+  const std::string& folder = opened.reader.folder();
+  if (optimizers.size() != states.size() && !options.expect_partial) {
+    throw CheckpointMismatch(folder, str("as many optimizers as the checkpoint has, ",
+                             states.size()), str(optimizers.size()),
+                             "compile or pass them, or restore with weights_only");
+  }
+  for (size_t i = 0; i < std::min(optimizers.size(), states.size()); ++i) {
+    if (optimizers[i]->class_name() == states[i].class_name) continue;
+    throw CheckpointMismatch(folder, "the optimizer is of the checkpoint's class " +
+                             in_quotes(states[i].class_name), optimizers[i]->class_name(),
+                             "compile with that optimizer, or restore with weights_only");
+  }
+}
+
+/// Nothing if the checkpoint lacks the tensor, where that is allowed.
+std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointItem& item,
+                              const CheckpointRestoreOptions& options) {
+  const Variable& variable = item.variable;
+  const CheckpointTensor* found = reader.find(item.name);
+  if (!found) {
+    if (options.expect_partial) return std::nullopt;
+    const std::string name = nearest(item.name, names_in(reader));
+    throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item.name),
+                             name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
+                             item.is_weight ? "restore a checkpoint of the same model"
+                                            : "restore with weights_only or expect_partial");
+  }
+  const std::string dtype = safetensors_dtype(variable.dtype(), item.name);
+  if (found->shape != variable.shape() || found->dtype != dtype) {
+    throw CheckpointMismatch(reader.folder(), str("tensor ", in_quotes(item.name), " has shape ",
+                             to_string(variable.shape()), " and dtype ", dtype),
+                             str(to_string(found->shape), " and ", in_quotes(found->dtype)),
+                             "restore a checkpoint of the same model");
+  }
+  return Wanted{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
+}
+
+/// Every tensor belongs to something in the program.
+void check_all_used(const CheckpointReader& reader, const std::vector<CheckpointItem>& items) {
+  std::set<std::string> known;
+  for (const CheckpointItem& item : items) known.insert(item.name);
+  std::vector<std::string> others;
+  for (const std::string& name : names_in(reader)) {
+    if (!known.count(name) && !name.starts_with("callbacks/")) others.push_back(name);
+  }
+  if (others.empty()) return;
+  throw CheckpointMismatch(reader.folder(), "the model has every tensor of the checkpoint",
+                           str("none called ", quoted_list(others, 3)),
+                           "restore with weights_only or expect_partial");
+}
+
+/// Tensors of a callback, each like the weight of its path.
+std::vector<Wanted> callback_tensors(const CheckpointParts& parts, const CheckpointReader& reader,
+                                     const std::string& key) {
+  std::vector<Wanted> wanted;
+  for (const Variable& weight : weights_of(parts)) {
+    const CheckpointItem item{"callbacks/" + key + "/" + weight.path(), weight, false};
+    auto match = matched(reader, item, {.expect_partial = true});
+    if (match) wanted.push_back(std::move(*match));
+  }
+  return wanted;
+}
+
+DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
+  const std::vector<BlockInfo>& infos = wanted.form->blocks;
+  Blocks blocks;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    const std::vector<Interval>& intervals = infos[b].intervals;
+    const auto same = std::find_if(infos.begin(), infos.begin() + static_cast<int64_t>(b),
+                                   [&](const BlockInfo& i) { return i.intervals == intervals; });
+    const auto replica = static_cast<size_t>(same - infos.begin());
+    if (replica < b) {
+      blocks.push_back(blocks[replica].clone());
+      continue;
+    }
+    const at::Tensor block =
+        at::empty(tile_shape(intervals), at::TensorOptions().dtype(wanted.form->dtype));
+    if (!infos[b].empty) {
+      auto* bytes = static_cast<std::byte*>(block.data_ptr());
+      reader.read(wanted.name, tile_begin(intervals), tile_end(intervals),
+                  {bytes, block.nbytes()});
+    }
+    blocks.push_back(block);
+  }
+  return DTensor(wanted.form, std::move(blocks));
+}
+
+/// What restoring will change, with the values that are there by now.
+struct Plan {
+  std::vector<std::pair<CheckpointItem, Wanted>> items;
+  std::vector<std::pair<std::string, std::vector<Wanted>>> callbacks;
+};
+
+Plan make_plan(const CheckpointParts& parts, const Opened& opened,
+               const CheckpointRestoreOptions& options) {
+  if (!options.weights_only) {
+    check_optimizers(parts, opened, options);
+    build_optimizers(parts, opened.reader);
+  }
+  Plan plan;
+  const std::vector<CheckpointItem> items = items_of(parts);
+  for (const CheckpointItem& item : items) {
+    if (options.weights_only && !item.is_weight) continue;
+    auto match = matched(opened.reader, item, options);
+    if (match) plan.items.emplace_back(item, std::move(*match));
+  }
+  if (options.weights_only) return plan;
+  if (!options.expect_partial) check_all_used(opened.reader, items);
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    if (!opened.state.callbacks.contains(key)) continue;
+    plan.callbacks.emplace_back(key, callback_tensors(parts, opened.reader, key));
+  }
+  return plan;
+}
+
+void read_values(const CheckpointReader& reader, Plan& plan) {
+  for (auto& [item, wanted] : plan.items) wanted.value = read_tensor(reader, wanted);
+  for (auto& [key, tensors] : plan.callbacks) {
+    for (Wanted& wanted : tensors) wanted.value = read_tensor(reader, wanted);
+  }
+}
+
+void apply_callbacks(const CheckpointParts& parts, const CheckpointState& state, Plan& plan) {
+  std::map<std::string, Callback*> known;
+  for (const auto& [key, callback] : named_callbacks(parts)) known[key] = callback;
+  for (const auto& [key, wanted] : plan.callbacks) {
+    NamedTensors tensors;
+    const size_t prefix = std::string("callbacks/" + key + "/").size();
+    for (const Wanted& one : wanted) tensors.emplace_back(one.name.substr(prefix), one.value);
+    known.at(key)->restore(state.callbacks.at(key), tensors);
+  }
+}
+
+void apply_state(CheckpointParts& parts, const CheckpointState& state) {
+  const bool in_fit = parts.model && parts.model->compiled();
+  if (in_fit && !state.metrics.is_null()) parts.model->restore_metric_totals(state.metrics);
+  if (in_fit) parts.model->set_fit_position(state.position);
+  if (in_fit && state.history) parts.model->set_history(*state.history);
+  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  for (size_t i = 0; i < std::min(optimizers.size(), state.optimizers.size()); ++i) {
+    const OptimizerState& kept = state.optimizers[i];
+    optimizers[i]->set_steps(kept.steps);
+    const bool takes_number = kept.learning_rate && !optimizers[i]->has_schedule();
+    if (takes_number) optimizers[i]->set_learning_rate(*kept.learning_rate);
+  }
+  set_random_seed(state.seed);
+  parts.extra = state.extra;
+}
+
+}  // namespace
+
+CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
+                                      const CheckpointRestoreOptions& options) {
+  const Mesh mesh = mesh_of(parts);
+  std::optional<Opened> opened;
+  agree(mesh, folder, [&] { opened.emplace(folder); });
+  // The same on every process, as what they have opened is.
+  Plan plan = make_plan(parts, *opened, options);
+  agree(mesh, folder, [&] { read_values(opened->reader, plan); });
+  CheckpointRestored restored{.bytes_read = opened->reader.bytes_read()};
+  // What may throw comes before what may not.
+  if (!options.weights_only) {
+    apply_callbacks(parts, opened->state, plan);
+    apply_state(parts, opened->state);
+  }
+  for (auto& [item, wanted] : plan.items) {
+    item.variable.assign(std::exchange(wanted.value, {}));
+    ++restored.tensors;
+  }
+  return restored;
+}
+
+}  // namespace tessera

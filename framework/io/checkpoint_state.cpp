@@ -1,0 +1,125 @@
+#include <tessera/framework/io/checkpoint_state.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/python_number.hpp>
+
+namespace tessera {
+namespace {
+
+/// A copy in which numbers that JSON lacks are objects.
+Json with_names(const Json& json) {
+  if (json.is_number_float() && !std::isfinite(json.get<double>())) {
+    return {{"float", python_number(json.get<double>())}};
+  }
+  if (!json.is_structured()) return json;
+  Json copy = json;
+  for (Json& part : copy) part = with_names(part);
+  return copy;
+}
+
+Json with_numbers(const Json& json) {
+  if (!json.is_structured()) return json;
+  if (json.is_object() && json.size() == 1 && json.contains("float")) {
+    const Json& name = json["float"];
+    if (name == "nan") return std::nan("");
+    if (name == "inf") return std::numeric_limits<double>::infinity();
+    if (name == "-inf") return -std::numeric_limits<double>::infinity();
+  }
+  Json copy = json;
+  for (Json& part : copy) part = with_numbers(part);
+  return copy;
+}
+
+OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  OptimizerState state;
+  state.class_name = object.take<std::string>("class_name");
+  state.steps = object.take<int64_t>("steps");
+  state.learning_rate = object.take_optional<double>("learning_rate");
+  const double rate = state.learning_rate.value_or(0);
+  if (state.steps < 0) json_fail(json, path.key("steps"), "a number of steps");
+  if (!(rate >= 0)) json_fail(json, path.key("learning_rate"), "a rate of 0 or more");
+  return state;
+}
+
+FitPosition read_position(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  const FitPosition position{object.take<int64_t>("epoch"), object.take<int64_t>("step")};
+  if (position.epoch < 0 || position.step < 0) json_fail(json, path, "numbers of 0 or more");
+  return position;
+}
+
+CheckpointState read_state(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  CheckpointState state;
+  state.seed = object.take<int64_t>("seed");
+  state.position = read_position(object.take<Json>("position"), path.key("position"));
+  const Json history = object.take<Json>("history");
+  if (!history.is_null()) state.history = History::from_json(history, path.key("history"));
+  state.metrics = object.take<Json>("metrics");
+  const auto optimizers = object.take<std::vector<Json>>("optimizers");
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    state.optimizers.push_back(read_optimizer(optimizers[i], path.key("optimizers").index(i)));
+  }
+  state.callbacks = object.take<Json>("callbacks");
+  if (!state.callbacks.is_object()) json_fail(state.callbacks, path.key("callbacks"), "an object");
+  state.extra = object.take<Json>("extra");
+  state.about = object.take<Json>("about");
+  return state;
+}
+
+}  // namespace
+
+CheckpointState present_state(const CheckpointParts& parts) {
+  CheckpointState state;
+  state.seed = global_seed();
+  state.extra = parts.extra;
+  if (parts.model && parts.model->compiled()) {
+    state.position = parts.model->fit_position();
+    state.history = parts.model->history();
+    // Between epochs they are of no use.
+    if (state.position.step > 0) {
+      state.metrics = parts.totals.is_null() ? parts.model->metric_totals() : parts.totals;
+    }
+  }
+  for (const OptimizerRef& optimizer : optimizers_of(parts)) {
+    OptimizerState kept{optimizer->class_name(), optimizer->steps()};
+    if (!optimizer->has_schedule()) kept.learning_rate = optimizer->learning_rate();
+    state.optimizers.push_back(kept);
+  }
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    state.callbacks[key] = callback->state();
+  }
+  return state;
+}
+
+Json to_json(const CheckpointState& state) {
+  Json optimizers = Json::array();
+  for (const OptimizerState& optimizer : state.optimizers) {
+    const auto& rate = optimizer.learning_rate;
+    optimizers.push_back({{"class_name", optimizer.class_name},
+                          {"steps", optimizer.steps},
+                          {"learning_rate", rate ? Json(*rate) : Json(nullptr)}});
+  }
+  return with_names({{"seed", state.seed},
+                     {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},
+                     {"history", state.history ? state.history->as_json() : Json(nullptr)},
+                     {"metrics", state.metrics},
+                     {"optimizers", optimizers},
+                     {"callbacks", state.callbacks},
+                     {"extra", state.extra},
+                     {"about", state.about}});
+}
+
+CheckpointState state_from_json(const Json& json, const std::string& folder) {
+  try {
+    return read_state(with_numbers(json), JsonPath(folder + ": state"));
+  } catch (const ConfigError& error) {
+    throw FileError(error.what());
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,200 @@
+#include <tessera/framework/io/export.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/safetensors.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/export_files.hpp>
+#include <tessera/framework/io/weights.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/training/options.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int64_t batch_rows = 256;
+
+std::vector<std::string_view> views(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+void check_options(const Model& model, const ExportOptions& options) {
+  if (!model.built()) {
+    throw StateError("export_model", "the model is built", "a model whose weights are not known",
+                     "train it, or call build() with an input shape first");
+  }
+  if (model.input_shapes().size() != 1 || model.output_names().size() != 1) {
+    throw ConfigError("export_model", "the model has one input and one output",
+                      str(model.input_shapes().size(), " inputs, ", model.output_names().size(),
+                          " outputs"),
+                      "export the part that predicts");
+  }
+  if (options.text && !options.text->ready()) {
+    throw StateError("export_model", "the text layer knows its vocabulary",
+                     options.text->class_name() + " without one", "call adapt() first");
+  }
+  const bool fits = options.text ? !options.sample.texts().empty()
+                                 : options.sample.rows().defined() &&
+                                       options.sample.rows().dim() > 0 &&
+                                       options.sample.rows().size(0) > 0;
+  if (!fits) {
+    throw ConfigError("export_model", str("sample is ", options.text ? "a list of texts"
+                                                                     : "a tensor of rows"),
+                      "none", "give the export something to try it with");
+  }
+  const std::vector<std::string> known{"linear", "softmax", "sigmoid"};
+  if (std::find(known.begin(), known.end(), options.activation) == known.end()) {
+    throw ConfigError("export_model", "there is no such activation", in_quotes(options.activation),
+                      suggestion(options.activation, known));
+  }
+}
+
+/// Throws ConfigError where there are labels of another number than outputs.
+void check_labels(const std::vector<std::string>& labels, const Shape& output) {
+  const int64_t classes = output.back() == 1 ? 2 : output.back();
+  if (labels.empty() || (output.size() == 2 && static_cast<int64_t>(labels.size()) == classes)) {
+    return;
+  }
+  throw ConfigError("export_model", str("there is a label for each class of outputs ",
+                                        to_string(output)),
+                    quoted_list(labels), "name every class once, or none");
+}
+
+at::Tensor activated(const at::Tensor& outputs, const std::string& activation) {
+  if (activation == "softmax") return at::softmax(outputs, -1);
+  return activation == "sigmoid" ? at::sigmoid(outputs) : outputs;
+}
+
+/// The outputs for a batch, whole.
+at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
+  model->clear_losses();
+  Batch batch;
+  batch.x = {x};
+  return model->predict_step(batch).at(0).full();
+}
+
+Shape with_unknown_rows(Shape shape) {
+  shape.front() = -1;
+  return shape;
+}
+
+/// The mesh of the training, which a model without compile() has none of.
+LayoutMap layouts_of(Model& model) {
+  if (!model.compiled()) model.compile({});
+  const std::vector<Variable> weights = model.weights();
+  return LayoutMap(weights.empty() ? default_mesh() : weights[0].layout().mesh());
+}
+
+void write_text_layer(NewVersion& version, const TextLayer& text) {
+  write_file_atomically(version.file(export_file::text), to_json_text(serialize_layer(text)));
+  for (const auto& [name, bytes] : text.assets()) {
+    write_file_atomically(version.file(name), bytes);
+  }
+}
+
+}  // namespace
+
+int64_t export_model(const ModelHandle& model, const std::string& folder,
+                     const ExportOptions& options) {
+  const c10::InferenceMode inference;
+  check_options(model.model(), options);
+  ExportedModel exported{.model = model,
+                         .text = options.text,
+                         .labels = options.labels,
+                         .activation = options.activation,
+                         .input_shape = with_unknown_rows(model->input_shapes()[0]),
+                         .input_dtype = at::kFloat,
+                         .output_shape = {},
+                         .step = options.step,
+                         .layouts = layouts_of(model.model())};
+  const at::Tensor& rows = options.sample.rows();
+  if (!options.text) exported.input_dtype = rows.scalar_type();
+  const at::Tensor output =
+      options.text ? exported.predict(options.sample.texts()) : exported.predict(rows);
+  exported.output_shape = with_unknown_rows(output.sizes().vec());
+  check_labels(options.labels, exported.output_shape);
+  if (communicator_of(exported.layouts.mesh()).rank() != 0) {
+    save_weights(model.model(), "");
+    return 0;
+  }
+  NewVersion version(folder);
+  write_file_atomically(version.file(export_file::config), model.to_json() + "\n");
+  save_weights(model.model(), version.file(export_file::weights));
+  if (options.text) write_text_layer(version, *options.text);
+  write_sample(version.file(export_file::sample), rows, output);
+  return version.commit(export_manifest(exported, options.sample.texts()));
+}
+
+at::Tensor ExportedModel::predict(std::span<const std::string_view> texts) const {
+  if (!text) {
+    throw ConfigError("predict", "the model takes tensors", "texts", "pass a tensor of rows");
+  }
+  if (texts.empty()) {
+    throw ConfigError("predict", "there is a text", "none", "pass one or more");
+  }
+  const c10::InferenceMode inference;
+  std::vector<at::Tensor> parts;
+  for (size_t from = 0; from < texts.size(); from += batch_rows) {
+    const auto some = texts.subspan(from, std::min<size_t>(batch_rows, texts.size() - from));
+    const auto rank = static_cast<int64_t>(text->text_shape().size()) + 1;
+    parts.push_back(outputs_of(model, text->transform(some, layouts.data_layout("x", rank))));
+  }
+  return activated(at::cat(parts), activation);
+}
+
+at::Tensor ExportedModel::predict(const std::vector<std::string>& texts) const {
+  return predict(views(texts));
+}
+
+at::Tensor ExportedModel::predict(std::initializer_list<const char*> texts) const {
+  return predict(std::vector<std::string>(texts.begin(), texts.end()));
+}
+
+at::Tensor ExportedModel::predict(const at::Tensor& rows) const {
+  if (text) {
+    throw ConfigError("predict", "the model takes texts", "a tensor", "pass texts");
+  }
+  const Shape shape = rows.sizes().vec();
+  bool fits = shape.size() == input_shape.size() && rows.numel() > 0;
+  for (size_t a = 1; fits && a < shape.size(); ++a) {
+    fits = input_shape[a] < 0 || input_shape[a] == shape[a];
+  }
+  if (!fits) {
+    throw ShapeError("predict", "rows have the shape " + to_string(input_shape),
+                     to_string(shape), "pass rows of that shape, one or more");
+  }
+  const c10::InferenceMode inference;
+  const at::Tensor input = rows.to(input_dtype);
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : input.split(batch_rows)) {
+    parts.push_back(outputs_of(model, pack(part, layouts.data_layout("x", part.dim()))));
+  }
+  return activated(at::cat(parts), activation);
+}
+
+std::vector<std::pair<std::string, double>> ExportedModel::decide(
+    const at::Tensor& outputs) const {
+  std::vector<std::pair<std::string, double>> decisions;
+  if (labels.empty()) return decisions;
+  const at::Tensor rows = outputs.to(at::kDouble).contiguous();
+  const int64_t classes = rows.size(-1);
+  const auto* p = rows.const_data_ptr<double>();
+  for (int64_t r = 0; r < rows.size(0); ++r, p += classes) {
+    if (classes == 1) {
+      decisions.emplace_back(labels[p[0] > 0.5], p[0] > 0.5 ? p[0] : 1 - p[0]);
+    } else {
+      const auto best = static_cast<size_t>(std::max_element(p, p + classes) - p);
+      decisions.emplace_back(labels[best], p[best]);
+    }
+  }
+  return decisions;
+}
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/io/export.hpp>
+
+namespace tessera {
+
+/// Names of an export's files beside its manifest; all others are the text layer's assets.
+namespace export_file {
+inline constexpr const char* config = "config.json";
+inline constexpr const char* weights = "weights.safetensors";
+inline constexpr const char* sample = "sample.safetensors";
+inline constexpr const char* text = "text.json";
+}  // namespace export_file
+
+/// Writes the sample's rows, undefined for texts, and the outputs, both as float64.
+void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output);
+
+/// What the manifest says of an export, its sample's texts included.
+Json export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts);
+
+}  // namespace tessera

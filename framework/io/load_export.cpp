@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <ATen/Version.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/safetensors.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/io/export_files.hpp>
+#include <tessera/framework/io/weights.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/training/options.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t format_version = 1;
+constexpr const char* format_name = "tessera export";
+constexpr const char* again = "export the model again";
+constexpr double same_place = 1e-6;
+constexpr double other_place = 1e-5;
+// Half types keep 8 or 11 bits.
+constexpr double half_types = 5e-2;
+
+const std::vector<at::ScalarType> input_dtypes{at::kFloat, at::kDouble, at::kLong, at::kInt};
+
+/// What numbers may differ by: the mesh, and the vector instructions of the processor.
+std::string place_of(const LayoutMap& layouts) {
+  return layouts.mesh().describe() + ", " + at::get_cpu_capability();
+}
+
+Json extents_json(const Shape& shape) {
+  Json list = Json::array();
+  for (size_t a = 1; a < shape.size(); ++a) list.push_back(shape[a] < 0 ? Json() : Json(shape[a]));
+  return list;
+}
+
+/// Extents after the rows', null for unknown ones.
+Shape extents_from(const Json& json, const JsonPath& path) {
+  if (!json.is_array()) json_fail(json, path, "a list of extents");
+  Shape shape{-1};
+  for (size_t a = 0; a < json.size(); ++a) {
+    const int64_t extent = json[a].is_null() ? -1 : json_as<int>(json[a], path.index(a));
+    if (!json[a].is_null() && extent < 1) json_fail(json[a], path.index(a), "null, or at least 1");
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+SafeTensor doubles(const std::string& name, const at::Tensor& tensor) {
+  const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
+  return {name, "F64", tensor.sizes().vec(), {bytes, static_cast<size_t>(tensor.nbytes())}};
+}
+
+at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
+  const SafeTensor& found = file.at(name);
+  if (found.dtype != "F64" || found.data.empty()) {
+    throw FileError(file.path(), str("tensor ", in_quotes(name), " holds F64 numbers"),
+                    str(found.dtype, " of shape ", to_string(found.shape)), again);
+  }
+  const at::Tensor tensor = at::empty(found.shape, at::kDouble);
+  std::copy(found.data.begin(), found.data.end(), static_cast<std::byte*>(tensor.data_ptr()));
+  return tensor;
+}
+
+/// The folder of the version to load, and its number.
+std::pair<std::string, int64_t> find_version(const std::string& folder,
+                                             const std::optional<int64_t>& wanted) {
+  if (!wanted && exists((fs::path(folder) / version_manifest).string())) {
+    const std::string name = fs::path(folder).lexically_normal().filename().string();
+    const bool number = !name.empty() && name.size() < 19 &&
+                        name.find_first_not_of("0123456789") == std::string::npos;
+    return {folder, number ? std::stoll(name) : 0};
+  }
+  const std::vector<int64_t> versions = list_versions(folder);
+  if (versions.empty()) {
+    throw FileError(folder, "the folder holds an export", "no version of one",
+                    "name a folder that export_model() wrote");
+  }
+  const int64_t version = wanted.value_or(versions.back());
+  if (std::find(versions.begin(), versions.end(), version) == versions.end()) {
+    throw FileError(folder, str("the folder holds version ", version),
+                    "the newest is " + std::to_string(versions.back()), "name one that there is");
+  }
+  return {version_path(folder, version), version};
+}
+
+/// Reads one version; every member function reads one of its files.
+class Loader {
+ public:
+  Loader(std::string folder, int64_t version, const LoadExportOptions& options)
+      : folder_(std::move(folder)), number_(version), files_(read_version(folder_)) {
+    layouts_ = options.layouts.defined()
+                   ? options.layouts
+                   : LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1)));
+  }
+
+  ExportedModel load() {
+    const std::string path = file(version_manifest);
+    JsonObject manifest(files_.manifest, JsonPath(path));
+    check_format(manifest, path);
+    ExportedModel exported = described(manifest);
+    const auto texts = manifest.take_or<std::vector<std::string>>("sample_texts", {});
+    const auto place = manifest.take<std::string>("computed_on");
+    manifest.finish();
+    if (manifest_input_ == "text") exported.text = text_layer();
+    build(exported);
+    check_sample(exported, texts, place);
+    return exported;
+  }
+
+ private:
+  std::string file(const std::string& name) const { return (fs::path(folder_) / name).string(); }
+
+  /// The path of a file that the manifest names, so that it is verified.
+  std::string verified(const std::string& name) const {
+    const auto& names = files_.files;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return file(name);
+    throw FileError(file(version_manifest), "the export has a file " + in_quotes(name),
+                    quoted_list(names), again);
+  }
+
+  void check_format(JsonObject& manifest, const std::string& path) const {
+    const auto format = manifest.take<std::string>("format");
+    const auto version = manifest.take<int64_t>("format_version");
+    if (format == format_name && version == format_version) return;
+    throw FileError(path, str("the format is ", in_quotes(format_name), " ", format_version),
+                    str(in_quotes(format), " ", version), "load it with the version that wrote it");
+  }
+
+  ExportedModel described(JsonObject& manifest) {
+    const JsonPath& place = manifest.path();
+    manifest_input_ = manifest.take<std::string>("input");
+    const Json input = manifest.take<Json>("input_shape");
+    const auto dtype = manifest.take<std::string>("input_dtype");
+    const Json output = manifest.take<Json>("output_shape");
+    const auto type = std::find_if(input_dtypes.begin(), input_dtypes.end(),
+                                   [&](at::ScalarType t) { return dtype == c10::toString(t); });
+    if (type == input_dtypes.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
+      json_fail(manifest_input_ + ", " + dtype, place.key("input"), "a kind of input");
+    }
+    return {.model = model(),
+            .text = nullptr,
+            .labels = manifest.take<std::vector<std::string>>("labels"),
+            .activation = activation(manifest),
+            .input_shape = extents_from(input, place.key("input_shape")),
+            .input_dtype = *type,
+            .output_shape = extents_from(output, place.key("output_shape")),
+            .version = number_,
+            .step = manifest.take<int64_t>("step"),
+            .layouts = layouts_};
+  }
+
+  static std::string activation(JsonObject& manifest) {
+    const auto name = manifest.take<std::string>("activation");
+    if (name == "linear" || name == "softmax" || name == "sigmoid") return name;
+    json_fail(name, manifest.path().key("activation"), "linear, softmax or sigmoid");
+  }
+
+  ModelHandle model() const {
+    const std::string path = verified(export_file::config);
+    return model_from_config(read_json_file(path), path);
+  }
+
+  std::shared_ptr<TextLayer> text_layer() const {
+    const std::string path = verified(export_file::text);
+    const LayerHandle made = layer_from_config(read_json_file(path), JsonPath(path));
+    auto text = std::dynamic_pointer_cast<TextLayer>(made.layer());
+    if (!text) {
+      throw FileError(path, "the layer takes texts", made->class_name(), again);
+    }
+    LayerAssets assets;
+    for (const std::string& name : files_.files) {
+      if (!is_own(name)) assets[name] = read_file(file(name));
+    }
+    text->load_assets(assets);
+    if (!text->ready()) throw FileError(path, "the layer has a vocabulary", "none", again);
+    return text;
+  }
+
+  static bool is_own(const std::string& name) {
+    return name == export_file::config || name == export_file::weights ||
+           name == export_file::sample || name == export_file::text;
+  }
+
+  /// Weights are compared with the file before memory is taken for them.
+  void build(const ExportedModel& exported) const {
+    if (exported.text) {
+      Shape made = exported.text->text_shape();
+      made.insert(made.begin(), -1);
+      if (made.size() != exported.input_shape.size()) {
+        throw FileError(file(export_file::text), str("texts become ", exported.input_shape.size(),
+                        " axes"), to_string(made), again);
+      }
+    }
+    exported.model.model().build({exported.input_shape});
+    exported.model.compile({.layouts = layouts_});
+    load_weights(exported.model.model(), verified(export_file::weights));
+  }
+
+  void check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
+                    const std::string& place) const {
+    const std::string path = verified(export_file::sample);
+    const SafetensorsFile sample(path);
+    const at::Tensor expected = sample_tensor(sample, "output");
+    const at::Tensor actual = exported.text ? exported.predict(texts)
+                                            : exported.predict(sample_tensor(sample, "input"));
+    const at::Tensor found = actual.to(at::kDouble);
+    const bool half = actual.element_size() < 4;
+    const double tolerance = half                         ? half_types
+                             : place == place_of(layouts_) ? same_place
+                                                           : other_place;
+    const bool same_shape = found.sizes() == expected.sizes();
+    const double scale = expected.abs().max().item<double>();
+    const double off = same_shape ? (found - expected).abs().max().item<double>() : 0;
+    if (same_shape && off <= tolerance * scale) return;
+    throw FileError(path,
+                    str("the model makes the stored outputs of the sample, within ", tolerance,
+                        " of their scale ", scale),
+                    same_shape ? str("a difference of ", off)
+                               : "shape " + to_string(Shape(found.sizes().vec())),
+                    "check that the layers are the same as when it was exported");
+  }
+
+  std::string folder_;
+  int64_t number_;
+  VersionManifest files_;
+  LayoutMap layouts_;
+  std::string manifest_input_;
+};
+
+}  // namespace
+
+void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output) {
+  const at::Tensor outputs = output.to(at::kDouble).contiguous();
+  std::vector<SafeTensor> tensors{doubles("output", outputs)};
+  at::Tensor inputs;
+  if (rows.defined()) {
+    inputs = rows.to(at::kDouble).contiguous();
+    tensors.push_back(doubles("input", inputs));
+  }
+  write_safetensors(path, tensors);
+}
+
+Json export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts) {
+  Json manifest = {{"format", format_name},
+                   {"format_version", format_version},
+                   {"input", exported.text ? "text" : "tensor"},
+                   {"input_shape", extents_json(exported.input_shape)},
+                   {"input_dtype", c10::toString(exported.input_dtype)},
+                   {"output_shape", extents_json(exported.output_shape)},
+                   {"labels", exported.labels},
+                   {"activation", exported.activation},
+                   {"step", exported.step},
+                   {"computed_on", place_of(exported.layouts)}};
+  if (exported.text) manifest["sample_texts"] = texts;
+  return manifest;
+}
+
+ExportedModel load_export(const std::string& folder, const LoadExportOptions& options) {
+  const auto [path, version] = find_version(folder, options.version);
+  const c10::InferenceMode inference;
+  try {
+    return Loader(path, version, options).load();
+  } catch (const FileError&) {
+    throw;
+  } catch (const LayoutError&) {
+    // Of the caller's layout map; a file names no layouts.
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    const std::string reason = one_line(text.substr(0, text.find('\n')), 1000);
+    throw FileError(path, "the export can be loaded", reason, again);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,159 @@
+#include <tessera/framework/io/model_checkpoint.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <tessera/framework/base/checkpoint_folder.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/file_template.hpp>
+#include <tessera/framework/training/monitor.hpp>
+
+namespace tessera {
+namespace {
+
+void check(const std::string& filepath, bool weights_only) {
+  constexpr const char* ending = ".safetensors";
+  const std::string name = std::filesystem::path(filepath).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    throw ConfigError("ModelCheckpoint", "filepath names a file or folder", in_quotes(filepath),
+                      "give it a name, such as \"best\"");
+  }
+  if (filepath.ends_with(ending) == weights_only) return;
+  throw ConfigError("ModelCheckpoint",
+                    weights_only ? "filepath ends in \".safetensors\" with save_weights_only"
+                                 : "filepath is a folder's, which holds the whole checkpoint",
+                    in_quotes(filepath),
+                    weights_only ? "add the ending" : "leave the ending out, or save_weights_only");
+}
+
+std::string five_digits(double value) {
+  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, "%.5f", value)), '\0');
+  std::snprintf(text.data(), text.size() + 1, "%.5f", value);
+  return text;
+}
+
+class Saver final : public Callback {
+ public:
+  Saver(const std::string& filepath, const ModelCheckpointOptions& options)
+      : filepath_(filepath),
+        options_(options),
+        monitor_("ModelCheckpoint", {options.monitor, options.mode}),
+        best_(options.initial_value_threshold) {
+    check(filepath, options.save_weights_only);
+  }
+
+  void on_epoch_begin(int64_t epoch) override { epoch_ = epoch; }
+
+  void on_train_batch_end(int64_t batch, const Logs& logs) override {
+    if (options_.save_freq.by_epoch() || ++batches_ < options_.save_freq.batches()) return;
+    batches_ = 0;
+    visit(epoch_, batch + 1, logs);
+  }
+
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    if (options_.save_freq.by_epoch()) visit(epoch, std::nullopt, logs);
+  }
+
+  bool wants_batch_logs(int64_t) override {
+    return !options_.save_freq.by_epoch() && batches_ + 1 >= options_.save_freq.batches();
+  }
+
+  std::string class_name() const override { return "ModelCheckpoint"; }
+
+  Json state() const override {
+    return {{"best", best_ ? Json(*best_) : Json(nullptr)}, {"batches", batches_}};
+  }
+
+  void restore(const Json& state, const NamedTensors&) override {
+    JsonObject kept(state, JsonPath("ModelCheckpoint"));
+    best_ = kept.take_optional<double>("best");
+    batches_ = kept.take<int64_t>("batches");
+  }
+
+  std::optional<double> best() const { return best_; }
+
+ private:
+  void visit(int64_t epoch, std::optional<int64_t> batch, const Logs& logs) {
+    const std::string path = fill_template("ModelCheckpoint", filepath_, epoch + 1, batch, logs);
+    if (!is_due(epoch, logs, path)) return;
+    try {
+      save(path);
+    } catch (const FileError& error) {
+      if (options_.save_failure == SaveFailure::raise) throw;
+      warn(str("the model was not saved: ", error.what()));
+      return;
+    }
+    say(epoch, str("finished saving model to ", path));
+  }
+
+  bool is_due(int64_t epoch, const Logs& logs, const std::string& path) {
+    const std::string& name = monitor_.name();
+    if (!options_.save_best_only) {
+      say(epoch, str("saving model to ", path));
+      return true;
+    }
+    const std::optional<double> value = find_value(logs, name);
+    if (!value) {
+      warn(str("Can save best model only with ", name, " available."));
+      return true;
+    }
+    const std::string former = best_ ? five_digits(*best_) : "None";
+    if (!monitor_.improved(*value, best_, model())) {
+      say(epoch, str(name, " did not improve from ", former));
+      return false;
+    }
+    say(epoch, str(name, " improved from ", former, " to ", five_digits(*value),
+                   ", saving model to ", path));
+    best_ = value;
+    return true;
+  }
+
+  void save(const std::string& path) {
+    Checkpoint checkpoint(model());
+    agree(checkpoint.mesh(), path, [&] {
+      if (params().is_first_rank) prepare(std::filesystem::path(path).parent_path());
+    });
+    if (options_.save_weights_only) {
+      model().save_weights(path);
+    } else {
+      checkpoint.save(path);
+    }
+  }
+
+  void prepare(const std::filesystem::path& folder) const {
+    if (folder.empty()) return;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      throw FileError(folder.string(), "the folder can be made", error.message(),
+                      "choose another place for the model");
+    }
+    if (!options_.save_weights_only) remove_leftovers(folder.string());
+  }
+
+  void say(int64_t epoch, const std::string& text) const {
+    if (options_.verbose > 0) print(str("\nEpoch ", epoch + 1, ": ", text));
+  }
+
+  std::string filepath_;
+  ModelCheckpointOptions options_;
+  Monitor monitor_;
+  std::optional<double> best_;
+  int64_t epoch_ = 0;
+  int64_t batches_ = 0;
+};
+
+}  // namespace
+
+ModelCheckpoint::ModelCheckpoint(const std::string& filepath,
+                                 const ModelCheckpointOptions& options)
+    : CallbackRef(std::make_shared<Saver>(filepath, options)) {}
+
+std::optional<double> ModelCheckpoint::best() const {
+  return static_cast<const Saver&>(**this).best();
+}
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+#include <tessera/framework/io/safetensors_dtype.hpp>
+
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::pair<at::ScalarType, const char*> dtypes[] = {
+    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kBFloat16, "BF16"}, {at::kHalf, "F16"},
+    {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kBool, "BOOL"},     {at::kByte, "U8"}};
+
+}  // namespace
+
+std::string safetensors_dtype(at::ScalarType dtype, const std::string& where) {
+  for (const auto& [type, name] : dtypes) {
+    if (type == dtype) return name;
+  }
+  throw ConfigError(where, "safetensors has the dtype", c10::toString(dtype), "cast it");
+}
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+#include <tessera/framework/io/save_freq.hpp>
+
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+
+namespace tessera {
+
+SaveFreq::SaveFreq(const char* word) {
+  if (word == std::string("epoch")) return;
+  throw ConfigError("save_freq", "\"epoch\" or a number of batches", in_quotes(word),
+                    "pass one of them");
+}
+
+SaveFreq::SaveFreq(int batches) : batches_(batches) {
+  if (batches > 0) return;
+  throw ConfigError("save_freq", "\"epoch\" or a positive number of batches", str(batches),
+                    "pass 1 to save after every batch");
+}
+
+}  // namespace tessera

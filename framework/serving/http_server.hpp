@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tessera {
+
+/// A request that was read whole.
+struct HttpRequest {
+  std::string method;
+  std::string target;
+  std::string body;
+};
+
+/// What it is answered with; the body is JSON.
+struct HttpResponse {
+  int status = 200;
+  std::string body;
+  std::string allow = "";  ///< methods, for status 405
+};
+
+/// Takes the one answer to a request; may be called from any thread while the server lives.
+using HttpRespond = std::function<void(HttpResponse)>;
+
+/// What a server serves. Both are called on the thread of HttpServer::run().
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  /// The refusal of a method and target, given before the body is read; nothing to go on.
+  virtual std::optional<HttpResponse> refuse(const std::string& method,
+                                             const std::string& target) = 0;
+  /// Answers a request, now or later. An exception becomes status 500.
+  virtual void handle(HttpRequest&& request, HttpRespond respond) = 0;
+};
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";  ///< an address of this machine
+  int64_t port = 0;                ///< 0: a free one
+  int64_t max_header = 8192;       ///< bytes of a request's first line and fields
+  int64_t max_body = 1 << 20;      ///< bytes
+  int64_t max_connections = 256;   ///< more are answered with status 503
+  std::chrono::milliseconds read_timeout{10000};   ///< for a header, and again for a body
+  std::chrono::milliseconds idle_timeout{60000};   ///< between two requests
+  std::chrono::milliseconds drain_timeout{5000};   ///< for the requests under way at the end
+  bool signals = false;     ///< whether SIGTERM and SIGINT end run(), and SIGPIPE is ignored
+  bool access_log = false;  ///< whether each answer is a line on the standard error
+};
+
+/// An HTTP/1.1 server for JSON on one thread, made for networks that cannot be trusted. Answers by
+/// itself, with {"error": "..."} and closing the connection: 400 for what is not HTTP, 408 for a
+/// client that is slow, 411 for a body of no stated length, 413 and 431 for one or a header that is
+/// too large, 415 for a body that is compressed or of another type than JSON, plain text or a form
+/// (as `curl -d` sends JSON), 503 for too many connections.
+class HttpServer {
+ public:
+  /// Listens at once. The handler must outlive the server. Throws ConfigError if it cannot.
+  HttpServer(const HttpServerOptions& options, HttpHandler& handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// The port it listens on.
+  int port() const;
+  /// Serves until stop() or a signal, then drains: takes no more connections, answers what was
+  /// asked already, and closes. A second signal ends it at once.
+  void run();
+  /// Makes run() drain and return; from any thread.
+  void stop();
+
+ private:
+  class Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace tessera

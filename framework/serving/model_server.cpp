@@ -1,0 +1,92 @@
+#include <tessera/framework/serving/model_server.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/serving/model_route.hpp>
+
+namespace tessera {
+namespace {
+
+/// Shape and dtype as TensorFlow Serving writes them.
+Json tensor_info(const std::string& name, const std::string& dtype, const Shape& shape) {
+  Json dims = Json::array();
+  for (const int64_t extent : shape) {
+    dims.push_back({{"size", std::to_string(extent)}, {"name", ""}});
+  }
+  return {{"dtype", dtype},
+          {"tensor_shape", {{"dim", dims}, {"unknown_rank", false}}},
+          {"name", name}};
+}
+
+std::string dtype_of(at::ScalarType dtype) {
+  if (dtype == at::kLong) return "DT_INT64";
+  if (dtype == at::kInt) return "DT_INT32";
+  return dtype == at::kDouble ? "DT_DOUBLE" : "DT_FLOAT";
+}
+
+Json status_json(const ServedModel& served) {
+  const Json ok = {{"error_code", "OK"}, {"error_message", ""}};
+  return {{"model_version_status",
+           Json::array({{{"version", std::to_string(served.version)},
+                         {"state", "AVAILABLE"},
+                         {"status", ok}}})}};
+}
+
+Json metadata_json(const ServedModel& served, const std::string& name) {
+  const std::string input = served.takes_text ? "text" : "input";
+  const Json from = served.takes_text
+                        ? tensor_info(input, "DT_STRING", {-1})
+                        : tensor_info(input, dtype_of(served.input_dtype), served.input_shape);
+  const Json to = tensor_info("predictions", "DT_FLOAT", served.output_shape);
+  const Json signature = {{"inputs", {{input, from}}},
+                          {"outputs", {{"predictions", to}}},
+                          {"method_name", "tensorflow/serving/predict"}};
+  const Json signatures = {{"serving_default", signature}};
+  return {{"model_spec",
+           {{"name", name},
+            {"signature_name", ""},
+            {"version", std::to_string(served.version)}}},
+          {"metadata", {{"signature_def", {{"signature_def", signatures}}}}},
+          {"labels", served.labels}};
+}
+
+}  // namespace
+
+ModelServer::ModelServer(const std::string& folder, const ModelServerOptions& options)
+    : name_(options.name),
+      limits_{.instances = options.worker.max_batch},
+      server_(options.http, *this),
+      worker_(folder, options.worker) {}
+
+std::optional<HttpResponse> ModelServer::refuse(const std::string& method,
+                                                const std::string& target) {
+  return refuse_route(method, target, name_);
+}
+
+void ModelServer::handle(HttpRequest&& request, HttpRespond respond) {
+  const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
+  if (!route || route->action != ModelAction::predict) return respond(describe(request));
+  try {
+    worker_.submit(parse_predict_request(request.body, limits_), route->version, respond);
+  } catch (const RequestError& error) {
+    respond({.status = error.status(), .body = error_reply(error.what())});
+  }
+}
+
+HttpResponse ModelServer::describe(const HttpRequest& request) const {
+  const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
+  const std::shared_ptr<const ServedModel> served = worker_.served();
+  if (!route || (route->version && *route->version != served->version)) {
+    return {.status = 404,
+            .body = error_reply(str("[request] version ", served->version, " is served."))};
+  }
+  Json json = {{"status", "ok"}};
+  if (route->action == ModelAction::status) json = status_json(*served);
+  if (route->action == ModelAction::metadata) json = metadata_json(*served, name_);
+  return {.body = to_json_text(json) + "\n"};
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/model_worker.hpp>
+
+namespace tessera {
+
+struct ModelServerOptions {
+  std::string name = "model";  ///< in the paths
+  ModelWorkerOptions worker = {};
+  HttpServerOptions http = {};
+};
+
+/// Serves the exports of a folder over HTTP as TensorFlow Serving's REST interface does:
+///
+///     POST /v1/models/NAME:predict  {"instances": ["a text"]}  ->  {"predictions": [[0.2, 0.8]]}
+///     GET  /v1/models/NAME, /v1/models/NAME/metadata, /healthz
+///
+/// and the same with /versions/N after the name. Classifiers with labels answer them too, under
+/// "labels".
+class ModelServer : private HttpHandler {
+ public:
+  /// Loads the newest version and listens. Throws FileError, ConfigError.
+  ModelServer(const std::string& folder, const ModelServerOptions& options);
+
+  int port() const { return server_.port(); }
+  std::shared_ptr<const ServedModel> served() const { return worker_.served(); }
+  /// As HttpServer.
+  void run() { server_.run(); }
+  void stop() { server_.stop(); }
+
+ private:
+  std::optional<HttpResponse> refuse(const std::string& method,
+                                     const std::string& target) override;
+  void handle(HttpRequest&& request, HttpRespond respond) override;
+  HttpResponse describe(const HttpRequest& request) const;
+
+  std::string name_;
+  PredictLimits limits_;
+  HttpServer server_;
+  // After the server, whose answers it gives, so that it ends first.
+  ModelWorker worker_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/io/export.hpp>
+#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/predict_request.hpp>
+
+namespace tessera {
+
+struct ModelWorkerOptions {
+  int64_t max_batch = 256;                    ///< rows of one call of the model
+  std::chrono::microseconds batch_window{0};  ///< how long a request waits for others
+  std::chrono::milliseconds poll{1000};       ///< between two looks for a newer version
+  int64_t max_waiting = 1024;                 ///< requests; more are answered with status 503
+  LayoutMap layouts = {};                     ///< undefined: whole on one device
+  /// Takes a line about an export that is refused; the standard error if absent.
+  std::function<void(const std::string&)> warn = {};
+};
+
+/// What is served at the moment.
+struct ServedModel {
+  int64_t version = 0;
+  bool takes_text = false;
+  Shape input_shape;   ///< rows unknown: -1
+  Shape output_shape;
+  at::ScalarType input_dtype = at::kFloat;
+  std::vector<std::string> labels;
+};
+
+/// A thread that owns a model: answers requests, several in one call of the model where they wait
+/// together, and takes over the newest version of its export that can be loaded. The answers to one
+/// request come from one version. A version that is damaged is refused with one warning, and looked
+/// at again when its files change.
+class ModelWorker {
+ public:
+  /// Loads the newest version that can be loaded. Throws FileError if there is none.
+  ModelWorker(std::string folder, ModelWorkerOptions options);
+  /// Answers what waits, and ends.
+  ~ModelWorker();
+  ModelWorker(const ModelWorker&) = delete;
+  ModelWorker& operator=(const ModelWorker&) = delete;
+
+  /// Answers a request of at most max_batch instances, from `version` or the one that is served.
+  /// From any thread.
+  void submit(PredictRequest&& request, std::optional<int64_t> version, HttpRespond respond);
+
+  std::shared_ptr<const ServedModel> served() const;
+
+ private:
+  struct Job {
+    PredictRequest request;
+    std::optional<int64_t> version;
+    HttpRespond respond;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  std::vector<Job> take_batch(Clock::time_point until);
+  std::vector<Job> take_alike();
+  int64_t rows_waiting() const;
+  void answer(std::vector<Job>& jobs);
+  void answer_alone(std::vector<Job>& jobs);
+  void predict(const std::vector<Job>& jobs);
+  std::optional<HttpResponse> misfit(const Job& job) const;
+  void reload();
+  bool try_version(int64_t version);
+  void take_over(ExportedModel&& model);
+  void warn(const std::string& text) const;
+
+  std::string folder_;
+  ModelWorkerOptions options_;
+  // Of the thread alone.
+  std::optional<ExportedModel> model_;
+  std::map<int64_t, std::string> refused_;  ///< by version, how its files looked
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> waiting_;
+  std::shared_ptr<const ServedModel> served_;
+  std::exception_ptr failure_;
+  bool loaded_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera

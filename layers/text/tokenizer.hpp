@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// One of Keras' names, none, or a function of the user's own, which is called from several threads
+/// at a time.
+template <class Result>
+class TextStep {
+ public:
+  using Function = std::function<Result(std::string_view)>;
+  TextStep(std::nullptr_t) {}                                   // NOLINT: reads as data
+  TextStep(const char* name) : name_(name) {}                   // NOLINT
+  TextStep(std::string name) : name_(std::move(name)) {}        // NOLINT
+  template <std::invocable<std::string_view> Call>
+  TextStep(Call function) : function_(std::move(function)) {}  // NOLINT
+  /// "" for none and for a function.
+  const std::string& name() const { return name_; }
+  /// Empty unless it is a function.
+  const Function& function() const { return function_; }
+
+ private:
+  std::string name_;
+  Function function_;
+};
+
+/// What is done to a text before it is split: "lower", "strip_punctuation", both, nothing
+/// (nullptr), or a function.
+using Standardize = TextStep<std::string>;
+/// What makes tokens of a text: "whitespace", "character", nullptr for one token, or a function.
+using Split = TextStep<std::vector<std::string>>;
+
+/// Lengths of n-grams: 2 for all up to that, {2, 3} for just these; none for tokens as they are.
+class Ngrams {
+ public:
+  Ngrams() = default;
+  Ngrams(int64_t up_to) : single_(true) {  // NOLINT: reads as data
+    for (int64_t n = 1; n <= up_to; ++n) lengths_.push_back(n);
+    if (up_to < 1) lengths_ = {up_to};
+  }
+  Ngrams(std::initializer_list<int64_t> lengths) : lengths_(lengths) {}
+  explicit Ngrams(std::vector<int64_t> lengths) : lengths_(std::move(lengths)) {}
+  const std::vector<int64_t>& lengths() const { return lengths_; }
+  /// Whether it was given as a single number, lengths().back().
+  bool single() const { return single_; }
+
+ private:
+  std::vector<int64_t> lengths_;
+  bool single_ = false;
+};
+
+/// The tokens of one text, one after the other with a space between them, so that an n-gram is a
+/// part of their bytes.
+class Tokens {
+ public:
+  void clear() { ends_.clear(), used_ = 0; }
+  void add(std::string_view token);
+  int64_t size() const { return static_cast<int64_t>(ends_.size()); }
+  /// `n` tokens from the i-th on, joined by spaces.
+  std::string_view joined(int64_t i, int64_t n = 1) const {
+    const size_t begin = i == 0 ? 0 : ends_[static_cast<size_t>(i - 1)] + 1;
+    return {bytes_.data() + begin, ends_[static_cast<size_t>(i + n - 1)] - begin};
+  }
+
+  /// For who writes tokens directly: memory for at least `bytes` more, and the end of a token in
+  /// it. The space after it is written here.
+  char* room(size_t bytes) {
+    const size_t needed = used_ + bytes + 1;
+    if (needed > bytes_.size()) bytes_.resize(std::max(needed, bytes_.size() * 2));
+    return bytes_.data() + used_;
+  }
+  void end_token(char* end) {
+    *end = ' ';
+    ends_.push_back(static_cast<size_t>(end - bytes_.data()));
+    used_ = ends_.back() + 1;
+  }
+
+ private:
+  std::vector<char> bytes_;
+  size_t used_ = 0;
+  std::vector<size_t> ends_;
+};
+
+/// Standardizes and splits texts as keras.layers.TextVectorization does: bytes beyond ASCII stay as
+/// they are, and only ASCII's space, \t, \n, \v, \f and \r part words. "character" gives one token
+/// for each UTF-8 character, and U+FFFD for each longest part of one that is invalid.
+class Tokenizer {
+ public:
+  /// Throws ConfigError for an unknown name.
+  Tokenizer(const Standardize& standardize, const Split& split);
+  /// Puts the tokens of a text in place of those in `out`.
+  void operator()(std::string_view text, Tokens& out) const;
+
+ private:
+  std::string standardized(std::string_view text) const;
+  void split_words(std::string_view text, Tokens& out) const;
+
+  Standardize standardize_;
+  Split split_;
+  std::array<uint16_t, 256> map_;  ///< the byte that takes a byte's place, or one of two marks
+};
+
+}  // namespace tessera

@@ -1,0 +1,156 @@
+#include <tessera/framework/base/json.hpp>
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/program.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// On synthetic reviews.
+test::ProgramRun imdb(const Words& words) {
+  static const test::TempFolder cache;
+  return test::run_program(test::app_path("imdb"), words,
+                           {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", cache.path()}});
+}
+
+std::vector<double> numbers(const Json& json) { return json.get<std::vector<double>>(); }
+
+double relative(double a, double b) { return std::abs(a / b - 1); }
+
+}  // namespace
+
+TEST_CASE("imdb train: the three schemes, one after the other, are the tutorial's") {
+  const std::string data = test::real_data_folder();
+  if (data.empty() || !std::filesystem::exists(data + "/imdb/aclImdb_v1.tar.gz")) {
+    WARN("skipped: no IMDB in $TESSERA_DATA or ../shared/data");
+    return;
+  }
+  const test::TempFolder folder;
+  const std::string file = folder / "h.json";
+  const test::ProgramRun run =
+      test::run_program(test::app_path("imdb"), {"--no-shuffle", "--history", file},
+                        {{"TESSERA_DATA", data}});
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.err == "");
+  const Json phases = read_json_file(file).at("phases");
+  const Json golden = read_json_file(test::golden_path("imdb_dtensor.json")).at("phases");
+  REQUIRE(phases.size() == 3);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(phases[i].at("scheme") == golden[i].at("scheme"));
+    CHECK(phases[i].at("steps").size() == 2 * 391);
+    const Json& history = phases[i].at("history");
+    for (size_t epoch = 0; epoch < 2; ++epoch) {
+      const Json& expected = golden[i].at("epochs")[epoch];
+      INFO(golden[i].at("scheme") << ", epoch " << epoch);
+      const double loss = numbers(history.at("loss"))[epoch];
+      const double accuracy = numbers(history.at("accuracy"))[epoch];
+      CHECK(loss > 0.8 * expected.at("mean_loss").get<double>());
+      CHECK(loss < 1.35 * expected.at("mean_loss").get<double>());
+      CHECK(std::abs(accuracy - expected.at("mean_accuracy").get<double>()) < 0.03);
+    }
+  }
+  const std::vector<double> steps = numbers(phases[0].at("steps"));
+  const std::vector<double> expected = numbers(golden[0].at("first_100_losses"));
+  CHECK(relative(steps[0], expected[0]) < 1e-6);
+  for (size_t i = 1; i < 5; ++i) CHECK(relative(steps[i], expected[i]) < 1e-4);
+}
+
+TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bit") {
+  const test::TempFolder folder;
+  const Words words = {"--train-size", "1500", "--save-every", "5", "--verbose", "0"};
+  const auto run = [&](const std::string& name, const Words& more) {
+    Words all = {"train", "--checkpoint-dir", folder / name,
+                 "--history", folder / (name + ".json")};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  REQUIRE(imdb(run("whole", {})).exit_code == 0);
+
+  // In the middle of the first epoch, of the second scheme, and between two of them.
+  const std::string at = GENERATE("step-000005", "step-000068", "step-000048");
+  INFO("killed at " << at);
+  const std::string script =
+      "\"$@\" & for i in $(seq 1 6000); do [ -e \"" + (folder / "killed").string() + "/" + at +
+      "\" ] && break; sleep 0.01; done; kill -9 $!; wait $!";
+  Words shell = {"-c", script, "sh", test::app_path("imdb").string()};
+  for (const std::string& word : run("killed", {})) shell.push_back(word);
+  static const test::TempFolder cache;
+  const test::ProgramRun killed = test::run_program(
+      "/bin/sh", shell, {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", cache.path()}});
+  CHECK(killed.exit_code == 128 + 9);
+  CHECK(!std::filesystem::exists(folder / "killed.json"));
+
+  const test::ProgramRun resumed = imdb(run("killed", {"--resume"}));
+  CHECK(resumed.err == "");
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(test::read_file(folder / "killed.json") == test::read_file(folder / "whole.json"));
+}
+
+TEST_CASE("imdb train: a scheme begins with the folder's weights, and exports what it learned") {
+  const test::TempFolder folder;
+  const Words small = {"--train-size", "400", "--epochs", "1", "--max-tokens", "200"};
+  const auto with = [&](Words words) {
+    words.insert(words.end(), small.begin(), small.end());
+    return words;
+  };
+  const std::string checkpoints = folder / "ck";
+  test::ProgramRun run =
+      imdb(with({"train", "--scheme", "data", "--checkpoint-dir", checkpoints}));
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, !Contains("from the weights"));
+  run = imdb(with({"train", "--scheme", "spatial", "--checkpoint-dir", checkpoints, "--validation",
+                   "--test-size", "100", "--export", folder / "model", "--plot",
+                   folder / "curves.svg", "--summary", "--plan"}));
+  CHECK(run.err == "");
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, Contains("from the weights in " + checkpoints + "/step-000007"));
+  CHECK_THAT(run.out, Contains("Exported version 1") && Contains("test accuracy"));
+  CHECK_THAT(run.out, Contains("dense1 (Dense)") && Contains("A training step on mesh batch=2"));
+  CHECK(run.out.find_first_of("\x1b\b\r") == std::string::npos);
+  CHECK_THAT(test::read_file(folder / "curves.svg"), Contains("</svg>"));
+  run = imdb({"predict", folder / "model", "what a film"});
+  CHECK(run.exit_code == 0);
+  CHECK((run.out.starts_with("negative ") || run.out.starts_with("positive ")));
+}
+
+TEST_CASE("imdb says in one line what is wrong with its options") {
+  const auto [words, text] = GENERATE(table<Words, std::string>(
+      {{{"tran"}, "the command is train, predict or serve. Received: \"tran\". To fix: write tra"},
+       {{"--resume"}, "[--resume] needs the checkpoints to go on from"},
+       {{"--scheme", "all", "--mesh", "batch=2"}, "[--scheme] the three schemes have meshes"},
+       {{"train", "--scheme", "modl"}, "--scheme"},
+       {{"--max-tokens", "1"}, "--max-tokens"},
+       {{"--train-size", "99999999"}, "reviews"},
+       {{"--data-dir", "/nowhere"}, "/nowhere"},
+       {{"--learning-rat", "3"}, "write --learning-rate"}}));
+  const test::ProgramRun run = imdb(words);
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(run.err, StartsWith("imdb: error: ") && Contains(text));
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+}
+
+TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
+  const test::TempFolder folder;
+  const Words common = {"--checkpoint-dir", folder.path(), "--epochs", "1", "--verbose", "0"};
+  const auto with = [&](Words words) {
+    words.insert(words.end(), common.begin(), common.end());
+    return words;
+  };
+  REQUIRE(imdb(with({"--scheme", "data", "--train-size", "200"})).exit_code == 0);
+  for (const Words& other : {Words{"--scheme", "model", "--train-size", "200", "--resume"},
+                             Words{"--scheme", "data", "--train-size", "201", "--resume"}}) {
+    const test::ProgramRun run = imdb(with(other));
+    CHECK(run.exit_code == 1);
+    CHECK_THAT(run.err, Contains("[--resume] the run is the one that wrote the checkpoint"));
+  }
+}

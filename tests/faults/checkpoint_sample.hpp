@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/base/checkpoint_folder.hpp>
+#include <tessera/framework/base/checkpoint_reader.hpp>
+#include <tessera/framework/base/checkpoint_writer.hpp>
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::test {
+
+/// Writes a checkpoint whose bytes and state all tell `step`: a tensor of `bytes`, another in two
+/// pieces.
+inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64) {
+  const std::vector<uint8_t> whole(bytes, static_cast<uint8_t>(step));
+  const std::vector<int64_t> half(4, step);
+  const std::span<const std::byte> data = std::as_bytes(std::span(half));
+  const auto size = static_cast<int64_t>(bytes);
+  write_checkpoint(folder, {{"whole", "U8", {size}}, {"halves", "I64", {2, 4}}},
+                   {{"whole", {0}, {size}, std::as_bytes(std::span(whole))},
+                    {"halves", {0, 0}, {1, 4}, data},
+                    {"halves", {1, 0}, {2, 4}, data}},
+                   {{"step", step}});
+}
+
+/// The step that a checkpoint of save_step() tells; throws if its parts tell different ones.
+inline int64_t load_step(const std::string& folder) {
+  const CheckpointReader reader(folder);
+  reader.verify();
+  const auto step = reader.state().at("step").get<int64_t>();
+  const CheckpointTensor& tensor = reader.at("whole");
+  std::vector<uint8_t> whole(static_cast<size_t>(tensor.shape[0]));
+  reader.read("whole", {0}, tensor.shape, std::as_writable_bytes(std::span(whole)));
+  std::vector<int64_t> halves(8);
+  reader.read("halves", {0, 0}, {2, 4}, std::as_writable_bytes(std::span(halves)));
+  const bool same =
+      std::count(whole.begin(), whole.end(), static_cast<uint8_t>(step)) == tensor.shape[0] &&
+      std::count(halves.begin(), halves.end(), step) == 8;
+  if (!same) throw FileError(folder, str("step ", step, " everywhere"), "another step", "");
+  return step;
+}
+
+/// Exit code of `work` in a process of its own; 128 + the signal's number if one ended it.
+template <class Work>
+int run_child(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      ::_exit(work());
+    } catch (...) {
+      ::_exit(70);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace tessera::test

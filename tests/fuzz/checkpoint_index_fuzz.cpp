@@ -1,0 +1,24 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tessera/framework/base/checkpoint_index.hpp>
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/fuzz/memory_file.hpp"
+
+using namespace tessera;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  CheckpointIndex index;
+  try {
+    index = parse_checkpoint_index({reinterpret_cast<const char*>(data), size}, "index.json");
+  } catch (const FileError&) {
+    return 0;
+  }
+  // What was accepted is written, and read again, as the same.
+  const std::string text = checkpoint_index_text(index);
+  fuzz::require(checkpoint_index_text(parse_checkpoint_index(text, "index.json")) == text);
+  return 0;
+}

@@ -1,0 +1,97 @@
+"""Writes small valid inputs for every fuzz target into FOLDER/TARGET/: make_seeds.py FOLDER"""
+import io
+import json
+import pathlib
+import struct
+import sys
+import tarfile
+
+
+def safetensors(tensors, metadata=None):
+    """tensors: name -> (dtype, shape, bytes)"""
+    header = {"__metadata__": metadata} if metadata else {}
+    data = b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def idx(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes(size)
+
+
+def tar(files, mode, kind):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+        for name, content, entry in files:
+            info = tarfile.TarInfo(name)
+            info.type = entry
+            info.size = len(content)
+            info.linkname = "a" if entry in (tarfile.SYMTYPE, tarfile.LNKTYPE) else ""
+            archive.addfile(info, io.BytesIO(content))
+    # Without most of the padding; only shorter inputs mutate well.
+    return bytes([mode]) + out.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+def piece(begin, end, shard=0):
+    return {"shard": shard, "begin": begin, "end": end, "checksums": ["0123456789abcdef" * 2]}
+
+
+def index(tensors, shards=1, state=None):
+    return json.dumps({
+        "format": "tessera checkpoint", "version": 1,
+        "shards": [{"bytes": 100, "header_checksum": "ab" * 16}] * shards,
+        "tensors": [{"name": name, "dtype": dtype, "shape": shape, "pieces": pieces}
+                    for name, dtype, shape, pieces in tensors],
+        "state": state}).encode()
+
+
+FILE, FOLDER, LINK, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
+PLAIN = [("a/", b"", FOLDER), ("a/b.txt", b"text", FILE), ("a/c.skip", b"x" * 600, FILE)]
+LONG = [("d/" * 60 + "e" * 120, b"long", FILE)]
+CRAFTED = [("a", b"", FILE), ("../b", b"", FILE), ("c", b"", LINK), ("d", b"", HARD)]
+
+SEEDS = {
+    "safetensors": [
+        safetensors({}),
+        safetensors({"a": ("F32", [2, 3], bytes(24)), "b/c": ("I64", [], bytes(8))}),
+        safetensors({"w": ("BF16", [4], bytes(8)), "e": ("F64", [0, 3], b""),
+                     "m": ("BOOL", [3], b"\0\1\0"), "f": ("F4", [2], b"\x12")},
+                    {"format": "tessera"}),
+    ],
+    "idx": [idx([0]), idx([5]), idx([2, 3, 4]), idx([1, 1, 1, 1, 1])],
+    "archive": [tar(files, mode, kind)
+                for files in (PLAIN, LONG, CRAFTED) for mode in (1, 3)
+                for kind in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+                if not (files is LONG and kind == tarfile.USTAR_FORMAT)],
+    "checkpoint_index": [
+        index([]),
+        index([("a", "F32", [], [piece([], [])]), ("e", "I64", [0, 2], [])], state={"step": 1}),
+        index([("w", "F32", [4, 6], [piece([0, 0], [2, 6]), piece([2, 0], [4, 6], 1)])], 2,
+              ["text", 1.5, None, True]),
+        index([("w", "F64", [2, 2], [piece([r, c], [r + 1, c + 1]) for r in (0, 1)
+                                     for c in (0, 1)])]),
+    ],
+    "predict_request": [json.dumps(body).encode() for body in (
+        {"instances": ["a text", "na\u00efve"]},
+        {"instances": [{"text": "a"}, {"text": "b"}], "signature_name": "serving_default"},
+        {"instances": [[1, 2.5], [-3e4, 0]]},
+        {"instances": [{"input": [[1], [2]]}]},
+        {"inputs": ["a", "b"]}, {"inputs": {"text": ["a"]}}, {"inputs": [[1, 2]]},
+        {"instances": [1, 2, 3]}, {"instances": []}, [])],
+}
+
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
+for target, seeds in SEEDS.items():
+    folder = pathlib.Path(sys.argv[1]) / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds):
+        (folder / f"seed-{number}").write_bytes(seed)

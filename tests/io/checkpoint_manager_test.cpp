@@ -1,0 +1,236 @@
+#include <tessera/tessera.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/file.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// Keeps what is written to std::cerr while it lives.
+class Warnings {
+ public:
+  Warnings() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
+  ~Warnings() { std::cerr.rdbuf(before_); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+  std::string text() const { return text_.str(); }
+  int64_t lines() const {
+    const std::string all = text_.str();
+    return std::count(all.begin(), all.end(), '\n');
+  }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+/// A variable whose value is the step that it was saved at.
+struct Counter {
+  Counter() : w("w", filled({100}, 0)), checkpoint({w}) {}
+  void set(double value) { w.assign(filled({100}, value)); }
+  double value() const { return w.value().full()[7].item<double>(); }
+
+  Variable w;
+  Checkpoint checkpoint;
+};
+
+std::vector<std::string> names(const CheckpointManager& manager) {
+  std::vector<std::string> list;
+  for (const std::string& folder : manager.checkpoints()) {
+    list.push_back(std::filesystem::path(folder).filename());
+  }
+  return list;
+}
+
+void damage(const std::string& folder) {
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".safetensors") continue;
+    std::string bytes = test::read_file(file.path());
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    test::write_file(file.path(), bytes);
+  }
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the newest checkpoints stay, and the best one") {
+  for (const bool asynchronous : {false, true}) {
+    const test::TempFolder folder;
+    const std::string directory = folder / "run";
+    Counter counter;
+    const CheckpointManagerOptions options{.max_to_keep = 2,
+                                           .monitor = "val_loss",
+                                           .every_n_steps = 2,
+                                           .asynchronous = asynchronous};
+    CheckpointManager manager(counter.checkpoint, directory, options);
+    CHECK_FALSE(manager.latest());
+    CHECK_FALSE(manager.best());
+    CHECK_FALSE(manager.restore_latest());
+    const std::vector<double> losses = {NAN, 3, 1, NAN, 2, 5, 4};
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const auto step = static_cast<int64_t>(2 * i);
+      counter.set(static_cast<double>(step));
+      CHECK(manager.save(step + 1, {{"val_loss", -9}}) == "");
+      CHECK(manager.save(step, {{"loss", 0}, {"val_loss", losses[i]}}) != "");
+    }
+    manager.wait();
+    CHECK(names(manager) == Names{"step-000004", "step-000010", "step-000012"});
+    CHECK(manager.best() == directory + "/step-000004");
+    CHECK(manager.latest() == directory + "/step-000012");
+    // Another start knows the best one too.
+    Counter again;
+    CheckpointManager next(again.checkpoint, directory, options);
+    CHECK(next.best() == directory + "/step-000004");
+    CHECK(next.restore_latest() == directory + "/step-000012");
+    CHECK(again.value() == 12);
+    next.save(14, {{"val_loss", 0.5}});
+    next.wait();
+    CHECK(names(next) == Names{"step-000012", "step-000014"});
+    CHECK(next.best() == directory + "/step-000014");
+    next.remove_all();
+    CHECK_FALSE(exists(directory));
+  }
+}
+
+TEST_CASE("the best may be the largest, and all may stay") {
+  const test::TempFolder folder;
+  Counter counter;
+  CheckpointManager manager(counter.checkpoint, folder / "run",
+                            {.max_to_keep = 1, .monitor = "accuracy", .mode = "max"});
+  for (int64_t step = 1; step < 5; ++step) {
+    manager.save(step, {{"accuracy", step == 2 ? 0.9 : 0.5}});
+  }
+  CHECK(names(manager) == Names{"step-000002", "step-000004"});
+  CheckpointManager all(counter.checkpoint, folder / "all", {.max_to_keep = std::nullopt});
+  for (int64_t step = 1; step < 6; ++step) all.save(step);
+  CHECK(names(all).size() == 5);
+}
+
+TEST_CASE("what a manager did not make stays") {
+  const test::TempFolder folder;
+  const std::string directory = folder / "run";
+  Counter counter;
+  counter.checkpoint.save(directory + "/step-000001");
+  std::filesystem::create_directory(directory + "/step-000002");
+  test::write_file(directory + "/notes.txt", "mine");
+  CheckpointManager manager(counter.checkpoint, directory, {.max_to_keep = 1});
+  manager.save(3);
+  test::write_file(directory + "/step-000003/mine.txt", "mine");
+  {
+    const Warnings warnings;
+    manager.save(4);
+    CHECK(warnings.text().find("step-000003") != std::string::npos);
+  }
+  manager.save(5);
+  for (const char* name : {"/step-000001", "/step-000002", "/notes.txt", "/step-000003/mine.txt"}) {
+    CAPTURE(name);
+    CHECK(exists(directory + name));
+  }
+  CHECK_FALSE(exists(directory + "/step-000004"));
+}
+
+TEST_CASE("a damaged newest checkpoint gives way to the one before, with one warning") {
+  const test::TempFolder folder;
+  const std::string directory = folder / "run";
+  Counter counter;
+  CheckpointManager manager(counter.checkpoint, directory);
+  for (int64_t step = 1; step < 4; ++step) {
+    counter.set(static_cast<double>(step));
+    manager.save(step);
+  }
+  damage(directory + "/step-000003");
+  damage(directory + "/step-000002");
+  CheckpointManager strict(counter.checkpoint, directory, {.strict = true});
+  CHECK_THROWS_AS(strict.restore_latest(), FileError);
+  CHECK(counter.value() == 3);
+
+  CheckpointManager next(counter.checkpoint, directory, {.max_to_keep = 1});
+  {
+    const Warnings warnings;
+    CHECK(next.restore_latest() == directory + "/step-000001");
+    CHECK(warnings.lines() == 1);
+    CHECK(warnings.text().find("step-000003") != std::string::npos);
+  }
+  CHECK(counter.value() == 1);
+  CHECK(next.latest() == directory + "/step-000001");
+  // The next one is older by number, and yet it is the one that stays.
+  next.save(2);
+  CHECK(names(next) == Names{"step-000002"});
+  damage(directory + "/step-000002");
+  CHECK_THROWS_AS(next.restore_latest(), FileError);
+}
+
+TEST_CASE("a checkpoint of something else is not taken for a damaged one") {
+  const test::TempFolder folder;
+  Counter counter;
+  CheckpointManager manager(counter.checkpoint, folder / "run");
+  manager.save(1);
+  manager.save(2);
+  const Variable other("w", filled({7}, 0));
+  CheckpointManager wrong(Checkpoint({other}), folder / "run");
+  CHECK_THROWS_AS(wrong.restore_latest(), CheckpointMismatch);
+}
+
+TEST_CASE("a save that fails ends the run, or warns") {
+  for (const bool asynchronous : {false, true}) {
+    CAPTURE(asynchronous);
+    const test::TempFolder folder;
+    const std::string directory = folder / "run";
+    Counter counter;
+    CheckpointManager manager(counter.checkpoint, directory, {.asynchronous = asynchronous});
+    CheckpointManager lenient(
+        counter.checkpoint, directory,
+        {.asynchronous = asynchronous, .save_failure = SaveFailure::warn});
+    test::write_file(directory, "not a folder");
+    const auto save = [&] {
+      manager.save(1);
+      manager.wait();
+    };
+    CHECK_THROWS_AS(save(), FileError);
+    const Warnings warnings;
+    lenient.save(1);
+    lenient.wait();
+    CHECK(warnings.lines() == 1);
+    CHECK(warnings.text().find("run") != std::string::npos);
+    std::filesystem::remove(directory);
+    CHECK(lenient.save(2) != "");
+    lenient.wait();
+    CHECK(names(lenient) == Names{"step-000002"});
+  }
+}
+
+TEST_CASE("nobody is left to throw to: the last error is a warning") {
+  const test::TempFolder folder;
+  test::write_file(folder / "file", "not a folder");
+  const Warnings warnings;
+  {
+    Counter counter;
+    counter.checkpoint.save(folder / "file/one", {.asynchronous = true});
+  }
+  CHECK(warnings.lines() == 1);
+  CHECK(warnings.text().find("file") != std::string::npos);
+}
+
+TEST_CASE("a manager's options are checked") {
+  const test::TempFolder folder;
+  Counter counter;
+  const auto with = [&](const CheckpointManagerOptions& options) {
+    CheckpointManager(counter.checkpoint, folder / "run", options);
+  };
+  CHECK_THROWS_AS(with({.max_to_keep = 0}), ConfigError);
+  CHECK_THROWS_AS(with({.monitor = "accuracy"}), ConfigError);
+  CHECK_THROWS_AS(with({.monitor = "loss", .mode = "least"}), ConfigError);
+  CHECK_THROWS_AS(with({.every_n_steps = 0}), ConfigError);
+  CHECK_THROWS_AS(CheckpointManager(counter.checkpoint, ""), ConfigError);
+}

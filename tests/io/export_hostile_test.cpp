@@ -1,0 +1,257 @@
+#include <tessera/framework/io/export.hpp>
+
+#include <tessera/tessera.hpp>
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/version_folder.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/sample_export.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> texts{"good fun", "awful"};
+
+std::vector<fs::path> files_of(const std::string& version) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(version)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Whether loading throws a FileError in one line, or gives the same answers. Anything else that is
+/// thrown leaves this function.
+bool refused_or_equal(const std::string& version, const at::Tensor& expected) {
+  try {
+    return at::equal(load_export(version).predict(texts), expected);
+  } catch (const FileError& error) {
+    const std::string text = error.what();
+    return text.find(version) != std::string::npos && text.find('\n') == std::string::npos;
+  }
+}
+
+bool is_refused(const std::string& version) {
+  try {
+    load_export(version);
+  } catch (const FileError&) {
+    return true;
+  }
+  return false;
+}
+
+/// Exports the sample classifier and puts what `change` makes of one file in its place, with
+/// checksums that fit: what only somebody who means harm would write. The error of loading it.
+std::string forged(const std::string& file, const std::function<void(Json&)>& change) {
+  const test::TempFolder folder;
+  const std::string good = folder / "good";
+  test::export_sample(good);
+  NewVersion version(folder / "bad");
+  Json manifest;
+  for (const fs::path& path : files_of(good + "/000001")) {
+    const std::string name = path.filename();
+    std::string bytes = test::read_file(path);
+    if (name == file) {
+      Json json = parse_json(bytes, name);
+      change(json);
+      bytes = to_json_text(json);
+    }
+    if (name != version_manifest) test::write_file(version.file(name), bytes);
+    if (name == version_manifest) manifest = parse_json(bytes, name);
+  }
+  manifest.erase("files");
+  manifest.erase("checksum");
+  version.commit(manifest);
+  try {
+    load_export(folder / "bad");
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Counts how often a file is opened.
+class OpenWatch {
+ public:
+  explicit OpenWatch(const std::string& path) : queue_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    REQUIRE(inotify_add_watch(queue_, path.c_str(), IN_OPEN) >= 0);
+  }
+  ~OpenWatch() { ::close(queue_); }
+  OpenWatch(const OpenWatch&) = delete;
+  OpenWatch& operator=(const OpenWatch&) = delete;
+  int opens() {
+    int count = 0;
+    inotify_event event{};
+    while (::read(queue_, &event, sizeof(event)) > 0) ++count;
+    return count;
+  }
+
+ private:
+  int queue_;
+};
+
+void collect_strings(Json& json, std::vector<Json*>& strings) {
+  if (json.is_string()) strings.push_back(&json);
+  if (!json.is_structured()) return;
+  for (Json& child : json) collect_strings(child, strings);
+}
+
+}  // namespace
+
+TEST_CASE("every changed bit of an export is found") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  const std::string version = folder / "e/000001";
+  const at::Tensor expected = load_export(version).predict(texts);
+  CHECK(files_of(version).size() == 6);
+  for (const fs::path& file : files_of(version)) {
+    const std::string bytes = test::read_file(file);
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+      test::write_file(file, changed);
+      if (refused_or_equal(version, expected)) continue;
+      FAIL_CHECK(file << ", byte " << at);
+    }
+    test::write_file(file, bytes);
+  }
+  CHECK_FALSE(is_refused(version));
+}
+
+TEST_CASE("an export that is cut short, longer or incomplete is refused") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  const std::string version = folder / "e/000001";
+  for (const fs::path& file : files_of(version)) {
+    CAPTURE(file);
+    const std::string bytes = test::read_file(file);
+    // The manifest ends with a newline that may be missing.
+    const size_t whole = bytes.size() - (file.filename() == version_manifest);
+    for (size_t length = 0; length < whole; ++length) {
+      test::write_file(file, bytes.substr(0, length));
+      if (!is_refused(version)) FAIL_CHECK("length " << length);
+    }
+    test::write_file(file, bytes + "x");
+    CHECK(is_refused(version));
+    fs::remove(file);
+    CHECK(is_refused(version));
+    test::write_file(file, bytes);
+  }
+  CHECK_FALSE(is_refused(version));
+}
+
+TEST_CASE("files of another export are refused, named") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e", 1);
+  test::export_sample(folder / "e", 5);
+  const auto overwrite = fs::copy_options::overwrite_existing;
+  fs::copy_file(folder / "e/000001/weights.safetensors", folder / "e/000002/weights.safetensors",
+                overwrite);
+  CHECK_THROWS_WITH(load_export(folder / "e"), Contains("weights.safetensors"));
+  for (const char* name : {"sample.safetensors", "config.json", "export.json"}) {
+    CHECK(is_refused(folder / "e/000002"));
+    fs::copy_file(folder.path() / "e/000001" / name, folder.path() / "e/000002" / name,
+                  overwrite);
+  }
+  CHECK_FALSE(is_refused(folder / "e/000002"));
+}
+
+TEST_CASE("a configuration names no unknown class, path, or size that memory would not hold") {
+  const auto config = [](const std::function<void(Json&)>& change) {
+    return forged("config.json", [&](Json& json) { change(json["config"]["layers"]); });
+  };
+  CHECK(config([](Json&) {}) == "");
+  CHECK_THAT(config([](Json& layers) { layers[0]["class_name"] = "Lambda"; }),
+             Contains("config.json") && Contains("\"Lambda\""));
+  CHECK_THAT(config([](Json& layers) { layers[0]["config"]["activation"] = "/etc/passwd"; }),
+             Contains("/etc/passwd"));
+  CHECK_THAT(config([](Json& layers) { layers[0]["config"]["name"] = "../../x"; }),
+             Contains("../../x"));
+  CHECK_THAT(config([](Json& layers) { layers[0]["config"]["units"] = 1000000000; }),
+             Contains("hidden/kernel"));
+  CHECK_THAT(config([](Json& layers) { layers[0]["config"]["units"] = 2147483647; }),
+             Contains("hidden"));
+  CHECK_THAT(config([](Json& layers) { layers = Json::array(); }), Contains("config.json") ||
+             Contains("sample") || Contains("can be loaded"));
+}
+
+TEST_CASE("no text of a configuration is ever opened") {
+  const test::TempFolder folder;
+  const std::string trap = folder / "trap.txt";
+  test::write_file(trap, "good\nbad\n");
+  OpenWatch watch(trap);
+  for (const char* file : {"config.json", "text.json"}) {
+    for (size_t n = 0, count = 1; n < count; ++n) {
+      forged(file, [&](Json& json) {
+        std::vector<Json*> strings;
+        collect_strings(json, strings);
+        count = strings.size();
+        *strings[n] = trap;
+      });
+    }
+  }
+  CHECK(watch.opens() == 0);
+  test::read_file(trap);
+  CHECK(watch.opens() == 1);
+}
+
+TEST_CASE("a configuration may not be deep") {
+  const std::string error = forged("config.json", [](Json& json) {
+    for (int i = 0; i < 10000; ++i) json = Json{{"config", std::move(json)}};
+  });
+  CHECK_THAT(error, Contains("config.json") && Contains("64 deep"));
+}
+
+TEST_CASE("a text layer's configuration is that of a text layer") {
+  CHECK_THAT(forged("text.json", [](Json& json) { json["class_name"] = "Dense"; }),
+             Contains("text.json"));
+  CHECK_THAT(forged("text.json", [](Json& json) { json = {{"class_name", "Flatten"},
+                                                          {"config", Json::object()}}; }),
+             Contains("text.json") && Contains("Flatten"));
+}
+
+TEST_CASE("a manifest says nothing that is not checked") {
+  const auto manifest = [](const std::string& key, const Json& value) {
+    return forged(version_manifest, [&](Json& json) { json[key] = value; });
+  };
+  CHECK(manifest("step", 9) == "");
+  CHECK_THAT(manifest("format_version", 2), Contains("Received: \"tessera export\" 2"));
+  CHECK_THAT(manifest("format", "saved_model"), Contains("\"saved_model\""));
+  CHECK_THAT(manifest("input", "file"), Contains("kind of input"));
+  CHECK_THAT(manifest("input_dtype", "QInt8"), Contains("kind of input"));
+  CHECK_THAT(manifest("input_shape", {1000000000, 1000000000}), Contains("e/") || Contains("bad"));
+  CHECK_THAT(manifest("input_shape", {-3}), Contains("input_shape"));
+  CHECK_THAT(manifest("input_shape", Json::array()), Contains("bad"));
+  CHECK_THAT(manifest("activation", "exec"), Contains("activation"));
+  CHECK_THAT(manifest("sample_texts", Json::array()), Contains("bad"));
+  CHECK_THAT(manifest("sample_texts", {"other"}), Contains("sample.safetensors"));
+  CHECK_THAT(manifest("labels", "positive"), Contains("labels"));
+  CHECK_THAT(manifest("open", "/etc/passwd"), Contains("\"open\""));
+}
+
+TEST_CASE("names of files stay in the folder") {
+  const test::TempFolder folder;
+  NewVersion version(folder / "e");
+  for (const char* name : {"", ".", "..", "../x", "/etc/x", "a/b", ".hidden", "x.gz", "a b",
+                           "export.json", "caf\xc3\xa9", "a\\b"}) {
+    CHECK_THROWS_AS(version.file(name), ConfigError);
+  }
+  CHECK_THROWS_AS(version.file(std::string(101, 'n')), ConfigError);
+  CHECK(version.file("vocabulary.txt").find(folder.path()) == 0);
+  CHECK_THROWS_AS(version.file("vocabulary.txt"), ConfigError);
+}

@@ -1,0 +1,200 @@
+#include <tessera/framework/io/export.hpp>
+
+#include <tessera/tessera.hpp>
+
+#include <filesystem>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/json.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/sample_export.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::vector<std::string> texts{"good good fun", "hate this awful thing", "", "x y z",
+                                     "best and worst"};
+
+/// What DriftLayer multiplies by: a computation that changes between export and load.
+double drift = 1;
+
+class DriftLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  std::string class_name() const override { return "Drift"; }
+  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return ops::scale(inputs[0], drift);
+  }
+};
+
+/// What the training model itself makes of the texts.
+at::Tensor answers(const ModelHandle& model) {
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const at::Tensor rows = test::sample_words()->transform(views);
+  return at::softmax(model.predict(rows), -1);
+}
+
+LayoutMap model_layouts(const Mesh& mesh) {
+  LayoutMap layouts(mesh);
+  layouts["hidden/kernel"] = {unsharded, "model"};
+  layouts["logits/kernel"] = {"model", unsharded};
+  return layouts;
+}
+
+/// Text of the FileError of loading; empty if it loads.
+std::string load_error(const std::string& folder) {
+  try {
+    load_export(folder);
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Whether the error of an export call of these options says a text.
+template <class Thrown>
+void check_refused(const ModelHandle& model, const ExportOptions& options,
+                   const std::string& says) {
+  const test::TempFolder folder;
+  CHECK_THROWS_AS(export_model(model, folder / "e", options), Thrown);
+  CHECK_THROWS_WITH(export_model(model, folder / "e", options), Contains(says));
+  CHECK_FALSE(std::filesystem::exists(folder / "e"));
+}
+
+}  // namespace
+
+TEST_CASE("an exported model answers as the training model, on any mesh") {
+  const Mesh eight = create_mesh({{"batch", 4}, {"model", 2}}, virtual_cpus(8));
+  const Sequential model = test::sample_classifier();
+  model.compile({.layouts = model_layouts(eight)});
+  const at::Tensor expected = answers(model);
+  const test::TempFolder folder;
+  CHECK(export_model(model, folder / "e", test::sample_export_options()) == 1);
+
+  const ExportedModel alone = load_export(folder / "e");
+  CHECK(test::difference(alone.predict(texts), expected, 0, 1e-6) == "");
+  CHECK(alone.version == 1);
+  CHECK(alone.step == 7);
+  CHECK(alone.labels == std::vector<std::string>{"negative", "positive"});
+  const Mesh two = create_mesh({{"model", 2}}, virtual_cpus(2));
+  const ExportedModel split = load_export(folder / "e", {.layouts = model_layouts(two)});
+  CHECK(split.model.weights()[0].layout().describe() ==
+        Layout({unsharded, "model"}, two).describe());
+  CHECK(test::difference(split.predict(texts), expected, 0, 1e-6) == "");
+  const ExportedModel back = load_export(folder / "e", {.layouts = model_layouts(eight)});
+  CHECK(test::difference(back.predict(texts), expected, 0, 1e-6) == "");
+}
+
+TEST_CASE("an export decides for a label with its probability") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  const ExportedModel model = load_export(folder.path() / "e/000001");
+  const at::Tensor outputs = model.predict({"love love best", "worst"});
+  const auto decided = model.decide(outputs);
+  REQUIRE(decided.size() == 2);
+  for (int64_t r = 0; r < 2; ++r) {
+    const auto best = outputs[r].argmax().item<int64_t>();
+    CHECK(decided[size_t(r)].first == model.labels[size_t(best)]);
+    CHECK(decided[size_t(r)].second == outputs[r].max().item<float>());
+    CHECK(outputs[r].sum().item<float>() == Approx(1));
+  }
+  CHECK_THROWS_AS(model.predict(at::zeros({1, 12})), ConfigError);
+  CHECK_THROWS_AS(model.predict(std::vector<std::string>()), ConfigError);
+}
+
+TEST_CASE("a model of tensors is exported with one output, too") {
+  const Sequential model({Dense(1, {.name = "score"})});
+  model.build({-1, 3});
+  const test::TempFolder folder;
+  const at::Tensor rows = at::arange(9, at::kFloat).view({3, 3});
+  export_model(model, folder / "e", {.sample = rows, .labels = {"no", "yes"},
+                                     .activation = "sigmoid"});
+  const ExportedModel loaded = load_export(folder / "e");
+  const at::Tensor expected = at::sigmoid(model.predict(rows));
+  CHECK(test::difference(loaded.predict(rows), expected, 0, 1e-6) == "");
+  const auto decided = loaded.decide(at::tensor({0.25, 0.75}).view({2, 1}));
+  CHECK(decided[0] == std::pair<std::string, double>("no", 0.75));
+  CHECK(decided[1] == std::pair<std::string, double>("yes", 0.75));
+  CHECK_THROWS_AS(loaded.predict(at::zeros({1, 4})), ShapeError);
+  CHECK_THROWS_AS(loaded.predict({"text"}), ConfigError);
+}
+
+TEST_CASE("exporting after training keeps what was trained, and moving moments") {
+  const Sequential model({BatchNormalization({.name = "norm"}), Dense(2, {.name = "logits"})});
+  model.compile({.optimizer = Adam(1e-2),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+  const at::Tensor x = at::arange(64, at::kFloat).view({16, 4}).sin();
+  model.fit(x, at::arange(16).remainder(2), {.epochs = 2, .verbose = 0});
+  const test::TempFolder folder;
+  export_model(model, folder / "e", {.sample = x});
+  CHECK(test::difference(load_export(folder / "e").predict(x), model.predict(x), 0, 1e-6) == "");
+}
+
+TEST_CASE("versions follow one another, and the newest is loaded") {
+  const test::TempFolder folder;
+  CHECK(test::export_sample(folder / "e", 1) == 1);
+  std::filesystem::create_directory(folder / "e/notes");
+  std::filesystem::create_directory(folder / "e/000009");
+  CHECK(test::export_sample(folder / "e", 5) == 10);
+  CHECK(load_export(folder / "e").version == 10);
+  CHECK(load_export(folder / "e", {.version = 1}).version == 1);
+  const at::Tensor first = load_export(folder / "e", {.version = 1}).predict(texts);
+  CHECK(test::difference(first, load_export(folder / "e").predict(texts), 0, 1e-3) != "");
+  CHECK_THROWS_WITH(load_export(folder / "e", {.version = 2}), Contains("version 2"));
+  CHECK_THROWS_AS(load_export(folder / "e", {.version = 9}), FileError);
+  CHECK_THROWS_AS(load_export(folder / "none"), FileError);
+  int leftovers = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "e")) {
+    leftovers += entry.path().filename().string().starts_with(".");
+  }
+  CHECK(leftovers == 0);
+}
+
+TEST_CASE("what cannot be exported leaves nothing behind") {
+  const ExportOptions good = test::sample_export_options();
+  ExportOptions options = good;
+  options.activation = "softmaxx";
+  check_refused<ConfigError>(test::sample_classifier(), options, "\"softmax\"");
+  options = good;
+  options.sample = {};
+  check_refused<ConfigError>(test::sample_classifier(), options, "sample");
+  options = good;
+  options.labels = {"one", "two", "three"};
+  check_refused<ConfigError>(test::sample_classifier(), options, "\"three\"");
+  options = good;
+  options.text = std::make_shared<test::WordTable>(std::vector<std::string>());
+  check_refused<StateError>(test::sample_classifier(), options, "adapt()");
+  check_refused<StateError>(Sequential({Dense(2)}), good, "built");
+}
+
+TEST_CASE("a file that stands where the exports should be is a FileError") {
+  const test::TempFolder folder;
+  test::write_file(folder / "e", "text");
+  CHECK_THROWS_AS(test::export_sample(folder / "e"), FileError);
+  CHECK_THROWS_AS(load_export(folder / "e"), FileError);
+}
+
+TEST_CASE("the sample is computed anew, and another result refused") {
+  register_layer("Drift", [](JsonObject& config) {
+    return make_layer<DriftLayer>(take_layer_options(config));
+  });
+  const Sequential model({make_layer<DriftLayer>(LayerOptions{.name = "drift"})});
+  model.build({-1, 3});
+  const test::TempFolder folder;
+  const std::string e = folder / "e";
+  export_model(model, e, {.sample = at::ones({2, 3})});
+  drift = 1 + 5e-6;
+  CHECK_THAT(load_error(e), Contains("sample.safetensors") && Contains("difference"));
+  drift = 1;
+  CHECK(load_error(e) == "");
+}

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+#include "tests/support/small_model.hpp"
+
+namespace tessera::test {
+
+/// Steps of an epoch of train().
+inline constexpr int per_epoch = 7;
+
+/// Ends training after so many steps, as a crash does, a signal or a wish to stop.
+class Interruption final : public Callback {
+ public:
+  enum class Kind : uint8_t { error, kill, stop };
+  explicit Interruption(int64_t steps, Kind kind = Kind::error) : left_(steps), kind_(kind) {}
+  void on_train_batch_end(int64_t, const Logs&) override {
+    if (--left_ != 0) return;
+    if (kind_ == Kind::kill) std::raise(SIGKILL);
+    if (kind_ == Kind::error) throw StateError("Interruption", "power", "none", "");
+    model().set_stop_training(true);
+  }
+
+ private:
+  int64_t left_;
+  Kind kind_;
+};
+
+/// Counts the steps that are made.
+class StepCounter final : public Callback {
+ public:
+  void on_train_batch_end(int64_t, const Logs&) override { ++steps; }
+  bool wants_batch_logs(int64_t) override { return false; }
+  int64_t steps = 0;
+};
+
+/// A model with dropout, compiled with the optimizer that Keras serialized so.
+inline ModelHandle dropout_model(const Json& optimizer, const LayoutMap& layouts) {
+  const Sequential model({Dense(14, {.activation = "relu", .name = "hidden_1"}),
+                          Dropout(0.3, {.name = "drop"}),
+                          Dense(9, {.activation = "relu", .name = "hidden_2"}),
+                          Dense(5, {.name = "logits"})});
+  model.compile({.optimizer = optimizer_from_config(optimizer),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .metrics = {"accuracy"},
+                 .layouts = layouts});
+  return model;
+}
+
+inline Json optimizer_named(const std::string& name) {
+  return optimizer_to_config(make_optimizer(name));
+}
+
+/// The same with everything that an optimizer may keep between steps.
+inline Json with_everything(Json optimizer) {
+  Json& config = optimizer["config"];
+  if (config.contains("momentum")) config["momentum"] = 0.9;
+  config["use_ema"] = true;
+  config["ema_overwrite_frequency"] = 2;
+  config["gradient_accumulation_steps"] = 3;
+  config["learning_rate"] = {{"class_name", "ExponentialDecay"},
+                             {"config",
+                              {{"initial_learning_rate", 0.01},
+                               {"decay_steps", 4},
+                               {"decay_rate", 0.8}}}};
+  return optimizer;
+}
+
+inline LayoutMap some_layouts() {
+  LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}));
+  layouts.add({.match = "hidden_1/kernel",
+               .layout = {unsharded, "model"},
+               .slots = LayoutSpec{"batch", "model"}});
+  return layouts;
+}
+
+/// What a run went through, with what came before it, and how many steps it made itself.
+struct Run {
+  History history;
+  int64_t steps = 0;
+};
+
+inline Run train(const ModelHandle& model, std::vector<CallbackRef> callbacks, int64_t epochs = 3) {
+  const auto counter = std::make_shared<StepCounter>();
+  callbacks.emplace_back(counter);
+  Run run;
+  run.history = model.fit(small_data(8 * per_epoch), {.batch_size = 8,
+                                                      .epochs = epochs,
+                                                      .verbose = 0,
+                                                      .callbacks = callbacks,
+                                                      .validation_data = small_data(20, 7)});
+  run.steps = counter->steps;
+  return run;
+}
+
+/// Names what a run that went on has other than one that was not interrupted.
+inline std::string differs(const Run& whole, const Run& resumed) {
+  std::string names;
+  const History &one = whole.history, &other = resumed.history;
+  if (one.steps != other.steps) names += "steps ";
+  if (one.epoch != other.epoch) names += "epoch ";
+  for (const auto& [name, course] : one.history) {
+    if (other.at(name) != course) names += name + " ";
+  }
+  return names;
+}
+
+}  // namespace tessera::test

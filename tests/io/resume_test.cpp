@@ -1,0 +1,231 @@
+#include <tessera/tessera.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/file.hpp>
+
+#include "tests/io/resumable.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/checkpoint_model.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/program.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using test::differs;
+using test::dropout_model;
+using test::Everything;
+using test::Interruption;
+using test::optimizer_named;
+using test::per_epoch;
+using test::Run;
+using test::some_layouts;
+using test::train;
+using test::with_everything;
+
+TEST_CASE("a run that goes on in the middle of an epoch is bitwise the one without a break") {
+  for (const std::string& name : optimizer_names()) {
+    for (const bool everything : {false, true}) {
+      CAPTURE(name, everything);
+      const Json optimizer =
+          everything ? with_everything(optimizer_named(name)) : optimizer_named(name);
+      const ModelHandle whole = dropout_model(optimizer, some_layouts());
+      const Run expected = train(whole, {});
+      REQUIRE(expected.steps == 21);
+
+      const test::TempFolder folder;
+      const BackupAndRestoreOptions options{.save_freq = 10, .asynchronous = everything};
+      const ModelHandle first = dropout_model(optimizer, some_layouts());
+      const std::string backup = folder / "backup";
+      CHECK_THROWS_AS(train(first, {Interruption(13), BackupAndRestore(backup, options)}),
+                      StateError);
+      const ModelHandle second = dropout_model(optimizer, some_layouts());
+      const Run resumed =
+          train(second, {BackupAndRestore(folder / "backup", {.save_freq = 10})});
+      CHECK(resumed.steps == 11);
+      CHECK(differs(expected, resumed) == "");
+      CHECK(Everything(second).difference(Everything(whole)) == "");
+      CHECK_FALSE(exists(folder / "backup"));
+    }
+  }
+}
+
+TEST_CASE("an interruption between epochs, at an epoch's end or twice changes nothing") {
+  const Json optimizer = with_everything(optimizer_named("adam"));
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Run expected = train(whole, {});
+  for (const auto& [every, breaks] : std::vector<std::pair<SaveFreq, std::vector<int64_t>>>{
+           {"epoch", {8}}, {"epoch", {9, 3, 8}}, {per_epoch, {8}}, {1, {2, 5, 9}}, {3, {15}}}) {
+    CAPTURE(every.batches(), breaks.size());
+    const test::TempFolder folder;
+    const BackupAndRestoreOptions options{.save_freq = every, .double_checkpoint = true};
+    for (const int64_t steps : breaks) {
+      const ModelHandle broken = dropout_model(optimizer, some_layouts());
+      // The backup hears of a step after the interruption, wherever it stands.
+      CHECK_THROWS_AS(train(broken, {BackupAndRestore(folder / "backup", options),
+                                   Interruption(steps)}), StateError);
+    }
+    const ModelHandle second = dropout_model(optimizer, some_layouts());
+    const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
+    CHECK(resumed.steps < expected.steps);
+    CHECK(differs(expected, resumed) == "");
+    CHECK(Everything(second).difference(Everything(whole)) == "");
+  }
+}
+
+TEST_CASE("other callbacks go on from where they were") {
+  const Json optimizer = {{"class_name", "Adam"}, {"config", {{"learning_rate", 0.01}}}};
+  const test::TempFolder folder;
+  // With mode max the first epoch is the best: what is kept is older than the interruption.
+  struct Callbacks {
+    explicit Callbacks(const std::string& path)
+        : stopping({.monitor = "loss", .patience = 5, .mode = "max", .restore_best_weights = true}),
+          best(path, {.monitor = "val_loss", .save_best_only = true}) {}
+    std::vector<CallbackRef> all(const CallbackRef& last) const {
+      return {stopping, best,
+              LearningRateScheduler([](int64_t, double rate) { return rate * 0.9; }),
+              ReduceLROnPlateau({.monitor = "loss", .factor = 0.5, .patience = 2, .mode = "max"}),
+              last};
+    }
+    EarlyStopping stopping;
+    ModelCheckpoint best;
+  };
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Callbacks one(folder / "best_1");
+  const Run expected = train(whole, one.all(Callback()), 12);
+  REQUIRE(one.stopping.stopped_epoch() > 3);
+  REQUIRE(one.stopping.best_epoch() < 2);
+
+  const BackupAndRestoreOptions every{.save_freq = 2};
+  const ModelHandle broken = dropout_model(optimizer, some_layouts());
+  const Callbacks two(folder / "best_2");
+  std::vector<CallbackRef> interrupted = two.all(BackupAndRestore(folder / "backup", every));
+  interrupted.emplace_back(Interruption(2 * per_epoch + 4));
+  CHECK_THROWS_AS(train(broken, interrupted, 12), StateError);
+
+  const ModelHandle second = dropout_model(optimizer, some_layouts());
+  const Callbacks three(folder / "best_2");
+  const Run resumed =
+      train(second, three.all(BackupAndRestore(folder / "backup", every)), 12);
+  CHECK(resumed.steps == expected.steps - 2 * per_epoch - 2);
+  CHECK(differs(expected, resumed) == "");
+  CHECK(Everything(second).difference(Everything(whole)) == "");
+  CHECK(three.stopping.stopped_epoch() == one.stopping.stopped_epoch());
+  CHECK(three.stopping.best_epoch() == one.stopping.best_epoch());
+  CHECK(three.best.best() == one.best.best());
+  CHECK(second->optimizer()->learning_rate() == whole->optimizer()->learning_rate());
+}
+
+TEST_CASE("an epoch that was stopped early goes on with its own metrics, not its validation's") {
+  const Json optimizer = optimizer_named("adam");
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Run expected = train(whole, {});
+  const test::TempFolder folder;
+  const BackupAndRestoreOptions options{.delete_checkpoint = false};
+  const ModelHandle first = dropout_model(optimizer, some_layouts());
+  train(first, {Interruption(per_epoch + 3, Interruption::Kind::stop),
+              BackupAndRestore(folder / "backup", options)});
+  const ModelHandle second = dropout_model(optimizer, some_layouts());
+  const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
+  CHECK(resumed.steps == 11);
+  CHECK(differs(expected, resumed) == "");
+  CHECK(Everything(second).difference(Everything(whole)) == "");
+  CHECK(exists(folder / "backup"));
+}
+
+TEST_CASE("a run goes on on another mesh with the same losses, but for rounding") {
+  LayoutMap data(create_mesh({{"batch", 4}}));
+  LayoutMap model(create_mesh({{"model", 2}}));
+  model["hidden_1/kernel"] = {unsharded, "model"};
+  model["hidden_2/kernel"] = {"model", unsharded};
+  const Json optimizer = {{"class_name", "Adam"}, {"config", {{"learning_rate", 0.001}}}};
+  const ModelHandle whole = dropout_model(optimizer, data);
+  const Run expected = train(whole, {}, 9);
+  const test::TempFolder folder;
+  const ModelHandle first = dropout_model(optimizer, data);
+  CHECK_THROWS_AS(train(first, {BackupAndRestore(folder / "backup", {.save_freq = 10}),
+                              Interruption(12)}, 9), StateError);
+  const ModelHandle second = dropout_model(optimizer, model);
+  const Run resumed = train(second, {BackupAndRestore(folder / "backup")}, 9);
+  REQUIRE(resumed.steps == 53);
+  const std::vector<double> &losses = resumed.history.steps, &wanted = expected.history.steps;
+  CHECK(losses[10] == Approx(wanted[10]).epsilon(1e-5));
+  for (size_t i = 10; i < wanted.size(); ++i) CHECK(losses[i] == Approx(wanted[i]).epsilon(1e-3));
+}
+
+TEST_CASE("two processes go on as they would have") {
+  const Json optimizer = with_everything(optimizer_named("adam"));
+  const MeshDims dims = {{"batch", 2}, {"model", 2}};
+  const test::TempFolder folder;
+  const auto run = [&](int, const std::shared_ptr<Communicator>& communicator) {
+    LayoutMap layouts(test::rank_mesh(dims, communicator));
+    layouts["hidden_1/kernel"] = {unsharded, "model"};
+    const ModelHandle whole = dropout_model(optimizer, layouts);
+    const Run expected = train(whole, {});
+    const ModelHandle first = dropout_model(optimizer, layouts);
+    train(first, {BackupAndRestore(folder / "backup", {.save_freq = 5, .delete_checkpoint = false,
+                                                     .asynchronous = true}),
+                Interruption(12, Interruption::Kind::stop)});
+    const ModelHandle second = dropout_model(optimizer, layouts);
+    const Run resumed = train(second, {BackupAndRestore(folder / "backup", {.save_freq = 5})});
+    test::expect(resumed.steps == 11, "it began at another step");
+    test::expect(differs(expected, resumed).empty(), differs(expected, resumed));
+    const std::string weights = Everything(second).difference(Everything(whole));
+    test::expect(weights.empty(), weights);
+  };
+  CHECK_NOTHROW(test::run_ranks(2, run));
+}
+
+TEST_CASE("a backup that is damaged stops the run, or the one before is taken") {
+  const Json optimizer = optimizer_named("sgd");
+  for (const bool twice : {false, true}) {
+    const test::TempFolder folder;
+    const BackupAndRestoreOptions options{.save_freq = 4, .double_checkpoint = twice};
+    const ModelHandle first = dropout_model(optimizer, some_layouts());
+    CHECK_THROWS_AS(train(first, {BackupAndRestore(folder / "backup", options), Interruption(10)}),
+                    StateError);
+    CHECK(exists(folder / "backup/step-000004") == twice);
+    for (const auto& file : std::filesystem::directory_iterator(folder / "backup/step-000008")) {
+      test::write_file(file.path(), test::read_file(file.path()).substr(0, 100));
+    }
+    const ModelHandle second = dropout_model(optimizer, some_layouts());
+    const auto resume = [&] {
+      return train(second, {BackupAndRestore(folder / "backup", options)});
+    };
+    if (twice) {
+      CHECK(resume().steps == 17);
+    } else {
+      CHECK_THROWS_AS(resume(), FileError);
+    }
+  }
+}
+
+// Hidden: the test below runs it as a program of its own, which kills itself.
+TEST_CASE("a run that is killed", "[.killed_run]") {
+  const char* folder = std::getenv("TESSERA_BACKUP");
+  REQUIRE(folder);
+  const ModelHandle model = dropout_model(with_everything(optimizer_named("adam")), some_layouts());
+  train(model, {BackupAndRestore(folder, {.save_freq = 5}),
+              Interruption(13, Interruption::Kind::kill)});
+}
+
+TEST_CASE("a run goes on after kill -9 in another process") {
+  const Json optimizer = with_everything(optimizer_named("adam"));
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Run expected = train(whole, {});
+  const test::TempFolder folder;
+  const std::string backup = folder / "backup";
+  const test::ProgramRun run =
+      test::run_program(std::filesystem::read_symlink("/proc/self/exe"), {"[.killed_run]"},
+                        {{"TESSERA_BACKUP", backup}});
+  CHECK(run.exit_code == 128 + SIGKILL);
+  const ModelHandle second = dropout_model(optimizer, some_layouts());
+  const Run resumed = train(second, {BackupAndRestore(backup, {.save_freq = 5})});
+  CHECK(resumed.steps == 11);
+  CHECK(differs(expected, resumed) == "");
+  CHECK(Everything(second).difference(Everything(whole)) == "");
+}

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/predict_request.hpp>
+
+namespace tessera::test {
+
+/// Answers with the body: at once at /echo, from another thread at /slow, with an exception at
+/// /throw, not at all at /never.
+class EchoHandler : public HttpHandler {
+ public:
+  ~EchoHandler() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  std::optional<HttpResponse> refuse(const std::string& method,
+                                     const std::string& target) override {
+    if (target != "/echo" && target != "/slow" && target != "/throw" && target != "/never") {
+      return HttpResponse{404, error_reply("no such path"), ""};
+    }
+    if (method == "POST" || method == "GET") return std::nullopt;
+    return HttpResponse{405, error_reply("no such method"), "POST"};
+  }
+  void handle(HttpRequest&& request, HttpRespond respond) override {
+    if (request.target == "/throw") throw std::runtime_error("thrown");
+    if (request.target == "/never") return;
+    if (request.target == "/echo") return respond({.body = std::move(request.body)});
+    threads_.emplace_back([body = std::move(request.body), respond = std::move(respond)] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      respond({.body = body});
+    });
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+/// A server of an EchoHandler that runs on a thread of its own.
+class EchoServer {
+ public:
+  explicit EchoServer(const HttpServerOptions& options = {})
+      : handler_(std::make_unique<EchoHandler>()),
+        server_(options, *handler_),
+        thread_([this] { server_.run(); }) {}
+  ~EchoServer() {
+    stop();
+    join();
+    // Its threads answer to the server.
+    handler_.reset();
+  }
+  EchoServer(const EchoServer&) = delete;
+  EchoServer& operator=(const EchoServer&) = delete;
+
+  int port() const { return server_.port(); }
+  void stop() { server_.stop(); }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::unique_ptr<EchoHandler> handler_;
+  HttpServer server_;
+  std::thread thread_;
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,166 @@
+#include <tessera/framework/serving/model_server.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <tessera/framework/base/json.hpp>
+
+#include "tests/serving/running_server.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/http_client.hpp"
+#include "tests/support/sample_export.hpp"
+
+using namespace tessera;
+using namespace std::chrono_literals;
+using test::HttpAnswer;
+using test::HttpClient;
+using test::RunningServer;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const std::string predict = "/v1/models/imdb:predict";
+// The same text three times: an answer of two versions would show.
+const std::string good_body = R"({"instances": ["good fun", "good fun", "good fun"]})";
+
+/// What clients saw that asked in a loop, every tenth time for nonsense.
+class Load {
+ public:
+  Load(int port, int clients) : port_(port) {
+    for (int c = 0; c < clients; ++c) threads_.emplace_back([this, c] { ask(c); });
+  }
+  ~Load() { finish(); }
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  void finish() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  /// Milliseconds that 99 of 100 good requests took at most.
+  double p99() {
+    const std::lock_guard lock(mutex_);
+    std::sort(times_.begin(), times_.end());
+    return times_.empty() ? 0 : times_[times_.size() * 99 / 100];
+  }
+  int64_t good() const { return good_; }
+  int64_t bad() const { return bad_; }
+  int64_t dropped() const { return dropped_; }
+  int64_t wrong() const { return wrong_; }
+  std::set<std::string> answers() const { return answers_; }
+
+ private:
+  void ask(int c) {
+    try {
+      auto client = std::make_unique<HttpClient>(port_);
+      for (int i = c; !stop_; ++i) {
+        const bool bad = i % 10 == 0;
+        const auto begin = Clock::now();
+        const HttpAnswer answer = client->post(predict, bad ? "{\"instances\": [" : good_body);
+        const std::chrono::duration<double, std::milli> took = Clock::now() - begin;
+        count(answer, bad, took.count());
+        if (!answer.keeps_open) client = std::make_unique<HttpClient>(port_);
+      }
+    } catch (const std::runtime_error&) {
+      // The server takes no more connections: it drains.
+    }
+  }
+
+  void count(const HttpAnswer& answer, bool bad, double took) {
+    const std::lock_guard lock(mutex_);
+    if (answer.status == 0) {
+      ++dropped_;
+    } else if (bad) {
+      answer.status == 400 ? ++bad_ : ++wrong_;
+    } else if (answer.status == 200 && is_of_one_version(answer.body)) {
+      ++good_;
+      times_.push_back(took);
+      answers_.insert(answer.body);
+    } else {
+      ++wrong_;
+    }
+  }
+
+  static bool is_of_one_version(const std::string& body) {
+    const Json rows = parse_json(body, "answer")["predictions"];
+    return rows.size() == 3 && rows[0] == rows[1] && rows[1] == rows[2];
+  }
+
+  int port_;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::atomic<int64_t> good_ = 0, bad_ = 0, dropped_ = 0, wrong_ = 0;
+  std::vector<double> times_;
+  std::set<std::string> answers_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+TEST_CASE("under load versions change without a wrong answer, and draining drops none") {
+  const test::TempFolder folder;
+  const std::string e = folder / "e";
+  test::export_sample(e, 1);
+  RunningServer server(e, {.worker = {.batch_window = 1ms, .poll = 20ms}});
+  Load load(server.port(), 6);
+  std::this_thread::sleep_for(500ms);
+  test::export_sample(e, 5);
+  std::this_thread::sleep_for(500ms);
+  std::filesystem::create_directory(e + "/000003");
+  test::write_file(e + "/000003/export.json", "{\"format\": ");
+  std::this_thread::sleep_for(500ms);
+  test::export_sample(e, 9);
+  std::this_thread::sleep_for(1000ms);
+  CHECK(server.version() == 4);
+  const auto begin = Clock::now();
+  server.stop();
+  server.join();
+  CHECK(Clock::now() - begin < 5s);
+  load.finish();
+  CHECK(load.dropped() == 0);
+  CHECK(load.wrong() == 0);
+  CHECK(load.good() > 200);
+  CHECK(load.bad() > 20);
+  CHECK(load.answers().size() == 3);
+  CHECK(server.warnings().size() == 1);
+}
+
+TEST_CASE("two hundred slow clients do not slow down a good one") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e", 1);
+  RunningServer server(folder / "e");
+  const auto p99 = [&] {
+    Load load(server.port(), 1);
+    std::this_thread::sleep_for(1s);
+    load.finish();
+    CHECK(load.wrong() + load.dropped() == 0);
+    return load.p99();
+  };
+  // The better of two, since other programs run on this machine too.
+  const double alone = std::min(p99(), p99());
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 200; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.port()));
+    slow.back()->send(test::post_bytes(predict, good_body).substr(0, 40 + i / 4));
+  }
+  std::atomic<bool> stop = false;
+  std::thread dripping([&] {
+    while (!stop) {
+      for (const auto& client : slow) client->send("x");
+      std::this_thread::sleep_for(200ms);
+    }
+  });
+  const double beside = std::min(p99(), p99());
+  stop = true;
+  dripping.join();
+  CAPTURE(alone, beside);
+  CHECK(beside <= 2 * alone + 2);
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/model_route.hpp>
+#include <tessera/framework/serving/predict_request.hpp>
+
+namespace tessera::test {
+
+/// All of a model server but the model: paths of the name "imdb", and requests that are read and
+/// answered with one 0 for each instance.
+class ParsingServer : private HttpHandler {
+ public:
+  explicit ParsingServer(const HttpServerOptions& options = {})
+      : server_(options, *this), thread_([this] { server_.run(); }) {}
+  ~ParsingServer() override {
+    server_.stop();
+    thread_.join();
+  }
+
+  int port() const { return server_.port(); }
+
+ private:
+  std::optional<HttpResponse> refuse(const std::string& method,
+                                     const std::string& target) override {
+    return refuse_route(method, target, "imdb");
+  }
+  void handle(HttpRequest&& request, HttpRespond respond) override {
+    if (request.method != "POST") return respond({.body = "{}"});
+    try {
+      const PredictRequest read = parse_predict_request(request.body);
+      const std::vector<float> zeros(static_cast<size_t>(read.instances()));
+      respond({.body = predict_reply(zeros, {read.instances()}, {}, read.columnar)});
+    } catch (const RequestError& error) {
+      respond({.status = error.status(), .body = error_reply(error.what())});
+    }
+  }
+
+  HttpServer server_;
+  std::thread thread_;
+};
+
+}  // namespace tessera::test
