@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ class StringLookup : public LookupHandle {
   static StringLookup from_config(JsonObject& config);
 
   using LookupHandle::adapt;
+  void adapt(std::initializer_list<const char*> tokens) const { adapt(TextDataRef(tokens)); }
   /// Learns from documents of several tokens; in "tf_idf" mode weights come from how many of them
   /// have a token.
   void adapt(const std::vector<std::vector<std::string>>& documents) const {
@@ -72,6 +74,9 @@ class StringLookup : public LookupHandle {
   /// num_oov_indices is 0.
   at::Tensor operator()(const std::vector<std::string>& tokens) const {
     return string_lookup().indices(tokens);
+  }
+  at::Tensor operator()(std::initializer_list<const char*> tokens) const {
+    return string_lookup().indices(std::vector<std::string>(tokens.begin(), tokens.end()));
   }
   /// Of n documents of m tokens: "int" int64 [n, m]; "one_hot" float32 [n, m, depth], without m if
   /// it is 1; else [n, depth], of any lengths. Throws ShapeError for lengths that differ.

@@ -26,9 +26,10 @@ void check(const TextVectorizationOptions& options) {
     throw ConfigError("ragged", "false: there are no ragged tensors", "true",
                       "set output_sequence_length, or pad to the longest text");
   }
-  if (options.output_mode == "one_hot") {
-    throw ConfigError("output_mode", "\"int\", \"multi_hot\", \"count\" or \"tf_idf\"",
-                      "\"one_hot\"", "use \"int\" and a layer that makes one-hot vectors");
+  const std::vector<std::string> modes = {"int", "multi_hot", "count", "tf_idf"};
+  if (std::find(modes.begin(), modes.end(), options.output_mode) == modes.end()) {
+    throw ConfigError("output_mode", "one of " + quoted_list(modes),
+                      in_quotes(options.output_mode), suggestion(options.output_mode, modes));
   }
   check_ngrams(options.ngrams);
   const auto& length = options.output_sequence_length;

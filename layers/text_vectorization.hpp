@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ class TextVectorization : public LookupHandle {
 
   using LookupHandle::operator();
   at::Tensor operator()(const std::vector<std::string>& texts) const { return transform(texts); }
+  at::Tensor operator()(std::initializer_list<const char*> texts) const {
+    return transform(std::vector<std::string>(texts.begin(), texts.end()));
+  }
 };
 
 }  // namespace tessera

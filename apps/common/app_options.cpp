@@ -102,6 +102,11 @@ struct HelpFormatter : CLI::Formatter {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     return name.substr(0, name.find('{'));
   }
+  /// What stands behind a name is the placeholder or nothing, never CLI11's "TEXT REQUIRED".
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string& text = option->get_option_text();
+    return text.empty() ? "" : " " + text;
+  }
   std::string make_option_desc(const CLI::Option* option) const override {
     return wrapped(CLI::Formatter::make_option_desc(option), help_width - help_indent);
   }

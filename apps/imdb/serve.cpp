@@ -48,14 +48,14 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
   const std::string model = "Model";
   options.add_argument("DIR", "folder of exports; the newest is served", flags.folder);
   options.add({"port", network, "0 for a free one", app::integer(flags.port, 0, 65535)});
-  options.add({"host", network, "address to listen on", text(flags.host, "ADDRESS")});
+  options.add({"host", network, "address to listen on, in digits", text(flags.host, "ADDRESS")});
   options.add({"max-body", network, "bytes of a request",
                app::integer(flags.max_body, 1, int64_t{1} << 30)});
   options.add({"access-log", network, "a line on the standard error for each answer",
                app::toggle(flags.access_log)});
   options.add({"name", model, "name of the model in paths", text(flags.name, "NAME")});
   options.add({"batch-window", model, "milliseconds that a request waits for others",
-               app::integer(flags.batch_window, 0, 10000)});
+               app::integer(flags.batch_window, 0, 1000)});
   options.add({"max-batch", model, "instances of a request, and of a call of the model",
                app::integer(flags.max_batch, 1, 1 << 20)});
   options.add({"threads", model, "threads of a call of the model",
@@ -81,9 +81,10 @@ int serve_main(int argc, const char* const* argv) {
                                .max_body = flags.max_body,
                                .signals = true,
                                .access_log = flags.access_log}});
+  const bool six = flags.host.find(':') != std::string::npos;
   std::cout << "serving version " << server.served()->version << " of " << flags.name
-            << " on http://" << flags.host << ":" << server.port() << "/v1/models/" << flags.name
-            << ":predict" << std::endl;
+            << " on http://" << (six ? "[" + flags.host + "]" : flags.host) << ":"
+            << server.port() << "/v1/models/" << flags.name << ":predict" << std::endl;
   server.run();
   return 0;
 }

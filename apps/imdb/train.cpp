@@ -8,6 +8,7 @@
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/training/plot.hpp>
 
+#include "apps/common/setup.hpp"
 #include "apps/imdb/training_run.hpp"
 
 namespace tessera::imdb {
@@ -84,6 +85,8 @@ int train_main(int argc, const char* const* argv) {
   if (!parse_train_options(options, flags, argc, argv)) return 0;
   const app::CommonOptions& common = options.common();
   const std::vector<Scheme> schemes = phases_of(flags, common);
+  // What is wrong with meshes and layouts is said before a long read.
+  for (const Scheme& scheme : schemes) app::set_up(common, {{"batch", 8}}, scheme.layouts);
   const Corpus corpus = read_corpus(flags, common);
   TrainingRun run(flags, common, corpus, schemes);
   const auto start = std::chrono::steady_clock::now();

@@ -26,7 +26,9 @@ class PhaseCheckpoints final : public Callback {
                    std::optional<int64_t> save_every)
       : manager_(manager), first_step_(first_step), resumes_(resumes), save_every_(save_every) {}
   void on_train_begin() override {
-    if (resumes_) manager_.restore_latest();
+    if (!resumes_) return;
+    const std::string from = manager_.restore_latest().value_or("");
+    if (params().verbose > 0) print("Going on from " + from);
   }
   bool wants_batch_logs(int64_t) override { return false; }
   void on_train_batch_end(int64_t batch, const Logs&) override {
@@ -77,8 +79,12 @@ Json options_of(const TrainFlags& flags, const app::CommonOptions& common, const
 }
 
 void check_same(const Json& present, const Json& saved) {
+  if (!saved.is_object()) {
+    throw ConfigError("--resume", "the newest checkpoint is one of imdb train", "another one",
+                      "name the folder of an imdb train");
+  }
   for (const auto& [name, value] : present.items()) {
-    const Json then = saved.is_object() ? saved.value(name, Json()) : Json();
+    const Json then = saved.value(name, Json());
     if (value == then) continue;
     throw ConfigError("--resume", "the run is the one that wrote the checkpoint",
                       str(name, " ", value.dump(), ", not ", then.dump()),
@@ -112,14 +118,16 @@ void TrainingRun::find_start() {
   if (!flags_.resume) return;
   const Json state = newest_state(folder_);
   if (state.is_null()) {
-    std::cout << "No checkpoint in " << folder_ << " to go on from: a new training"
-              << std::endl;
+    if (common_.verbose > 0) {
+      std::cout << "No checkpoint in " << folder_ << " to go on from: a new training" << std::endl;
+    }
     return;
   }
   const JsonPath path(folder_ + ": state.extra");
   const Json extra = state.is_object() ? state.value("extra", Json()) : Json();
+  check_same(options_of(flags_, common_, corpus_, schemes_),
+             extra.is_object() ? extra.value("options", Json()) : Json());
   JsonObject run(extra, path);
-  check_same(options_of(flags_, common_, corpus_, schemes_), run.take<Json>("options"));
   const auto finished = run.take<std::vector<Json>>("finished");
   for (size_t i = 0; i < finished.size(); ++i) {
     phases_.push_back(phase_from_json(finished[i], path.key("finished").index(i)));

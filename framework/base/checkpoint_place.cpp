@@ -197,7 +197,12 @@ void TemporaryFolder::commit() {
 
 TemporaryFolder::Step TemporaryFolder::put() {
   if (swap_folders(path_, place_.path())) return Step::exchanged;
-  if (errno == ENOENT) return rename_path(path_, place_.path()) ? Step::renamed : Step::none;
+  if (errno == ENOENT) {
+    if (rename_path(path_, place_.path())) return Step::renamed;
+    // Another process has put a folder there since.
+    const bool late = errno == ENOTEMPTY || errno == EEXIST;
+    return late && swap_folders(path_, place_.path()) ? Step::exchanged : Step::none;
+  }
   const bool unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   return unsupported ? put_by_two_renames() : Step::none;
 }

@@ -30,8 +30,10 @@ std::unique_ptr<CheckpointFiles> open_files(const CheckpointPlace& place) {
       opened = open_descriptor(place.former(), O_RDONLY | O_DIRECTORY);
     }
     if (!opened.valid()) {
-      if (errno == ENOENT && attempt < attempts) continue;
-      fail_read(place.path());
+      if (errno != ENOENT) fail_read(place.path());
+      if (attempt < attempts) continue;
+      throw FileError(place.path(), "a checkpoint must be there", std::strerror(ENOENT),
+                      "name a folder that save() wrote");
     }
     try {
       return std::make_unique<CheckpointFiles>(opened, place.path());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -8,5 +9,22 @@ namespace tessera {
 
 /// XXH3-128 of bytes as 32 lower-case hexadecimal digits, as `xxh128sum` prints it.
 std::string xxh128(std::span<const std::byte> bytes);
+
+/// The same of bytes that come in parts.
+class Xxh128 {
+ public:
+  Xxh128();
+  ~Xxh128();
+  Xxh128(const Xxh128&) = delete;
+  Xxh128& operator=(const Xxh128&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  /// Of all bytes so far.
+  std::string digits() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace tessera

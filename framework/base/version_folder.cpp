@@ -1,22 +1,17 @@
 #include <tessera/framework/base/version_folder.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <memory>
-#include <new>
 #include <optional>
 
+#include <tessera/framework/base/checkpoint_place.hpp>
+#include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/text.hpp>
@@ -29,40 +24,19 @@ namespace fs = std::filesystem;
 constexpr size_t chunk_bytes = size_t{1} << 16;
 constexpr uint64_t max_manifest_bytes = uint64_t{64} << 20;
 constexpr size_t max_name_bytes = 100;
-
-[[noreturn]] void fail_write(const std::string& path, const std::string& reason) {
-  throw FileError(path, "the folder must be writable", reason,
-                  "check the folder, its permissions and the free space");
-}
-
-std::string hexadecimal(XXH128_hash_t hash) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, hash);
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : canonical.digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
+constexpr int64_t max_version = 999'999'999'999'999'999;
 
 std::string checksum_of(std::string_view text) {
-  return hexadecimal(XXH3_128bits(text.data(), text.size()));
+  return xxh128(std::as_bytes(std::span(text)));
 }
 
 /// Size and checksum of a file as the manifest has them.
 Json file_entry(const std::string& path) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                      &XXH3_freeState);
-  if (!state) throw std::bad_alloc();
-  XXH3_128bits_reset(state.get());
+  Xxh128 checksum;
   InputFile file(path);
   std::vector<std::byte> chunk(chunk_bytes);
-  while (const size_t got = file.read(chunk)) {
-    XXH3_128bits_update(state.get(), chunk.data(), got);
-  }
-  return {{"size", file.stored_size()}, {"xxh3", hexadecimal(XXH3_128bits_digest(state.get()))}};
+  while (const size_t got = file.read(chunk)) checksum.update(std::span(chunk).first(got));
+  return {{"size", file.stored_size()}, {"xxh3", checksum.digits()}};
 }
 
 /// Whether a name is that of a file in its own folder, which is read as it is stored.
@@ -85,33 +59,83 @@ std::optional<int64_t> number_of(const std::string& name) {
   return digits && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-void sync_folder(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // Some file systems have no fsync for folders; there is nothing more to do on them.
-  const bool good = descriptor >= 0 && (::fsync(descriptor) == 0 || errno == EINVAL);
-  const std::string reason = std::strerror(errno);
-  if (descriptor >= 0) ::close(descriptor);
-  if (!good) fail_write(folder, reason);
-}
-
-/// Names and numbers of the versions in `root`, ascending.
-std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root) {
-  std::vector<std::pair<int64_t, std::string>> versions;
-  if (!exists(root)) return versions;
+/// What lies in `root`; nothing if there is no such folder.
+std::vector<fs::directory_entry> entries_of(const std::string& root) {
+  std::vector<fs::directory_entry> entries;
+  if (!exists(root)) return entries;
   std::error_code error;
-  fs::directory_iterator entries(root, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const std::string name = entries->path().filename().string();
-    std::error_code ignored;
-    const std::optional<int64_t> number = number_of(name);
-    if (number && entries->is_directory(ignored)) versions.emplace_back(*number, name);
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    entries.push_back(*at);
   }
   if (error) {
     throw FileError(root, "the folder must be readable", error.message(),
                     "check the path and its permissions");
   }
+  return entries;
+}
+
+/// Names and numbers of the versions in `root`, ascending.
+std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root) {
+  std::vector<std::pair<int64_t, std::string>> versions;
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    const std::optional<int64_t> number = number_of(name);
+    if (number && entry.is_directory(ignored)) versions.emplace_back(*number, name);
+  }
   std::sort(versions.begin(), versions.end());
   return versions;
+}
+
+/// The highest number in `root`, whatever has it as its name; 0 for none.
+int64_t highest_number(const std::string& root) {
+  int64_t highest = 0;
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    highest = std::max(highest, number_of(entry.path().filename().string()).value_or(0));
+  }
+  return highest;
+}
+
+/// Whether a name is ".tessera-PID-N.tmp", as files and versions have while they are written.
+bool is_temporary_name(const std::string& name) {
+  constexpr std::string_view before = ".tessera-";
+  constexpr std::string_view after = ".tmp";
+  if (!name.starts_with(before) || !name.ends_with(after)) return false;
+  if (name.size() <= before.size() + after.size()) return false;
+  const std::string middle =
+      name.substr(before.size(), name.size() - before.size() - after.size());
+  const size_t dash = middle.find('-');
+  const auto digits = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return dash != std::string::npos && digits(middle.substr(0, dash)) &&
+         digits(middle.substr(dash + 1));
+}
+
+/// Whether a version that is being written may have this in its folder.
+bool is_version_file(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code ignored;
+  return fs::is_regular_file(entry.symlink_status(ignored)) &&
+         (is_plain_name(name) || name == version_manifest || is_temporary_name(name));
+}
+
+/// Removes what killed processes left in `root`; what cannot be removed stays.
+void remove_unfinished(const std::string& root) {
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    const std::string folder = entry.path().string();
+    if (!is_temporary_name(entry.path().filename().string())) continue;
+    const Descriptor lock = try_lock_folder(folder);
+    if (!lock.valid()) continue;
+    try {
+      const std::vector<fs::directory_entry> files = entries_of(folder);
+      if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
+      for (const fs::directory_entry& file : files) ::unlink(file.path().c_str());
+      ::rmdir(folder.c_str());
+    } catch (const FileError&) {
+      // Somebody else's that is not readable.
+    }
+  }
 }
 
 std::string padded(int64_t version) {
@@ -139,14 +163,27 @@ std::string version_path(const std::string& root, int64_t version) {
 NewVersion::NewVersion(const std::string& root) : root_(root) {
   std::error_code error;
   fs::create_directories(root, error);
-  if (error) fail_write(root, error.message());
+  if (error) {
+    errno = error.value();
+    fail_write(root);
+  }
+  remove_unfinished(root);
   static std::atomic<int> counter{0};
-  int made = 0;
   do {
     folder_ = (fs::path(root) / str(".tessera-", ::getpid(), "-", counter++, ".tmp")).string();
-    made = ::mkdir(folder_.c_str(), 0777);
-  } while (made != 0 && errno == EEXIST);
-  if (made != 0) fail_write(root, std::strerror(errno));
+  } while (!make());
+}
+
+bool NewVersion::make() {
+  if (::mkdir(folder_.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return false;
+    fail_write(root_);
+  }
+  lock_ = try_lock_folder(folder_);
+  // Another process may have taken it for a leftover before it was locked.
+  if (lock_.valid()) return is_at(lock_, folder_);
+  // Where there are no locks nobody takes the folder for a leftover.
+  return errno != EWOULDBLOCK && errno != ENOENT;
 }
 
 NewVersion::~NewVersion() {
@@ -173,17 +210,25 @@ int64_t NewVersion::commit(Json manifest) {
   manifest["checksum"] = checksum_of(to_json_text(manifest, -1));
   write_file_atomically((fs::path(folder_) / version_manifest).string(),
                         to_json_text(manifest) + "\n");
-  sync_folder(folder_);
-  const std::vector<int64_t> versions = list_versions(root_);
-  int64_t version = versions.empty() ? 1 : versions.back() + 1;
-  // Another process may take the number first.
-  while (::rename(folder_.c_str(), version_path(root_, version).c_str()) != 0) {
-    if (errno != ENOTEMPTY && errno != EEXIST) fail_write(root_, std::strerror(errno));
-    ++version;
-  }
-  folder_.clear();
-  sync_folder(root_);
+  if (!sync_folder(folder_)) fail_write(folder_);
+  const int64_t version = take_number();
+  if (!sync_folder(root_)) fail_write(root_);
   return version;
+}
+
+int64_t NewVersion::take_number() {
+  int64_t version = highest_number(root_);
+  while (version < max_version) {
+    ++version;
+    if (rename_path(folder_, (fs::path(root_) / padded(version)).string())) {
+      folder_.clear();
+      return version;
+    }
+    // Another process may take the number first.
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail_write(root_);
+  }
+  throw FileError(root_, "numbers of versions are below 10^18",
+                  str("an entry ", version), "rename it, or export to another folder");
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/descriptor.hpp>
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera {
@@ -18,11 +19,13 @@ std::vector<int64_t> list_versions(const std::string& root);
 /// Where a version of `root` lies, written as it is found there; a new one as "root/000001".
 std::string version_path(const std::string& root, int64_t version);
 
-/// A version that is being written, in a temporary folder beside the others. What is not committed
-/// is removed again.
+/// A version that is being written, in a temporary folder ".tessera-PID-N.tmp" beside the others,
+/// locked while its process lives. What is not committed is removed again.
 class NewVersion {
  public:
-  /// Makes `root` if need be. Throws FileError.
+  /// Makes `root` if need be, and removes from it the versions that killed processes left
+  /// unfinished: folders of such a name that nobody holds, with nothing but files of a version.
+  /// Throws FileError.
   explicit NewVersion(const std::string& root);
   ~NewVersion();
   NewVersion(const NewVersion&) = delete;
@@ -33,13 +36,20 @@ class NewVersion {
   std::string file(const std::string& name);
 
   /// Gives the folder, with all files on disk, its number in one step: one more than the highest
-  /// there is. `manifest` is an object; sizes and checksums of the files and of itself are added to
-  /// it. Returns the number. Throws FileError, leaving the former versions as they were.
+  /// that a folder, a file or a link has as its name, and below 10^18. `manifest` is an object;
+  /// sizes and checksums of the files and of itself are added to it. Returns the number. Throws
+  /// FileError, leaving the former versions as they were.
   int64_t commit(Json manifest);
 
  private:
+  /// Makes the folder and locks it; false if the name is taken.
+  bool make();
+  /// Renames the folder to the next number.
+  int64_t take_number();
+
   std::string root_;
   std::string folder_;
+  Descriptor lock_;
   std::vector<std::string> names_;
 };
 

@@ -1,11 +1,11 @@
 #include <tessera/framework/io/checkpoint_manager.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/text.hpp>
@@ -42,19 +42,31 @@ Json about(const std::string& folder) {
   return about.is_object() && about.contains("metrics") ? about : Json();
 }
 
-/// What decides which checkpoints stay. The values are of those that a manager made, by step.
-struct Retention {
+/// The number of a checkpoint in the order of saving; -1 if it has none.
+int64_t number_in(const Json& about) {
+  constexpr int64_t limit = int64_t{1} << 62;
+  const Json number = about.is_object() ? about.value("number", Json()) : Json();
+  if (!number.is_number_integer()) return -1;
+  const auto value = number.get<int64_t>();
+  return value >= 0 && value < limit ? value : -1;
+}
+
+}  // namespace
+
+/// What decides which checkpoints stay.
+struct CheckpointManager::Retention {
   std::string directory;
   CheckpointManagerOptions options;
-  std::map<int64_t, std::optional<double>> made;
+  std::map<int64_t, Made> made;
   std::set<int64_t> damaged = {};
 
   std::optional<int64_t> best_step() const {
     std::optional<int64_t> best;
-    for (const auto& [step, value] : made) {
-      if (options.monitor.empty() || !value || std::isnan(*value)) continue;
-      const double former = best ? *made.at(*best) : 0;
-      const bool better = !best || (options.mode == "max" ? *value > former : *value < former);
+    for (const auto& [step, one] : made) {
+      if (options.monitor.empty() || !one.value || std::isnan(*one.value)) continue;
+      const double value = *one.value;
+      const double former = best ? *made.at(*best).value : 0;
+      const bool better = !best || (options.mode == "max" ? value > former : value < former);
       if (better && exists(directory + "/" + checkpoint_name(step))) best = step;
     }
     return best;
@@ -63,10 +75,15 @@ struct Retention {
   /// Removes those that need not stay, never the newest.
   void prune(int64_t newest) const {
     const std::optional<int64_t> best = best_step();
-    const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+    std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+    std::erase_if(entries, [&](const CheckpointEntry& entry) {
+      return entry.step == newest || !made.count(entry.step);
+    });
+    std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
+      return made.at(a.step).number < made.at(b.step).number;
+    });
     int64_t kept = 1;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      if (entry->step == newest || !made.count(entry->step)) continue;
       const bool broken = damaged.count(entry->step) > 0;
       const bool stays = !options.max_to_keep || kept < *options.max_to_keep;
       if (!broken) ++kept;
@@ -84,8 +101,6 @@ struct Retention {
     }
   }
 };
-
-}  // namespace
 
 CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const std::string& directory,
                                      const CheckpointManagerOptions& options)
@@ -108,7 +123,8 @@ void CheckpointManager::read_made() {
       const Json value = found["metrics"].is_object()
                              ? found["metrics"].value(options_.monitor, Json())
                              : Json();
-      made_[entry.step] = value.is_number() ? Value(value.get<double>()) : std::nullopt;
+      Made& made = made_[entry.step] = {.number = number_in(found)};
+      if (value.is_number()) made.value = value.get<double>();
     } catch (const FileError&) {
       // Who made it cannot be told; restoring will say what is wrong with it.
     }
@@ -125,10 +141,12 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
   try {
     wait();
     Retention retention{directory_, options_, made_, damaged_};
-    retention.made[step] = find_value(metrics, options_.monitor);
+    const int64_t number = next_number();
+    retention.made[step] = {.number = number, .value = find_value(metrics, options_.monitor)};
     retention.damaged.erase(step);
+    warn_without_monitor(metrics);
     checkpoint_.save(folder, {.asynchronous = options_.asynchronous,
-                              .about = {{"metrics", values}},
+                              .about = {{"metrics", values}, {"number", number}},
                               .then = [retention, step] { retention.prune(step); }});
     made_ = retention.made;
     damaged_ = retention.damaged;
@@ -138,6 +156,22 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
     report(error.what());
     return "";
   }
+}
+
+int64_t CheckpointManager::next_number() const {
+  int64_t highest = -1;
+  for (const auto& [step, one] : made_) highest = std::max(highest, one.number);
+  return highest + 1;
+}
+
+void CheckpointManager::warn_without_monitor(const Logs& metrics) {
+  if (warned_ || options_.monitor.empty() || find_value(metrics, options_.monitor)) return;
+  warned_ = true;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  warn_once(checkpoint_.mesh(),
+            str("Can keep the best checkpoint only with ", options_.monitor,
+                " available. There are: ", names.empty() ? "none" : join(names, ", "), "."));
 }
 
 void CheckpointManager::wait() {
@@ -153,9 +187,29 @@ void CheckpointManager::report(const std::string& line) const {
   warn_once(checkpoint_.mesh(), "the checkpoint was not saved: " + line);
 }
 
+std::vector<CheckpointEntry> CheckpointManager::by_age() const {
+  std::vector<std::pair<int64_t, CheckpointEntry>> numbered;
+  int64_t number = -1;
+  for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
+    try {
+      number = number_in(about(entry.folder));
+    } catch (const FileError&) {
+      // If nobody knows its number, it counts as newer than the one of the step before.
+      const auto known = made_.find(entry.step);
+      if (known != made_.end()) number = known->second.number;
+    }
+    numbered.emplace_back(number, entry);
+  }
+  std::stable_sort(numbered.begin(), numbered.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<CheckpointEntry> entries;
+  for (const auto& [key, entry] : numbered) entries.push_back(entry);
+  return entries;
+}
+
 std::vector<std::string> CheckpointManager::checkpoints() const {
   std::vector<std::string> folders;
-  for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
+  for (const CheckpointEntry& entry : by_age()) {
     if (!damaged_.count(entry.step)) folders.push_back(entry.folder);
   }
   return folders;
@@ -176,7 +230,7 @@ std::optional<std::string> CheckpointManager::restore_latest(
     const CheckpointRestoreOptions& options) {
   wait();
   std::exception_ptr first;
-  const std::vector<CheckpointEntry> entries = list_checkpoints(directory_);
+  const std::vector<CheckpointEntry> entries = by_age();
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       checkpoint_.restore(entry->folder, options);

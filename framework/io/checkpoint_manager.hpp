@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/save_freq.hpp>
 
@@ -29,6 +30,10 @@ struct CheckpointManagerOptions {
 /// Keeps the newest checkpoints of a run in a directory, "step-000120" and so on
 /// (tf.train.CheckpointManager). Older ones go after a new one is on disk. What it did not make
 /// stays, whatever lies in the directory.
+///
+/// Newest is what was saved last, by a number that each one keeps, whatever its step: a run that
+/// begins anew in the directory of a longer one goes on from its own. A checkpoint without such a
+/// number is older than all that have one; of these, one of a higher step is newer.
 class CheckpointManager {
  public:
   /// Removes what a killed process left unfinished there. Collective. Throws ConfigError for
@@ -36,13 +41,15 @@ class CheckpointManager {
   CheckpointManager(const Checkpoint& checkpoint, const std::string& directory,
                     const CheckpointManagerOptions& options = {});
 
-  /// Saves; the new checkpoint's folder, or "" where there is none. `metrics` tell how good it is.
-  /// Collective. Throws FileError for this one, or one that was written in the background.
+  /// Saves; the new checkpoint's folder, or "" where there is none. `metrics` tell how good it is;
+  /// the first that lack `monitor` are warned of. Collective. Throws FileError for this one, or one
+  /// that was written in the background.
   std::string save(int64_t step, const Logs& metrics = {});
   /// Waits for one that is written in the background. Collective. Throws its FileError.
   void wait();
 
-  /// Folders of the checkpoints there are, oldest first, but for those found damaged.
+  /// Folders of the checkpoints there are, oldest first, but for those found damaged. Throws
+  /// FileError if the directory cannot be read.
   std::vector<std::string> checkpoints() const;
   /// Folder of the newest one, of the best one.
   std::optional<std::string> latest() const;
@@ -58,16 +65,26 @@ class CheckpointManager {
   void remove_all();
 
  private:
-  /// The value of `monitor`; nothing without one.
-  using Value = std::optional<double>;
+  /// A checkpoint that a manager made.
+  struct Made {
+    int64_t number = -1;               ///< in the order of saving; -1 without one
+    std::optional<double> value = {};  ///< of `monitor`
+  };
+  struct Retention;
+
   void read_made();
+  int64_t next_number() const;
+  void warn_without_monitor(const Logs& metrics);
+  /// All there are, the one that was saved first first.
+  std::vector<CheckpointEntry> by_age() const;
   void report(const std::string& line) const;
 
   Checkpoint checkpoint_;
   std::string directory_;
   CheckpointManagerOptions options_;
-  std::map<int64_t, Value> made_;  ///< by a manager here, by step; some may be gone
+  std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
+  bool warned_ = false;
 };
 
 }  // namespace tessera

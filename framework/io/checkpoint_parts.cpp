@@ -56,8 +56,7 @@ std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointP
   std::map<std::string, int64_t> counts;
   for (Callback* callback : parts.callbacks) {
     const std::string name = callback->class_name();
-    const std::string key = str(name, "/", counts[name]++);
-    if (!callback->state().is_null()) named.emplace_back(key, callback);
+    named.emplace_back(str(name, "/", counts[name]++), callback);
   }
   return named;
 }

@@ -46,8 +46,7 @@ Mesh mesh_of(const CheckpointParts& parts);
 /// "optimizer", "optimizer_1".
 std::string optimizer_prefix(size_t number);
 
-/// The callbacks that have a state, by class name and number among those of the class:
-/// "EarlyStopping/0".
+/// The callbacks by class name and number among those of the class: "EarlyStopping/0".
 std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointParts& parts);
 
 }  // namespace tessera

@@ -18,7 +18,9 @@ namespace {
 /// A checkpoint as far as it is read before anything is changed.
 struct Opened {
   explicit Opened(const std::string& folder)
-      : reader(folder), state(state_from_json(reader.state(), folder)) {}
+      : reader(folder), state(state_from_json(reader.state(), folder)) {
+    if (state.history) state.history->steps = read_step_losses(reader);
+  }
   CheckpointReader reader;
   CheckpointState state;
 };
@@ -27,6 +29,7 @@ struct Opened {
 struct Wanted {
   std::string name;
   ShardingPtr form;
+  bool begins = false;  ///< not in the checkpoint: its first value
   DTensor value = {};
 };
 
@@ -91,9 +94,32 @@ std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointIt
     throw CheckpointMismatch(reader.folder(), str("tensor ", in_quotes(item.name), " has shape ",
                              to_string(variable.shape()), " and dtype ", dtype),
                              str(to_string(found->shape), " and ", in_quotes(found->dtype)),
-                             "restore a checkpoint of the same model");
+                             found->shape == variable.shape()
+                                 ? dtype_fix(found->dtype)
+                                 : "restore a checkpoint of the same model");
   }
   return Wanted{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
+}
+
+/// Whether it is a slot of an optimizer that, before its first step, had made none yet.
+bool begins(const Opened& opened, const CheckpointItem& item) {
+  if (item.is_weight) return false;
+  for (size_t i = 0; i < opened.state.optimizers.size(); ++i) {
+    const std::string prefix = optimizer_prefix(i) + "/";
+    if (!item.name.starts_with(prefix)) continue;
+    const auto& tensors = opened.reader.tensors();
+    return opened.state.optimizers[i].steps == 0 &&
+           std::none_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor& tensor) {
+             return tensor.name.starts_with(prefix);
+           });
+  }
+  return false;
+}
+
+DTensor first_value(const Variable& variable) {
+  Variable fresh(variable.spec());
+  fresh.place(variable.placement());
+  return fresh.value();
 }
 
 /// Every tensor belongs to something in the program.
@@ -102,7 +128,8 @@ void check_all_used(const CheckpointReader& reader, const std::vector<Checkpoint
   for (const CheckpointItem& item : items) known.insert(item.name);
   std::vector<std::string> others;
   for (const std::string& name : names_in(reader)) {
-    if (!known.count(name) && !name.starts_with("callbacks/")) others.push_back(name);
+    const bool is_state = name.starts_with("callbacks/") || name == step_losses_name;
+    if (!known.count(name) && !is_state) others.push_back(name);
   }
   if (others.empty()) return;
   throw CheckpointMismatch(reader.folder(), "the model has every tensor of the checkpoint",
@@ -162,6 +189,10 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
   const std::vector<CheckpointItem> items = items_of(parts);
   for (const CheckpointItem& item : items) {
     if (options.weights_only && !item.is_weight) continue;
+    if (begins(opened, item)) {
+      plan.items.emplace_back(item, Wanted{.name = item.name, .form = {}, .begins = true});
+      continue;
+    }
     auto match = matched(opened.reader, item, options);
     if (match) plan.items.emplace_back(item, std::move(*match));
   }
@@ -175,7 +206,9 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
 }
 
 void read_values(const CheckpointReader& reader, Plan& plan) {
-  for (auto& [item, wanted] : plan.items) wanted.value = read_tensor(reader, wanted);
+  for (auto& [item, wanted] : plan.items) {
+    wanted.value = wanted.begins ? first_value(item.variable) : read_tensor(reader, wanted);
+  }
   for (auto& [key, tensors] : plan.callbacks) {
     for (Wanted& wanted : tensors) wanted.value = read_tensor(reader, wanted);
   }

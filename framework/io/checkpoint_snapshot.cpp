@@ -1,5 +1,7 @@
 #include <tessera/framework/io/checkpoint_snapshot.hpp>
 
+#include <utility>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/io/checkpoint_state.hpp>
@@ -16,6 +18,7 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
     }
   }
   CheckpointState state = present_state(parts);
+  if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
   state.about = about;
   state_ = to_json(state);
   state_["mesh"] = mesh_of(parts).describe();
@@ -32,6 +35,13 @@ void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {
     const std::vector<Interval>& intervals = tiles[i].intervals;
     pieces_.push_back({name, tile_begin(intervals), tile_end(intervals), data[i]});
   }
+}
+
+void CheckpointSnapshot::add_step_losses(const std::vector<double>& losses) {
+  const Shape shape = {static_cast<int64_t>(losses.size())};
+  tensors_.push_back({step_losses_name, "F64", shape});
+  if (losses.empty()) return;
+  pieces_.push_back({step_losses_name, {0}, shape, at::tensor(losses, at::kDouble)});
 }
 
 void CheckpointSnapshot::write(const std::string& folder) const {

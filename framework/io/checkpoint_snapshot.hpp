@@ -24,6 +24,7 @@ class CheckpointSnapshot {
     at::Tensor data;
   };
   void add(const std::string& name, const DTensor& value);
+  void add_step_losses(const std::vector<double>& losses);
 
   std::vector<CheckpointTensor> tensors_;
   std::vector<Piece> pieces_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/training/python_number.hpp>
@@ -9,28 +10,24 @@
 namespace tessera {
 namespace {
 
-/// A copy in which numbers that JSON lacks are objects.
-Json with_names(const Json& json) {
+/// Puts objects in the place of numbers that JSON lacks.
+void put_names(Json& json) {
   if (json.is_number_float() && !std::isfinite(json.get<double>())) {
-    return {{"float", python_number(json.get<double>())}};
+    json = {{"float", python_number(json.get<double>())}};
+  } else if (json.is_structured()) {
+    for (Json& part : json) put_names(part);
   }
-  if (!json.is_structured()) return json;
-  Json copy = json;
-  for (Json& part : copy) part = with_names(part);
-  return copy;
 }
 
-Json with_numbers(const Json& json) {
-  if (!json.is_structured()) return json;
+void put_numbers(Json& json) {
   if (json.is_object() && json.size() == 1 && json.contains("float")) {
-    const Json& name = json["float"];
-    if (name == "nan") return std::nan("");
-    if (name == "inf") return std::numeric_limits<double>::infinity();
-    if (name == "-inf") return -std::numeric_limits<double>::infinity();
+    const Json name = json["float"];
+    if (name == "nan") json = std::nan("");
+    if (name == "inf") json = std::numeric_limits<double>::infinity();
+    if (name == "-inf") json = -std::numeric_limits<double>::infinity();
   }
-  Json copy = json;
-  for (Json& part : copy) part = with_numbers(part);
-  return copy;
+  if (!json.is_structured()) return;
+  for (Json& part : json) put_numbers(part);
 }
 
 OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
@@ -73,6 +70,18 @@ CheckpointState read_state(const Json& json, const JsonPath& path) {
 
 }  // namespace
 
+std::vector<double> read_step_losses(const CheckpointReader& reader) {
+  const CheckpointTensor& tensor = reader.at(step_losses_name);
+  if (tensor.dtype != "F64" || tensor.shape.size() != 1) {
+    throw FileError(reader.folder(), str("tensor ", in_quotes(step_losses_name),
+                    " is a list of float64"), tensor.dtype + to_string(tensor.shape),
+                    "restore a checkpoint that save() wrote");
+  }
+  std::vector<double> losses(static_cast<size_t>(tensor.shape[0]));
+  reader.read(step_losses_name, {0}, tensor.shape, std::as_writable_bytes(std::span(losses)));
+  return losses;
+}
+
 CheckpointState present_state(const CheckpointParts& parts) {
   CheckpointState state;
   state.seed = global_seed();
@@ -91,7 +100,8 @@ CheckpointState present_state(const CheckpointParts& parts) {
     state.optimizers.push_back(kept);
   }
   for (const auto& [key, callback] : named_callbacks(parts)) {
-    state.callbacks[key] = callback->state();
+    const Json kept = callback->state();
+    if (!kept.is_null() || !callback->tensors().empty()) state.callbacks[key] = kept;
   }
   return state;
 }
@@ -104,19 +114,23 @@ Json to_json(const CheckpointState& state) {
                           {"steps", optimizer.steps},
                           {"learning_rate", rate ? Json(*rate) : Json(nullptr)}});
   }
-  return with_names({{"seed", state.seed},
-                     {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},
-                     {"history", state.history ? state.history->as_json() : Json(nullptr)},
-                     {"metrics", state.metrics},
-                     {"optimizers", optimizers},
-                     {"callbacks", state.callbacks},
-                     {"extra", state.extra},
-                     {"about", state.about}});
+  Json json = {{"seed", state.seed},
+               {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},
+               {"history", state.history ? state.history->as_json() : Json(nullptr)},
+               {"metrics", state.metrics},
+               {"optimizers", optimizers},
+               {"callbacks", state.callbacks},
+               {"extra", state.extra},
+               {"about", state.about}};
+  put_names(json);
+  return json;
 }
 
 CheckpointState state_from_json(const Json& json, const std::string& folder) {
   try {
-    return read_state(with_numbers(json), JsonPath(folder + ": state"));
+    Json state = json;
+    put_numbers(state);
+    return read_state(state, JsonPath(folder + ": state"));
   } catch (const ConfigError& error) {
     throw FileError(error.what());
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/io/checkpoint_parts.hpp>
 #include <tessera/framework/training/history.hpp>
 
@@ -28,6 +29,12 @@ struct CheckpointState {
   /// For who keeps the checkpoint: null, or what CheckpointManager writes.
   Json about = nullptr;
 };
+
+/// The tensor that the losses of the history's steps are kept in, float64 [steps]: of a long run
+/// they would make the JSON long.
+inline constexpr const char* step_losses_name = "history.steps";
+/// Those of a checkpoint. Throws FileError.
+std::vector<double> read_step_losses(const CheckpointReader& reader);
 
 /// The present state. Collective.
 CheckpointState present_state(const CheckpointParts& parts);

@@ -9,7 +9,7 @@
 #include <tessera/framework/base/safetensors.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/base/version_folder.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/export_files.hpp>
 #include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/model/config.hpp>
@@ -49,6 +49,14 @@ void check_options(const Model& model, const ExportOptions& options) {
                                                                      : "a tensor of rows"),
                       "none", "give the export something to try it with");
   }
+  const at::Tensor& rows = options.sample.rows();
+  const std::vector<at::ScalarType>& dtypes = export_dtypes();
+  const bool can_be_read =
+      options.text || std::find(dtypes.begin(), dtypes.end(), rows.scalar_type()) != dtypes.end();
+  if (!can_be_read) {
+    throw ConfigError("export_model", "sample is of float32, float64, int32 or int64",
+                      c10::toString(rows.scalar_type()), "convert it, and what the model gets");
+  }
   const std::vector<std::string> known{"linear", "softmax", "sigmoid"};
   if (std::find(known.begin(), known.end(), options.activation) == known.end()) {
     throw ConfigError("export_model", "there is no such activation", in_quotes(options.activation),
@@ -56,12 +64,16 @@ void check_options(const Model& model, const ExportOptions& options) {
   }
 }
 
+/// What an export that could not be loaded again would be refused for.
+void check_output(const at::Tensor& output) {
+  if (at::isfinite(output).all().item<bool>()) return;
+  throw ConfigError("export_model", "what the model makes of the sample is finite",
+                    "outputs with NaN or infinity", "look for bad values in weights or sample");
+}
+
 /// Throws ConfigError where there are labels of another number than outputs.
 void check_labels(const std::vector<std::string>& labels, const Shape& output) {
-  const int64_t classes = output.back() == 1 ? 2 : output.back();
-  if (labels.empty() || (output.size() == 2 && static_cast<int64_t>(labels.size()) == classes)) {
-    return;
-  }
+  if (labels_fit(labels, output)) return;
   throw ConfigError("export_model", str("there is a label for each class of outputs ",
                                         to_string(output)),
                     quoted_list(labels), "name every class once, or none");
@@ -80,14 +92,8 @@ at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
   return model->predict_step(batch).at(0).full();
 }
 
-Shape with_unknown_rows(Shape shape) {
-  shape.front() = -1;
-  return shape;
-}
-
-/// The mesh of the training, which a model without compile() has none of.
-LayoutMap layouts_of(Model& model) {
-  if (!model.compiled()) model.compile({});
+/// The mesh that the weights lie on.
+LayoutMap layouts_of(const Model& model) {
   const std::vector<Variable> weights = model.weights();
   return LayoutMap(weights.empty() ? default_mesh() : weights[0].layout().mesh());
 }
@@ -100,6 +106,17 @@ void write_text_layer(NewVersion& version, const TextLayer& text) {
 }
 
 }  // namespace
+
+Shape with_unknown_rows(Shape shape) {
+  shape.front() = -1;
+  return shape;
+}
+
+bool labels_fit(const std::vector<std::string>& labels, const Shape& output) {
+  const int64_t classes = output.back() == 1 ? 2 : output.back();
+  const bool one_each = output.size() == 2 && static_cast<int64_t>(labels.size()) == classes;
+  return labels.empty() || one_each;
+}
 
 int64_t export_model(const ModelHandle& model, const std::string& folder,
                      const ExportOptions& options) {
@@ -119,17 +136,24 @@ int64_t export_model(const ModelHandle& model, const std::string& folder,
   const at::Tensor output =
       options.text ? exported.predict(options.sample.texts()) : exported.predict(rows);
   exported.output_shape = with_unknown_rows(output.sizes().vec());
+  check_output(output);
   check_labels(options.labels, exported.output_shape);
-  if (communicator_of(exported.layouts.mesh()).rank() != 0) {
-    save_weights(model.model(), "");
-    return 0;
-  }
-  NewVersion version(folder);
-  write_file_atomically(version.file(export_file::config), model.to_json() + "\n");
-  save_weights(model.model(), version.file(export_file::weights));
-  if (options.text) write_text_layer(version, *options.text);
-  write_sample(version.file(export_file::sample), rows, output);
-  return version.commit(export_manifest(exported, options.sample.texts()));
+  const Mesh& mesh = exported.layouts.mesh();
+  std::optional<NewVersion> version;
+  agree(mesh, folder, [&] {
+    if (is_first_rank(mesh)) version.emplace(folder);
+  });
+  int64_t number = 0;
+  agree(mesh, folder, [&] {
+    // First, as all processes take part.
+    save_weights(model.model(), version ? version->file(export_file::weights) : folder);
+    if (!version) return;
+    write_file_atomically(version->file(export_file::config), model.to_json() + "\n");
+    if (options.text) write_text_layer(*version, *options.text);
+    write_sample(version->file(export_file::sample), rows, output);
+    number = version->commit(export_manifest(exported, options.sample.texts()));
+  });
+  return number;
 }
 
 at::Tensor ExportedModel::predict(std::span<const std::string_view> texts) const {

@@ -47,9 +47,9 @@ struct ExportOptions {
 /// Writes a model of one input and one output as a new version of the exports in `folder`:
 /// "folder/000001" with its configuration, weights, the text layer with its vocabulary, and the
 /// sample with what the model makes of it. A version appears in one step, whole and on disk; former
-/// ones stay. Returns its number. Collective; the first process of the mesh writes. Throws
-/// StateError for a model that is not built or a text layer without a vocabulary, ConfigError for
-/// options, FileError.
+/// ones stay. Collective; the first process of the mesh writes. Returns the version's number there,
+/// 0 on the others. Throws StateError for a model that is not built or a text layer without a
+/// vocabulary, ConfigError for options, FileError.
 int64_t export_model(const ModelHandle& model, const std::string& folder,
                      const ExportOptions& options);
 

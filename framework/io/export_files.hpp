@@ -16,6 +16,15 @@ inline constexpr const char* sample = "sample.safetensors";
 inline constexpr const char* text = "text.json";
 }  // namespace export_file
 
+/// What the model's inputs may be of.
+const std::vector<at::ScalarType>& export_dtypes();
+
+/// A shape with its first extent unknown: -1.
+Shape with_unknown_rows(Shape shape);
+
+/// Whether there are no labels, or one for each class of outputs of this shape.
+bool labels_fit(const std::vector<std::string>& labels, const Shape& output);
+
 /// Writes the sample's rows, undefined for texts, and the outputs, both as float64.
 void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output);
 

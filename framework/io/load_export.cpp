@@ -28,8 +28,6 @@ constexpr double other_place = 1e-5;
 // Half types keep 8 or 11 bits.
 constexpr double half_types = 5e-2;
 
-const std::vector<at::ScalarType> input_dtypes{at::kFloat, at::kDouble, at::kLong, at::kInt};
-
 /// What numbers may differ by: the mesh, and the vector instructions of the processor.
 std::string place_of(const LayoutMap& layouts) {
   return layouts.mesh().describe() + ", " + at::get_cpu_capability();
@@ -73,7 +71,8 @@ at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
 std::pair<std::string, int64_t> find_version(const std::string& folder,
                                              const std::optional<int64_t>& wanted) {
   if (!wanted && exists((fs::path(folder) / version_manifest).string())) {
-    const std::string name = fs::path(folder).lexically_normal().filename().string();
+    // With a slash behind it or not.
+    const std::string name = (fs::path(folder) / "").parent_path().filename().string();
     const bool number = !name.empty() && name.size() < 19 &&
                         name.find_first_not_of("0123456789") == std::string::npos;
     return {folder, number ? std::stoll(name) : 0};
@@ -111,7 +110,7 @@ class Loader {
     manifest.finish();
     if (manifest_input_ == "text") exported.text = text_layer();
     build(exported);
-    check_sample(exported, texts, place);
+    check_outputs(exported, check_sample(exported, texts, place));
     return exported;
   }
 
@@ -140,9 +139,10 @@ class Loader {
     const Json input = manifest.take<Json>("input_shape");
     const auto dtype = manifest.take<std::string>("input_dtype");
     const Json output = manifest.take<Json>("output_shape");
-    const auto type = std::find_if(input_dtypes.begin(), input_dtypes.end(),
+    const std::vector<at::ScalarType>& known = export_dtypes();
+    const auto type = std::find_if(known.begin(), known.end(),
                                    [&](at::ScalarType t) { return dtype == c10::toString(t); });
-    if (type == input_dtypes.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
+    if (type == known.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
       json_fail(manifest_input_ + ", " + dtype, place.key("input"), "a kind of input");
     }
     return {.model = model(),
@@ -204,8 +204,20 @@ class Loader {
     load_weights(exported.model.model(), verified(export_file::weights));
   }
 
-  void check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
-                    const std::string& place) const {
+  void check_outputs(const ExportedModel& exported, const Shape& made) const {
+    const std::string path = file(version_manifest);
+    if (made != exported.output_shape) {
+      throw FileError(path, "the outputs have the shape " + to_string(exported.output_shape),
+                      to_string(made), again);
+    }
+    if (labels_fit(exported.labels, made)) return;
+    throw FileError(path, "there is a label for each class of outputs " + to_string(made),
+                    quoted_list(exported.labels), again);
+  }
+
+  /// Returns the shape of the outputs.
+  Shape check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
+                     const std::string& place) const {
     const std::string path = verified(export_file::sample);
     const SafetensorsFile sample(path);
     const at::Tensor expected = sample_tensor(sample, "output");
@@ -219,7 +231,7 @@ class Loader {
     const bool same_shape = found.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
     const double off = same_shape ? (found - expected).abs().max().item<double>() : 0;
-    if (same_shape && off <= tolerance * scale) return;
+    if (same_shape && off <= tolerance * scale) return with_unknown_rows(found.sizes().vec());
     throw FileError(path,
                     str("the model makes the stored outputs of the sample, within ", tolerance,
                         " of their scale ", scale),
@@ -236,6 +248,11 @@ class Loader {
 };
 
 }  // namespace
+
+const std::vector<at::ScalarType>& export_dtypes() {
+  static const std::vector<at::ScalarType> dtypes{at::kFloat, at::kDouble, at::kLong, at::kInt};
+  return dtypes;
+}
 
 void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output) {
   const at::Tensor outputs = output.to(at::kDouble).contiguous();

@@ -78,10 +78,12 @@ class Saver final : public Callback {
  private:
   void visit(int64_t epoch, std::optional<int64_t> batch, const Logs& logs) {
     const std::string path = fill_template("ModelCheckpoint", filepath_, epoch + 1, batch, logs);
+    const std::optional<double> former = best_;
     if (!is_due(epoch, logs, path)) return;
     try {
       save(path);
     } catch (const FileError& error) {
+      best_ = former;
       if (options_.save_failure == SaveFailure::raise) throw;
       warn(str("the model was not saved: ", error.what()));
       return;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
 
 namespace tessera {
 namespace {
@@ -18,6 +19,15 @@ std::string safetensors_dtype(at::ScalarType dtype, const std::string& where) {
     if (type == dtype) return name;
   }
   throw ConfigError(where, "safetensors has the dtype", c10::toString(dtype), "cast it");
+}
+
+std::string dtype_fix(const std::string& stored) {
+  constexpr std::pair<const char*, const char*> names[] = {
+      {"F32", "float32"}, {"F64", "float64"}, {"BF16", "bfloat16"}, {"F16", "float16"}};
+  for (const auto& [name, dtype] : names) {
+    if (stored == name) return "make the model with dtype " + in_quotes(dtype);
+  }
+  return "make the model with that dtype";
 }
 
 }  // namespace tessera

@@ -9,4 +9,8 @@ namespace tessera {
 /// What safetensors calls a dtype, "F32". Throws ConfigError naming `where` for one that it lacks.
 std::string safetensors_dtype(at::ScalarType dtype, const std::string& where);
 
+/// What to do where weights are to be of the dtype that safetensors calls so: "make the model with
+/// dtype "float32"".
+std::string dtype_fix(const std::string& stored);
+
 }  // namespace tessera

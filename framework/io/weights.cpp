@@ -7,9 +7,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/safetensors.hpp>
 #include <tessera/framework/base/text.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 namespace {
@@ -32,7 +33,8 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
     throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
                     to_string(weight.shape()), " and dtype ", dtype_of(weight)),
                     str(to_string(found->shape), " and ", found->dtype),
-                    "load a file of the same model");
+                    found->shape == weight.shape() ? dtype_fix(found->dtype)
+                                                   : "load a file of the same model");
   }
   return *found;
 }
@@ -48,18 +50,20 @@ void check_built(const Layer& model) {
 void save_weights(const Layer& model, const std::string& path) {
   check_built(model);
   const c10::InferenceMode inference;
+  const std::vector<Variable> weights = model.weights();
+  const Mesh mesh = weights.empty() ? default_mesh() : weights.front().layout().mesh();
   std::vector<at::Tensor> whole;
   std::vector<SafeTensor> tensors;
-  bool writes = true;
-  for (const Variable& weight : model.weights()) {
-    writes = communicator_of(weight.layout().mesh()).rank() == 0;
+  for (const Variable& weight : weights) {
     whole.push_back(weight.value().full().contiguous());
     const at::Tensor& tensor = whole.back();
     const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
     tensors.push_back({weight.path(), dtype_of(weight), weight.shape(),
                        {bytes, static_cast<size_t>(tensor.nbytes())}});
   }
-  if (writes) write_safetensors(path, tensors, {{"format", "tessera"}});
+  agree(mesh, path, [&] {
+    if (is_first_rank(mesh)) write_safetensors(path, tensors, {{"format", "tessera"}});
+  });
 }
 
 void load_weights(Layer& model, const std::string& path) {

@@ -134,7 +134,7 @@ class Model : public Layer {
   void set_stop_training(bool stop);
   bool compiled() const { return training_ != nullptr; }
   /// The next step of the fit that runs, or ran. A callback that sets it in on_train_begin() makes
-  /// fit go on from there.
+  /// fit go on from there. Setting throws ConfigError for negative numbers.
   FitPosition fit_position() const;
   void set_fit_position(const FitPosition& position);
   /// What the fit that runs, or ran, went through so far, in on_epoch_end() that epoch included

@@ -32,4 +32,9 @@ TextDataRef::TextDataRef(std::vector<std::string> texts, at::Tensor labels)
 TextDataRef::TextDataRef(std::initializer_list<const char*> texts)
     : TextDataRef(std::vector<std::string>(texts.begin(), texts.end())) {}
 
+void TextDataRef::check_made() const {
+  if (made_) return;
+  throw ConfigError("texts", "there are texts", "a null pointer", "pass the data that were read");
+}
+
 }  // namespace tessera

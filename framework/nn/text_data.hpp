@@ -34,13 +34,18 @@ class TextDataRef {
  public:
   TextDataRef(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
   TextDataRef(std::initializer_list<const char*> texts);
+  /// Throws ConfigError for null.
   template <std::derived_from<TextData> Made>
-  TextDataRef(std::shared_ptr<Made> made) : made_(std::move(made)) {}  // NOLINT
+  TextDataRef(std::shared_ptr<Made> made) : made_(std::move(made)) {  // NOLINT
+    check_made();
+  }
   const TextData& operator*() const { return *made_; }
   const TextData* operator->() const { return made_.get(); }
   const std::shared_ptr<const TextData>& made() const { return made_; }
 
  private:
+  void check_made() const;
+
   std::shared_ptr<const TextData> made_;
 };
 

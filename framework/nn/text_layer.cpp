@@ -5,8 +5,10 @@
 namespace tessera {
 
 Shape TextLayer::output_shape(const Shapes&) const {
-  throw ShapeError(class_name(), "the layer is called on texts", "tensors",
-                   "call transform() on texts and give the model its result");
+  throw ShapeError(str(class_name(), " ", path()), "the layer stands before a model, not in it",
+                   "tensors",
+                   "leave it out of the model: fit() on its dataset(texts), predict on what it "
+                   "makes of texts, and name both in export_model()");
 }
 
 }  // namespace tessera

@@ -58,7 +58,8 @@ class HttpServer::Core {
     } catch (const boost::system::system_error& error) {
       throw ConfigError("serve", str("the server can listen on ", options.host, ", port ",
                                      options.port),
-                        error.code().message(), "choose another address or port");
+                        error.code().message(),
+                        "choose another port, or an address of this machine in digits");
     }
   }
 
@@ -105,6 +106,7 @@ class HttpServer::Core {
 
   void drain() {
     if (std::exchange(shared_.draining, true)) return;
+    shared_.handler->drain();
     // Clients that are connected, but not accepted yet, count on an answer too.
     for (error_code error; !error;) {
       tcp::socket socket(context_);

@@ -26,7 +26,7 @@ struct HttpResponse {
 /// Takes the one answer to a request; may be called from any thread while the server lives.
 using HttpRespond = std::function<void(HttpResponse)>;
 
-/// What a server serves. Both are called on the thread of HttpServer::run().
+/// What a server serves. All are called on the thread of HttpServer::run().
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
@@ -35,6 +35,8 @@ class HttpHandler {
                                              const std::string& target) = 0;
   /// Answers a request, now or later. An exception becomes status 500.
   virtual void handle(HttpRequest&& request, HttpRespond respond) = 0;
+  /// Told once that the server drains: what was asked is to be answered soon.
+  virtual void drain() {}
 };
 
 struct HttpServerOptions {

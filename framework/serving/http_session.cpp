@@ -56,14 +56,16 @@ std::string field(const Message& message, http::field name) {
 std::optional<std::pair<int, std::string>> wrong_fields(
     const http::request_parser<http::string_body>& parser) {
   const auto& request = parser.get();
+  for (const auto& [name, plain] : {std::pair(http::field::content_encoding, "identity"),
+                                    std::pair(http::field::transfer_encoding, "chunked")}) {
+    const std::string encoding = field(request, name);
+    if (encoding.empty() || boost::beast::iequals(encoding, plain)) continue;
+    return std::pair(415, str("the body must not be compressed. Received: ", http::to_string(name),
+                              ' ', in_quotes(encoding), ". To fix: send plain JSON."));
+  }
   const bool has_length = parser.chunked() || parser.content_length().has_value();
   if (request.method() == http::verb::post && !has_length) {
     return std::pair(411, "the body's length must be stated. To fix: send Content-Length.");
-  }
-  const std::string encoding = field(request, http::field::content_encoding);
-  if (!encoding.empty() && encoding != "identity") {
-    return std::pair(415, "the body must not be compressed. Received: Content-Encoding " +
-                              in_quotes(encoding) + ". To fix: send plain JSON.");
   }
   const std::string type = field(request, http::field::content_type);
   if (!is_json_type(type)) {
@@ -177,7 +179,7 @@ void HttpSession::on_header() {
   head_ = request.method() == http::verb::head;
   if (std::optional<HttpResponse> refusal = shared_.handler->refuse(method, target)) {
     // What the body holds is not read, unless there is none.
-    return answer(std::move(*refusal), head_ || !parser_->is_done() || !request.keep_alive());
+    return answer(std::move(*refusal), !parser_->is_done() || !request.keep_alive());
   }
   if (const auto wrong = wrong_fields(*parser_)) return refuse(wrong->first, wrong->second);
   const std::string expect = field(request, http::field::expect);
@@ -244,16 +246,21 @@ void HttpSession::refuse(int status, const std::string& text) {
 
 void HttpSession::answer(HttpResponse response, bool close_after) {
   if (shared_.options.access_log) {
-    std::fprintf(stderr, "%s %d\n", one_line(line_, 200).c_str(), response.status);
+    const std::string line = line_.empty() ? "-" : one_line(line_, 200);
+    std::fprintf(stderr, "%s %d\n", line.c_str(), response.status);
   }
   close_after = close_after || shared_.draining;
   response_.emplace(static_cast<http::status>(response.status), 11);
   response_->set(http::field::content_type, "application/json");
   if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
   response_->keep_alive(!close_after);
-  // The answer to HEAD has no body.
+  // What an older client asks for it must be told.
+  if (!close_after && parser_->get().version() < 11) {
+    response_->set(http::field::connection, "keep-alive");
+  }
+  // The answer to HEAD has the length of the body, but not the body.
+  response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
-  response_->prepare_payload();
   write(close_after);
 }
 

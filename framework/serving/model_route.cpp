@@ -54,11 +54,12 @@ std::optional<HttpResponse> refuse_route(const std::string& method, const std::s
                                          in_quotes(target) + ". To fix: use /v1/models/" + name +
                                          ":predict.")};
   }
-  const char* expected = route->action == ModelAction::predict ? "POST" : "GET";
-  if (method == expected) return std::nullopt;
+  const bool posts = route->action == ModelAction::predict;
+  const char* expected = posts ? "POST" : "GET";
+  if (method == expected || (!posts && method == "HEAD")) return std::nullopt;
   return HttpResponse{405, error_reply(str("[request] the method is ", expected, ". Received: ",
                                            in_quotes(method), ".")),
-                      expected};
+                      posts ? "POST" : "GET, HEAD"};
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/text.hpp>
 #include <tessera/framework/serving/model_route.hpp>
 
 namespace tessera {
@@ -81,7 +82,8 @@ HttpResponse ModelServer::describe(const HttpRequest& request) const {
   const std::shared_ptr<const ServedModel> served = worker_.served();
   if (!route || (route->version && *route->version != served->version)) {
     return {.status = 404,
-            .body = error_reply(str("[request] version ", served->version, " is served."))};
+            .body = error_reply(str("[request] version ", served->version,
+                                    " is served. Received: ", in_quotes(request.target), "."))};
   }
   Json json = {{"status", "ok"}};
   if (route->action == ModelAction::status) json = status_json(*served);

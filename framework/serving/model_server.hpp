@@ -35,6 +35,7 @@ class ModelServer : private HttpHandler {
   std::optional<HttpResponse> refuse(const std::string& method,
                                      const std::string& target) override;
   void handle(HttpRequest&& request, HttpRespond respond) override;
+  void drain() override { worker_.hurry(); }
   HttpResponse describe(const HttpRequest& request) const;
 
   std::string name_;

@@ -45,7 +45,7 @@ bool alike(const PredictRequest& a, const PredictRequest& b) {
 ModelWorker::ModelWorker(std::string folder, ModelWorkerOptions options)
     : folder_(std::move(folder)), options_(std::move(options)), thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return loaded_ || failure_; });
+  changed_.wait(lock, [this] { return served_ || failure_; });
   if (!failure_) return;
   lock.unlock();
   thread_.join();
@@ -53,11 +53,14 @@ ModelWorker::ModelWorker(std::string folder, ModelWorkerOptions options)
 }
 
 ModelWorker::~ModelWorker() {
+  std::deque<Job> left;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    left.swap(waiting_);
   }
   changed_.notify_all();
+  for (const Job& job : left) job.respond(error_response(503, "[request] the server ends."));
   thread_.join();
 }
 
@@ -73,6 +76,12 @@ void ModelWorker::submit(PredictRequest&& request, std::optional<int64_t> versio
   lock.unlock();
   respond(error_response(503, str("[request] at most ", options_.max_waiting,
                                   " requests wait. To fix: try again.")));
+}
+
+void ModelWorker::hurry() {
+  const std::lock_guard lock(mutex_);
+  options_.batch_window = {};
+  changed_.notify_all();
 }
 
 std::shared_ptr<const ServedModel> ModelWorker::served() const {
@@ -92,10 +101,6 @@ void ModelWorker::run() {
     changed_.notify_all();
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    loaded_ = true;
-  }
   changed_.notify_all();
   auto next_look = Clock::now() + options_.poll;
   while (true) {
@@ -106,7 +111,7 @@ void ModelWorker::run() {
       next_look = Clock::now() + options_.poll;
     }
     const std::lock_guard lock(mutex_);
-    if (stopping_ && waiting_.empty()) return;
+    if (stopping_) return;
   }
 }
 
@@ -120,10 +125,10 @@ std::vector<ModelWorker::Job> ModelWorker::take_batch(Clock::time_point until) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [this] { return stopping_ || !waiting_.empty(); });
   if (waiting_.empty()) return {};
-  if (options_.batch_window.count() > 0) {
-    changed_.wait_for(lock, options_.batch_window,
-                      [this] { return stopping_ || rows_waiting() >= options_.max_batch; });
-  }
+  changed_.wait_for(lock, options_.batch_window, [this] {
+    const bool hurried = stopping_ || options_.batch_window.count() == 0;
+    return hurried || rows_waiting() >= options_.max_batch;
+  });
   return take_alike();
 }
 
@@ -155,11 +160,13 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
                                    takes_text ? "numbers" : "texts", "."));
   }
   const bool whole = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
-  const auto is_whole = [](float value) {
-    return value == std::floor(value) && std::abs(value) < float{1 << 24};
-  };
-  if (whole && !std::all_of(request.values.begin(), request.values.end(), is_whole)) {
-    return error_response(400, "[request] the model takes whole numbers. Received: a fraction.");
+  if (!whole) return std::nullopt;
+  for (const float value : request.values) {
+    const bool fraction = value != std::floor(value);
+    // Of larger ones float32 leaves some out.
+    if (!fraction && std::abs(value) < float{1 << 24}) continue;
+    return error_response(400, str("[request] the model takes whole numbers of less than 2^24 in "
+                                   "size. Received: ", fraction ? "a fraction." : "a larger one."));
   }
   return std::nullopt;
 }
@@ -243,6 +250,9 @@ void ModelWorker::reload() {
     warn(error.what());
     return;
   }
+  std::erase_if(refused_, [&](const auto& entry) {
+    return std::find(versions.begin(), versions.end(), entry.first) == versions.end();
+  });
   for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
     if (model_ && *version == model_->version) return;
     if (try_version(*version)) return;

@@ -47,7 +47,7 @@ class ModelWorker {
  public:
   /// Loads the newest version that can be loaded. Throws FileError if there is none.
   ModelWorker(std::string folder, ModelWorkerOptions options);
-  /// Answers what waits, and ends.
+  /// Ends after the batch under way; what waits is answered with status 503.
   ~ModelWorker();
   ModelWorker(const ModelWorker&) = delete;
   ModelWorker& operator=(const ModelWorker&) = delete;
@@ -55,6 +55,8 @@ class ModelWorker {
   /// Answers a request of at most max_batch instances, from `version` or the one that is served.
   /// From any thread.
   void submit(PredictRequest&& request, std::optional<int64_t> version, HttpRespond respond);
+  /// Makes the batch window 0, for the requests that wait too. From any thread.
+  void hurry();
 
   std::shared_ptr<const ServedModel> served() const;
 
@@ -90,7 +92,6 @@ class ModelWorker {
   std::deque<Job> waiting_;
   std::shared_ptr<const ServedModel> served_;
   std::exception_ptr failure_;
-  bool loaded_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

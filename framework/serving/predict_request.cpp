@@ -156,6 +156,12 @@ class Reader : public nlohmann::json_sax<Json> {
       fail("instances are all texts, or all lists of numbers of one shape", received,
            "write for example {\"instances\": [\"a text\"]}");
     }
+    if (scope_ == Scope::root && key_ == "signature_name") {
+      fail("\"signature_name\" is a text", received, "leave it out");
+    }
+    if (scope_ != Scope::start) {
+      fail(in_quotes(key_) + " is a list", received, "put it in [...]");
+    }
     fail("the body is an object with a list \"instances\"", received,
          "write {\"instances\": [...]}");
   }

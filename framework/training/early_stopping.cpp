@@ -84,6 +84,9 @@ class Stopper final : public Callback {
     stopped_epoch_ = kept.take<int64_t>("stopped_epoch");
     best_epoch_ = kept.take<int64_t>("best_epoch");
     best_ = kept.take_optional<double>("best");
+    // An end of training that was interrupted comes to its end; with more patience it goes on.
+    if (wait_ < options_.patience) stopped_epoch_ = 0;
+    if (stopped_epoch_ > 0) model().set_stop_training(true);
     best_weights_.clear();
     // Without all of them it begins anew with the weights of the next epoch.
     if (!options_.restore_best_weights || tensors.size() != model().weights().size()) return;

@@ -26,6 +26,15 @@ BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap
           .layouts = layouts};
 }
 
+/// Where a callback wants fit to go on has to be inside the data.
+void check_position(const FitPosition& position, int64_t epochs, std::optional<int64_t> steps) {
+  if (position.epoch >= epochs || !steps || position.step <= *steps) return;
+  throw ConfigError("fit", str("the run goes on inside an epoch, of ", *steps, " steps"),
+                    str("a position at epoch ", position.epoch + 1, " with ", position.step,
+                        " steps done"),
+                    "give data and options of the run that was interrupted");
+}
+
 void check_finite(double loss, int64_t epoch, int64_t step) {
   if (std::isfinite(loss)) return;
   throw StateError("fit", "the loss stays finite", str(loss, " at epoch ", epoch + 1, ", step ",
@@ -39,22 +48,17 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   // A callback may compile the model anew.
   const std::shared_ptr<Training> kept = training_;
   const FitData data = fit_data(given, options);
-  const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
-                               {.epochs = options.epochs,
-                                .steps = epoch_steps(data.train, training_batches(options, {}, {})),
-                                .verbose = options.verbose});
+  const auto steps = epoch_steps(data.train, training_batches(options, {}, {}));
+  const CallbackList callbacks(
+      options.callbacks, *this, state.layouts.mesh(),
+      {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
   const bool must_be_finite = !callbacks.accepts_non_finite_loss();
   if (!state.placed) ensure_placed(batch_shapes(data.train));
-  History& history = state.history;
-  history = {};
-  Logs& logs = state.epoch_logs;
-  logs.clear();
-  state.stop = false;
-  state.position = {.epoch = options.initial_epoch};
-  state.restored = nullptr;
-  state.epoch_ends = false;
+  state.begin_fit(options.initial_epoch);
   state.agree([&] { callbacks.begin(Phase::train); });
-  history.data = data.train.name();
+  check_position(state.position, options.epochs, steps);
+  state.history.data = data.train.name();
+  Logs& logs = state.epoch_logs;
   for (int64_t epoch = state.position.epoch; epoch < options.epochs && !state.stop; ++epoch) {
     state.agree([&] { callbacks.epoch_begin(epoch); });
     state.begin_epoch();
@@ -62,7 +66,7 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
     state.run(Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
       const double loss = state.train(*this, std::move(examples));
       if (must_be_finite) check_finite(loss, epoch, step);
-      history.steps.push_back(loss);
+      state.history.steps.push_back(loss);
       state.position = {epoch, step + 1};
     });
     logs = state.logs();
@@ -73,15 +77,28 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
         logs.emplace_back("val_" + name, value);
       }
     }
-    state.epoch_ends = !state.stop;
-    state.agree([&] { callbacks.epoch_end(epoch, logs); });
-    state.epoch_ends = false;
-    history.append(epoch, logs);
+    state.end_epoch(epoch, callbacks);
   }
   const bool trained = state.optimizer && state.optimizer->built();
   if (trained) state.optimizer->finalize_variable_values(trainable_weights());
   state.agree([&] { callbacks.end(Phase::train, logs); });
-  return history;
+  return state.history;
+}
+
+void Model::Training::begin_fit(int64_t epoch) {
+  history = {};
+  epoch_logs.clear();
+  epoch_ends = false;
+  stop = false;
+  position = {.epoch = epoch};
+  restored = nullptr;
+}
+
+void Model::Training::end_epoch(int64_t epoch, const CallbackList& callbacks) {
+  epoch_ends = !stop;
+  agree([&] { callbacks.epoch_end(epoch, epoch_logs); });
+  epoch_ends = false;
+  history.append(epoch, epoch_logs);
 }
 
 Logs Model::Training::evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks) {

@@ -62,6 +62,11 @@ void Model::Training::restore_metrics() {
 FitPosition Model::fit_position() const { return training("fit_position").position; }
 
 void Model::set_fit_position(const FitPosition& position) {
+  if (position.epoch < 0 || position.step < 0) {
+    throw ConfigError("set_fit_position", "epoch and step are counted from 0",
+                      str("epoch ", position.epoch, ", step ", position.step),
+                      "pass what fit_position() gave");
+  }
   training("set_fit_position").position = position;
 }
 

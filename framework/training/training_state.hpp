@@ -80,6 +80,9 @@ struct Model::Training {
   void begin_epoch();
   /// Loss and metrics by name, alphabetically. Collective.
   Logs logs() const;
+  /// Forgets the fit before; tells callbacks that an epoch ends, and keeps what it gave.
+  void begin_fit(int64_t epoch);
+  void end_epoch(int64_t epoch, const CallbackList& callbacks);
   /// Runs every batch through `step`, telling the callbacks; ends early if training is to stop.
   void run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
            const std::function<void(Examples&&, int64_t step)>& step);

@@ -195,7 +195,8 @@ void LookupLayer::count(int64_t size, const TokensAt& tokens, const TextProgress
     throw StateError(where(), "adapt() is for a layer without a vocabulary",
                      "options that give one", "leave it out, or call set_vocabulary()");
   }
-  counts_.resize(static_cast<size_t>(threads_for(texts_per_pass)));
+  // Never fewer than before: they hold what was counted.
+  counts_.resize(std::max(counts_.size(), static_cast<size_t>(threads_for(texts_per_pass))));
   std::vector<Tokens> scratch(counts_.size());
   const auto work = [&](size_t thread, Interval part) {
     for (int64_t i = part.lo; i < part.hi; ++i) {

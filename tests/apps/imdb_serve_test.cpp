@@ -144,6 +144,9 @@ TEST_CASE("imdb serve says in one line what is wrong") {
   CHECK_THAT(error({folder / "none"}), Contains("none"));
   CHECK_THAT(error({folder / "none", "--port", "65536"}), Contains("--port"));
   CHECK_THAT(error({folder / "none", "--name", "a/b"}), Contains("--name"));
+  CHECK_THAT(error({folder / "none", "--host", "localhost"}), Contains("in digits"));
+  // A request must not wait longer for others than draining waits for it.
+  CHECK_THAT(error({folder / "none", "--batch-window", "5000"}), Contains("--batch-window"));
   CHECK_THAT(error({folder / "none", "more"}), Contains("more"));
   test::export_reviews(folder / "e");
   Served served(folder / "e");

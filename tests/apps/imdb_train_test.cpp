@@ -127,6 +127,8 @@ TEST_CASE("imdb says in one line what is wrong with its options") {
   const auto [words, text] = GENERATE(table<Words, std::string>(
       {{{"tran"}, "the command is train, predict or serve. Received: \"tran\". To fix: write tra"},
        {{"--resume"}, "[--resume] needs the checkpoints to go on from"},
+       {{"--save-every", "3"}, "[--save-every] needs a folder for the checkpoints"},
+       {{"--export", "/dev/null/model"}, "[--export] must lie in a folder you may write to"},
        {{"--scheme", "all", "--mesh", "batch=2"}, "[--scheme] the three schemes have meshes"},
        {{"train", "--scheme", "modl"}, "--scheme"},
        {{"--max-tokens", "1"}, "--max-tokens"},
@@ -146,11 +148,52 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
     words.insert(words.end(), common.begin(), common.end());
     return words;
   };
-  REQUIRE(imdb(with({"--scheme", "data", "--train-size", "200"})).exit_code == 0);
-  for (const Words& other : {Words{"--scheme", "model", "--train-size", "200", "--resume"},
-                             Words{"--scheme", "data", "--train-size", "201", "--resume"}}) {
-    const test::ProgramRun run = imdb(with(other));
+  // There is none yet.
+  const test::ProgramRun first =
+      imdb(with({"--scheme", "data", "--train-size", "200", "--resume"}));
+  REQUIRE(first.exit_code == 0);
+  CHECK(first.out == "");
+  const std::vector<Words> others = {
+      {"schemes", "--scheme", "model"}, {"reviews 201", "--train-size", "201"},
+      {"max_tokens", "--max-tokens", "500"}, {"validation", "--validation"},
+      {"batch_size 32, not 64", "--batch-size", "32"},
+      {"steps_per_epoch 2, not null", "--steps-per-epoch", "2"},
+      {"learning_rate 0.02, not 0.01", "--learning-rate", "0.02"},
+      {"shuffle", "--no-shuffle"}, {"seed", "--seed", "3"}, {"dtype", "--dtype", "float64"}};
+  for (const Words& other : others) {
+    Words words = {"--scheme", "data", "--train-size", "200", "--resume"};
+    words.insert(words.end(), other.begin() + 1, other.end());
+    const test::ProgramRun run = imdb(with(words));
     CHECK(run.exit_code == 1);
-    CHECK_THAT(run.err, Contains("[--resume] the run is the one that wrote the checkpoint"));
+    CHECK_THAT(run.err, Contains("[--resume] the run is the one that wrote the checkpoint. "
+                                 "Received: " + other[0]));
   }
+  // But one that is to last longer goes on.
+  const test::ProgramRun longer =
+      imdb({"--scheme", "data", "--train-size", "200", "--resume", "--checkpoint-dir",
+            folder.path(), "--epochs", "2", "--verbose", "2"});
+  CHECK(longer.exit_code == 0);
+  CHECK_THAT(longer.out, Contains("step-000004\nEpoch 2/2"));
+}
+
+TEST_CASE("imdb train: --resume over a damaged checkpoint trains that scheme from its beginning") {
+  const test::TempFolder folder;
+  const std::string checkpoints = folder / "ck", whole = folder / "whole.json",
+                    resumed = folder / "resumed.json";
+  const auto train = [&](const Words& more) {
+    Words words = {"--train-size", "300", "--epochs", "1", "--checkpoint-dir", checkpoints};
+    words.insert(words.end(), more.begin(), more.end());
+    return imdb(words);
+  };
+  REQUIRE(train({"--history", whole}).exit_code == 0);
+  // The last scheme's only one; those before it are of the other two.
+  const std::string shard = checkpoints + "/step-000015/shard-00000.safetensors";
+  std::string bytes = test::read_file(shard);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  test::write_file(shard, bytes);
+  const test::ProgramRun run = train({"--history", resumed, "--resume"});
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.err, Contains("damaged") && Contains("step-000015"));
+  CHECK_THAT(run.out, Contains("Going on from " + checkpoints + "/step-000010"));
+  CHECK(test::read_file(resumed) == test::read_file(whole));
 }

@@ -1,5 +1,8 @@
 #include <tessera/framework/base/checkpoint_folder.hpp>
 
+#include <atomic>
+#include <thread>
+
 #include <tessera/framework/base/checkpoint_place.hpp>
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/checkpoint_writer.hpp>
@@ -129,4 +132,26 @@ TEST_CASE("a replacement interrupted between its two renames loses nothing") {
     CHECK(steps_in(root.path()).empty());
   }
   CHECK_FALSE(fs::exists(former));
+}
+
+TEST_CASE("who saves to a new place at the same time replaces, and fails at nothing") {
+  const test::TempFolder root;
+  std::atomic<int> arrived{0};
+  std::atomic<int> failures{0};
+  const auto saver = [&](int64_t state) {
+    for (int step = 0; step < 300; ++step) {
+      ++arrived;
+      while (arrived < 2 * step + 2) std::this_thread::yield();
+      try {
+        save(root / checkpoint_name(step), state);
+      } catch (const FileError&) {
+        ++failures;
+      }
+    }
+  };
+  std::thread other(saver, 1);
+  saver(2);
+  other.join();
+  CHECK(failures == 0);
+  CHECK(steps_in(root.path()).size() == 300);
 }

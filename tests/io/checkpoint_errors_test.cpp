@@ -108,7 +108,10 @@ TEST_CASE("a missing or damaged checkpoint changes nothing") {
   const test::TempFolder folder;
   const std::string path = folder / "one";
   const ModelHandle model = checkpoint_model(checkpoint_layouts("mixed", 4));
-  CHECK(has(refused<FileError>(model, folder / "none"), "none"));
+  const std::string missing = refused<FileError>(model, folder / "none");
+  CAPTURE(missing);
+  CHECK(has(missing, folder / "none"));
+  CHECK(has(missing, "name a folder that save() wrote"));
   Checkpoint(model).save(path);
   test::fill(model, 2);
   for (const auto& file : std::filesystem::directory_iterator(path)) {

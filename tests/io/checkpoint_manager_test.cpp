@@ -117,6 +117,56 @@ TEST_CASE("the best may be the largest, and all may stay") {
   CHECK(names(all).size() == 5);
 }
 
+TEST_CASE("newest is what was saved last, whatever its step") {
+  const test::TempFolder folder;
+  const std::string directory = folder / "run";
+  Counter counter;
+  counter.checkpoint.save(directory + "/step-000900");
+  CheckpointManager former(counter.checkpoint, directory);
+  for (const int64_t step : {100, 200, 300}) former.save(step);
+  for (const bool asynchronous : {false, true}) {
+    CheckpointManager manager(counter.checkpoint, directory,
+                              {.max_to_keep = 2, .asynchronous = asynchronous});
+    for (const int64_t step : {10, 20, 30}) {
+      counter.set(static_cast<double>(step));
+      manager.save(step);
+    }
+    manager.wait();
+    CHECK(names(manager) == Names{"step-000900", "step-000020", "step-000030"});
+    CHECK(manager.latest() == directory + "/step-000030");
+  }
+  // One that was made before this one was saved to, by another manager.
+  CHECK(former.latest() == directory + "/step-000030");
+  CheckpointManager next(counter.checkpoint, directory);
+  next.save(25);
+  CHECK(next.restore_latest() == directory + "/step-000025");
+  CHECK(next.latest() == directory + "/step-000025");
+  test::write_file(directory + "/step-000025/index.json", "{}");
+  const Warnings warnings;
+  CHECK(next.restore_latest() == directory + "/step-000030");
+  CHECK(warnings.text().find("step-000025") != std::string::npos);
+}
+
+TEST_CASE("a metric that is not there keeps no best one, with one warning") {
+  const test::TempFolder folder;
+  Counter counter;
+  CheckpointManager manager(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
+  {
+    const Warnings warnings;
+    manager.save(1, {{"val_loss", 2}});
+    CHECK(warnings.lines() == 0);
+    manager.save(2, {{"accuracy", 1}, {"loss", 2}});
+    manager.save(3, {{"loss", 2}});
+    CHECK(warnings.lines() == 1);
+    CHECK(warnings.text() == "Warning: Can keep the best checkpoint only with val_loss available. "
+                             "There are: accuracy, loss.\n");
+  }
+  CheckpointManager without(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
+  const Warnings warnings;
+  without.save(4);
+  CHECK(warnings.text().find("There are: none.") != std::string::npos);
+}
+
 TEST_CASE("what a manager did not make stays") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";

@@ -241,6 +241,8 @@ TEST_CASE("a manifest says nothing that is not checked") {
   CHECK_THAT(manifest("sample_texts", Json::array()), Contains("bad"));
   CHECK_THAT(manifest("sample_texts", {"other"}), Contains("sample.safetensors"));
   CHECK_THAT(manifest("labels", "positive"), Contains("labels"));
+  CHECK_THAT(manifest("labels", {"positive"}), Contains("a label for each class"));
+  CHECK_THAT(manifest("output_shape", {3}), Contains("shape (-1, 3)"));
   CHECK_THAT(manifest("open", "/etc/passwd"), Contains("\"open\""));
 }
 

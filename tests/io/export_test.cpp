@@ -13,6 +13,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/sample_export.hpp"
+#include "tests/support/thread_communicator.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -148,6 +149,8 @@ TEST_CASE("versions follow one another, and the newest is loaded") {
   CHECK(test::export_sample(folder / "e", 5) == 10);
   CHECK(load_export(folder / "e").version == 10);
   CHECK(load_export(folder / "e", {.version = 1}).version == 1);
+  CHECK(load_export(folder / "e/000001").version == 1);
+  CHECK(load_export(folder / "e/000001/").version == 1);
   const at::Tensor first = load_export(folder / "e", {.version = 1}).predict(texts);
   CHECK(test::difference(first, load_export(folder / "e").predict(texts), 0, 1e-3) != "");
   CHECK_THROWS_WITH(load_export(folder / "e", {.version = 2}), Contains("version 2"));
@@ -177,11 +180,54 @@ TEST_CASE("what cannot be exported leaves nothing behind") {
   check_refused<StateError>(Sequential({Dense(2)}), good, "built");
 }
 
+TEST_CASE("what could not be loaded again is not exported") {
+  const Sequential model({Dense(2)});
+  model.build({-1, 3});
+  for (const at::ScalarType dtype : {at::kByte, at::kBool, at::kHalf}) {
+    check_refused<ConfigError>(model, {.sample = at::ones({2, 3}, dtype)}, c10::toString(dtype));
+  }
+  std::vector<at::Tensor> weights = model.get_weights();
+  weights[1].fill_(NAN);
+  model.set_weights(weights);
+  check_refused<ConfigError>(model, {.sample = at::ones({2, 3})}, "finite");
+}
+
+TEST_CASE("an export leaves a model without compile() where it lies") {
+  const test::TempFolder folder;
+  const ModelHandle model = test::sample_classifier();
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
+  model->place_weights(model_layouts(mesh));
+  const std::string before = model->weights()[0].layout().describe();
+  export_model(model, folder / "e", test::sample_export_options());
+  CHECK_FALSE(model->compiled());
+  CHECK(model->weights()[0].layout().describe() == before);
+  CHECK(load_error(folder / "e") == "");
+}
+
 TEST_CASE("a file that stands where the exports should be is a FileError") {
   const test::TempFolder folder;
   test::write_file(folder / "e", "text");
   CHECK_THROWS_AS(test::export_sample(folder / "e"), FileError);
   CHECK_THROWS_AS(load_export(folder / "e"), FileError);
+}
+
+TEST_CASE("where the first process cannot write an export, no process takes it for written") {
+  const test::TempFolder folder;
+  test::write_file(folder / "file", "text");
+  test::register_word_table();
+  const auto run = [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+    const Sequential model = test::sample_classifier();
+    model.compile({.layouts = LayoutMap(test::rank_mesh({{"batch", 2}}, communicator))});
+    const ExportOptions options = test::sample_export_options();
+    test::expect(export_model(model, folder / "e", options) == (rank == 0 ? 1 : 0), "its number");
+    try {
+      export_model(model, folder / "file", options);
+    } catch (const FileError&) {
+      return;
+    }
+    test::expect(false, str("no error on rank ", rank));
+  };
+  CHECK_NOTHROW(test::run_ranks(2, run));
 }
 
 TEST_CASE("the sample is computed anew, and another result refused") {

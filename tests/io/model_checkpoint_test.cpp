@@ -145,6 +145,29 @@ TEST_CASE("a model that cannot be saved ends training, or warns") {
   CHECK(test::read_file(folder / "mine/notes.txt") == "mine");
 }
 
+TEST_CASE("what could not be saved is not the best so far") {
+  const test::TempFolder folder;
+  const ModelHandle model = FitModels(LayoutMap(create_mesh({{"batch", 1}}))).regression();
+  /// Makes the place of the first epoch's model free after it was not saved.
+  class Freed final : public Callback {
+   public:
+    explicit Freed(std::string path) : path_(std::move(path)) {}
+    void on_epoch_end(int64_t epoch, Logs&) override {
+      if (epoch == 0) std::filesystem::remove(path_);
+    }
+
+   private:
+    std::string path_;
+  };
+  const std::string path = folder / "best";
+  test::write_file(path, "in the way");
+  const ModelCheckpoint best(path, {.monitor = "score", .save_best_only = true, .mode = "min",
+                                    .save_failure = SaveFailure::warn});
+  train(model, {Scores({1, 2}), best, Freed(path)});
+  CHECK(best.best() == 2);
+  CHECK(std::filesystem::is_directory(path));
+}
+
 TEST_CASE("wrong arguments are refused at once") {
   CHECK_THROWS_AS(ModelCheckpoint(""), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("folder/"), ConfigError);

@@ -120,6 +120,71 @@ TEST_CASE("other callbacks go on from where they were") {
   CHECK(second->optimizer()->learning_rate() == whole->optimizer()->learning_rate());
 }
 
+TEST_CASE("what stopped early before a break does not train further") {
+  /// Fails when training is done.
+  class FailsAtEnd final : public Callback {
+    void on_train_end(const Logs&) override { throw StateError("FailsAtEnd", "power", "none", ""); }
+  };
+  const Json optimizer = optimizer_named("adam");
+  const test::TempFolder folder;
+  const std::string backup = folder / "backup";
+  const auto stopping = [](int64_t patience) {
+    return EarlyStopping({.monitor = "loss", .patience = patience, .mode = "max"});
+  };
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Run expected = train(whole, {stopping(1)}, 9);
+  const ModelHandle broken = dropout_model(optimizer, some_layouts());
+  CHECK_THROWS_AS(train(broken, {FailsAtEnd(), stopping(1), BackupAndRestore(backup)}, 9),
+                  StateError);
+  for (const int64_t patience : {1, 2}) {
+    const ModelHandle second = dropout_model(optimizer, some_layouts());
+    const EarlyStopping again = stopping(patience);
+    const Run resumed =
+        train(second, {again, BackupAndRestore(backup, {.delete_checkpoint = false})}, 9);
+    CHECK(resumed.steps == (patience - 1) * per_epoch);
+    CHECK(again.stopped_epoch() == expected.history.epoch.back() + patience - 1);
+    if (patience == 1) CHECK(differs(expected, resumed) == "");
+  }
+}
+
+TEST_CASE("a callback that has a state, or tensors alone, only later gets them back") {
+  /// Has nothing to save before its first epoch ends.
+  class Late final : public Callback {
+   public:
+    explicit Late(bool keeps_tensors) : keeps_tensors_(keeps_tensors) {}
+    std::string class_name() const override { return "Late"; }
+    void on_epoch_end(int64_t epoch, Logs&) override {
+      if (!keeps_tensors_) state_ = epoch;
+      const Variable first = model().weights()[0];
+      if (keeps_tensors_) tensors_ = {{first.path(), first.value()}};
+    }
+    Json state() const override { return state_; }
+    NamedTensors tensors() const override { return tensors_; }
+    void restore(const Json& state, const NamedTensors& tensors) override {
+      restored = keeps_tensors_ ? tensors.size() == 1 : state == 0;
+    }
+    bool restored = false;
+
+   private:
+    bool keeps_tensors_;
+    Json state_ = nullptr;
+    NamedTensors tensors_ = {};
+  };
+  const Json optimizer = optimizer_named("adam");
+  for (const bool keeps_tensors : {false, true}) {
+    const test::TempFolder folder;
+    const auto callbacks = [&](const std::shared_ptr<Late>& late) {
+      return std::vector<CallbackRef>{late, BackupAndRestore(folder / "backup")};
+    };
+    std::vector<CallbackRef> broken = callbacks(std::make_shared<Late>(keeps_tensors));
+    broken.emplace_back(Interruption(per_epoch + 2));
+    CHECK_THROWS_AS(train(dropout_model(optimizer, some_layouts()), broken), StateError);
+    const auto late = std::make_shared<Late>(keeps_tensors);
+    train(dropout_model(optimizer, some_layouts()), callbacks(late));
+    CHECK(late->restored);
+  }
+}
+
 TEST_CASE("an epoch that was stopped early goes on with its own metrics, not its validation's") {
   const Json optimizer = optimizer_named("adam");
   const ModelHandle whole = dropout_model(optimizer, some_layouts());

@@ -41,6 +41,13 @@ TEST_CASE("StringLookup finds tokens and, inverted, gives them back") {
   CHECK(layer(Documents{}).numel() == 0);
 }
 
+TEST_CASE("StringLookup takes tokens as they are written in a call") {
+  const StringLookup layer;
+  layer.adapt({"a", "b", "b"});
+  CHECK(layer.get_vocabulary() == Words{"[UNK]", "b", "a"});
+  CHECK(at::equal(layer({"b", "c"}), at::tensor({1, 0}, at::kLong)));
+}
+
 TEST_CASE("StringLookup comes back from its configuration and files") {
   const std::vector<StringLookupOptions> all = {
       {.max_tokens = 8, .num_oov_indices = 2, .mask_token = "m", .oov_token = "?", .name = "n"},

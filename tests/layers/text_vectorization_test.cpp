@@ -4,7 +4,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
+#include <tessera/framework/model/input.hpp>
+#include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/layers/dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -136,7 +139,8 @@ TEST_CASE("TextVectorization refuses options that do not fit") {
   CHECK_THAT(refusal({.split = "whitspace"}), Contains("write \"whitespace\""));
   CHECK_THAT(refusal({.ngrams = 0}), Contains("Received: 0"));
   CHECK_THAT(refusal({.ngrams = {2, -1}}), Contains("Received: -1"));
-  CHECK_THAT(refusal({.output_mode = "tfidf"}), Contains("write \"tf_idf\""));
+  CHECK_THAT(refusal({.output_mode = "tfidf"}),
+             Contains("write \"tf_idf\"") && !Contains("one_hot"));
   CHECK_THAT(refusal({.output_mode = "one_hot"}), Contains("output_mode"));
   CHECK_THAT(refusal({.output_mode = "count", .output_sequence_length = 2}), Contains("\"int\""));
   CHECK_THAT(refusal({.output_sequence_length = 0}), Contains("output_sequence_length"));
@@ -207,6 +211,20 @@ TEST_CASE("TextVectorization calls functions of the user's own") {
   CHECK(failing.vocabulary_size() == 3);
 }
 
+TEST_CASE("what is counted stays when threads become fewer") {
+  const int threads = at::get_num_threads();
+  Texts many;
+  for (int i = 0; i < 100; ++i) many.push_back(str("word", i));
+  const TextVectorization layer;
+  at::set_num_threads(4);
+  layer.update_state(many);
+  at::set_num_threads(1);
+  layer.update_state({"another"});
+  at::set_num_threads(threads);
+  layer.finalize_state();
+  CHECK(layer.vocabulary_size() == 103);
+}
+
 TEST_CASE("set_vocabulary replaces a vocabulary, and a wrong one changes nothing") {
   const TextVectorization layer = adapted({.output_mode = "tf_idf"});
   const auto before = layer.get_vocabulary();
@@ -233,4 +251,20 @@ TEST_CASE("progress is told in order, up to all texts") {
   layer.adapt(texts, {.progress = progress});
   layer.dataset(texts, {.progress = progress});
   CHECK(told == std::vector<int64_t>{2048, 4096, 5000, 2048, 4096, 5000});
+}
+
+TEST_CASE("TextVectorization takes texts as they are written in a call") {
+  const TextVectorization layer = adapted({});
+  layer.adapt({"one two", "two"});
+  CHECK(at::equal(layer({"two", "one"}), layer(Texts{"two", "one"})));
+  CHECK_THROWS_WITH(layer.adapt(std::shared_ptr<const TextData>()), Contains("a null pointer"));
+}
+
+TEST_CASE("TextVectorization in a model says where it belongs") {
+  const Sequential model({TextVectorization({.name = "words"}), Dense(2)});
+  CHECK_THROWS_WITH(model.build({-1, 3}), Contains("[TextVectorization words]") &&
+                                              Contains("leave it out of the model"));
+  const Input x({3});
+  CHECK_THROWS_WITH(TextVectorization({.name = "words"})(x),
+                    Contains("[TextVectorization words]"));
 }

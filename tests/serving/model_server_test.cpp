@@ -95,6 +95,8 @@ TEST_CASE("wrong paths, methods and versions are refused") {
     CHECK(server.get(path).status == 404);
     CHECK(json_of(server.get(path))["error"].is_string());
   }
+  CHECK_THAT(json_of(server.get("/v1/models/imdb/versions/2"))["error"].get<std::string>(),
+             Contains(R"(version 1 is served. Received: "/v1/models/imdb/versions/2")"));
   CHECK(server.get(predict).status == 405);
   CHECK(server.post("/v1/models/imdb", "{}").status == 405);
   CHECK(server.post("/v1/models/imdb/versions/2:predict", R"({"instances": ["a"]})").status == 404);

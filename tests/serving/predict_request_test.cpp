@@ -57,6 +57,12 @@ TEST_CASE("texts are read in every form") {
   CHECK(odd.is_text());
 }
 
+TEST_CASE("a value that is no list is refused by its key") {
+  check_refused(R"({"inputs": {"text": "a"}})", R"("text" is a list. Received: a text)");
+  check_refused(R"({"instances": ["a"], "signature_name": 5})",
+                R"("signature_name" is a text. Received: a number)");
+}
+
 TEST_CASE("numbers are read in every form") {
   for (const char* body : {R"({"instances": [[1, -2.5], [3e0, 4]]})",
                            R"({"instances": [{"input": [1, -2.5]}, {"input": [3, 4]}]})",
@@ -88,9 +94,9 @@ TEST_CASE("what is not a predict request is refused") {
   check_refused("null", "an object");
   check_refused("\"text\"", "an object");
   check_refused("{}", "neither");
-  check_refused(R"({"instances": null})", "a list \"instances\"");
-  check_refused(R"({"instances": {}})", "a list \"instances\"");
-  check_refused(R"({"instances": "a"})", "a list \"instances\"");
+  check_refused(R"({"instances": null})", "\"instances\" is a list");
+  check_refused(R"({"instances": {}})", "\"instances\" is a list");
+  check_refused(R"({"instances": "a"})", "\"instances\" is a list");
   check_refused(R"({"inputs": {}})", "empty object");
   check_refused(R"({"inputs": {"text": "a"}})", "a list");
   check_refused(R"({"inputs": {"texts": ["a"]}})", "write \"text\"");

@@ -25,6 +25,12 @@ std::string field(const std::string& head, const std::string& name) {
   return head.substr(from, head.find("\r\n", from) - from);
 }
 
+std::chrono::steady_clock::time_point end_of(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
+
 }  // namespace
 
 HttpClient::HttpClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -65,29 +71,36 @@ bool HttpClient::receive(double seconds) {
   return true;
 }
 
-HttpAnswer HttpClient::read(double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  const auto more = [&] {
-    const std::chrono::duration<double> left = end - std::chrono::steady_clock::now();
-    return left.count() > 0 && receive(left.count());
-  };
+bool HttpClient::receive_until(std::chrono::steady_clock::time_point end) {
+  const std::chrono::duration<double> left = end - std::chrono::steady_clock::now();
+  return left.count() > 0 && receive(left.count());
+}
+
+HttpAnswer HttpClient::read_head(double seconds) {
+  const auto end = end_of(seconds);
   size_t head_end = 0;
   while ((head_end = received_.find("\r\n\r\n")) == std::string::npos) {
-    if (!more()) return {};
+    if (!receive_until(end)) return {};
   }
   HttpAnswer answer;
   answer.head = received_.substr(0, head_end + 2);
   answer.status = std::atoi(answer.head.c_str() + std::strlen("HTTP/1.1 "));
   received_.erase(0, head_end + 4);
+  answer.keeps_open = field(answer.head, "Connection") != "close";
+  return answer;
+}
+
+HttpAnswer HttpClient::read(double seconds) {
+  const auto end = end_of(seconds);
+  HttpAnswer answer = read_head(seconds);
   if (answer.status == 100) return answer;
   const std::string length = field(answer.head, "Content-Length");
   const size_t size = length.empty() ? 0 : std::stoul(length);
   while (received_.size() < size) {
-    if (!more()) return {};
+    if (!receive_until(end)) return {};
   }
   answer.body = received_.substr(0, size);
   received_.erase(0, size);
-  answer.keeps_open = field(answer.head, "Connection") != "close";
   return answer;
 }
 

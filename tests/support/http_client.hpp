@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,12 +30,15 @@ class HttpClient {
   void finish();
   /// Reads one answer; status 0 if none has come within `seconds`.
   HttpAnswer read(double seconds = 10);
+  /// The same for an answer to HEAD, which has no body.
+  HttpAnswer read_head(double seconds = 10);
   HttpAnswer ask(std::string_view bytes, double seconds = 10);
   HttpAnswer post(const std::string& target, const std::string& body);
   HttpAnswer get(const std::string& target);
 
  private:
   bool receive(double seconds);
+  bool receive_until(std::chrono::steady_clock::time_point end);
 
   int socket_ = -1;
   std::string received_;

@@ -120,3 +120,25 @@ TEST_CASE("totals that metric_totals() did not give are refused", "[resume]") {
   CHECK_THROWS_WITH(model->restore_metric_totals(Json::parse(text)),
                     Contains("totals are what metric_totals() gave"));
 }
+
+TEST_CASE("a position outside the run's data is refused", "[resume]") {
+  const auto error = [](const FitPosition& position) -> std::string {
+    struct Jump : Callback {
+      explicit Jump(const FitPosition& target) : to(target) {}
+      void on_train_begin() override { model().set_fit_position(to); }
+      FitPosition to;
+    };
+    try {
+      trained(std::make_shared<Jump>(position));
+      return "";
+    } catch (const ConfigError& failure) {
+      return failure.what();
+    }
+  };
+  CHECK_THAT(error({1, steps + 1}), Contains("[fit] the run goes on inside an epoch, of 5 steps. "
+                                             "Received: a position at epoch 2 with 6 steps done"));
+  CHECK_THAT(error({-1, 0}), Contains("[set_fit_position]") && Contains("epoch -1, step 0"));
+  CHECK_THAT(error({0, -1}), Contains("[set_fit_position]") && Contains("epoch 0, step -1"));
+  CHECK(error({1, steps}) == "");
+  CHECK(error({epochs, steps + 1}) == "");
+}

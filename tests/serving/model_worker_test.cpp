@@ -1,0 +1,103 @@
+#include <tessera/framework/serving/model_worker.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <ATen/ATen.h>
+
+#include "tests/serving/running_server.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/http_client.hpp"
+#include "tests/support/sample_export.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using namespace std::chrono_literals;
+using test::HttpClient;
+using test::RunningServer;
+
+namespace {
+
+const std::string predict = "/v1/models/imdb:predict";
+const std::string body = R"({"instances": ["good fun"]})";
+
+/// Waits until there are so many warnings; false after 5 s.
+bool warned(const RunningServer& server, size_t count) {
+  for (int i = 0; i < 500 && server.warnings().size() < count; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  return server.warnings().size() == count;
+}
+
+}  // namespace
+
+TEST_CASE("a batch window that is longer than draining loses no request") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  RunningServer server(folder / "e",
+                       {.worker = {.batch_window = 20s}, .http = {.drain_timeout = 2000ms}});
+  HttpClient waiting(server.port());
+  waiting.send(test::post_bytes(predict, body));
+  HttpClient late(server.port());
+  const std::string bytes = test::post_bytes(predict, body);
+  late.send(bytes.substr(0, bytes.size() - 1));
+  std::this_thread::sleep_for(100ms);
+  server.stop();
+  CHECK(waiting.read().status == 200);
+  // Of what comes during draining none waits either.
+  CHECK(late.ask(bytes.substr(bytes.size() - 1)).status == 200);
+}
+
+TEST_CASE("a worker that ends computes nothing of what waits") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  std::mutex mutex;
+  std::vector<int> statuses;
+  const auto respond = [&](const HttpResponse& response) {
+    const std::lock_guard lock(mutex);
+    statuses.push_back(response.status);
+  };
+  auto worker =
+      std::make_unique<ModelWorker>(folder / "e", ModelWorkerOptions{.batch_window = 20s});
+  for (int i = 0; i < 3; ++i) worker->submit(parse_predict_request(body), std::nullopt, respond);
+  const auto begin = std::chrono::steady_clock::now();
+  worker.reset();
+  CHECK(std::chrono::steady_clock::now() - begin < 5s);
+  CHECK(statuses == std::vector<int>{503, 503, 503});
+}
+
+TEST_CASE("a damaged version that returns under its number is warned about again") {
+  const test::TempFolder folder;
+  const std::string e = folder / "e";
+  test::export_sample(e);
+  RunningServer server(e, {.worker = {.poll = 20ms}});
+  std::filesystem::create_directory(e + "/000002");
+  test::write_file(e + "/000002/export.json", "{}");
+  CHECK(warned(server, 1));
+  std::filesystem::rename(e + "/000002", folder / "away");
+  std::this_thread::sleep_for(300ms);
+  CHECK(server.warnings().size() == 1);
+  std::filesystem::rename(folder / "away", e + "/000002");
+  CHECK(warned(server, 2));
+}
+
+TEST_CASE("what a model of whole numbers cannot take is named as it is") {
+  const Sequential model({Flatten()});
+  model.build({-1, 3});
+  const test::TempFolder folder;
+  export_model(model, folder / "e", {.sample = at::ones({1, 3}, at::kLong)});
+  RunningServer server(folder / "e");
+  const auto ask = [&](const std::string& row) {
+    return server.post(predict, "{\"instances\": [" + row + "]}");
+  };
+  CHECK(ask("[1, -16777215, 16777215]").status == 200);
+  CHECK(ask("[1, 2.5, 3]").status == 400);
+  CHECK_THAT(ask("[1, 2.5, 3]").body, Contains("Received: a fraction"));
+  CHECK(ask("[1, 16777216, 3]").status == 400);
+  CHECK_THAT(ask("[1, 16777216, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
+  CHECK_THAT(ask("[1, -4e9, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
+}
