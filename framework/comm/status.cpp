@@ -1,5 +1,7 @@
 #include <tessera/framework/comm/status.hpp>
 
+#include <exception>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/comm/communicator.hpp>
@@ -28,6 +30,21 @@ void StatusWord::exchange(const Mesh& mesh) {
   status_ = static_cast<StepStatus>(gravest / ranks);
   rank_ = static_cast<int>(ranks - 1 - gravest % ranks);
   if (rank_ != communicator.rank()) reason_.clear();
+}
+
+StatusWord exchanged(const Mesh& mesh, const std::string& reason,
+                     const std::function<void(StatusWord&)>& local) {
+  StatusWord word;
+  std::exception_ptr error;
+  try {
+    local(word);
+  } catch (...) {
+    error = std::current_exception();
+    word.raise(StepStatus::error, reason);
+  }
+  word.exchange(mesh);
+  if (error) std::rethrow_exception(error);
+  return word;
 }
 
 }  // namespace tessera

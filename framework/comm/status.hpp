@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <tessera/framework/mesh/mesh.hpp>
@@ -30,5 +31,10 @@ class StatusWord {
   int rank_ = 0;
   std::string reason_;
 };
+
+/// The word of all processes after what may fail, or raise something, on one of them alone. What it
+/// throws here is an error with this reason, and thrown on after the exchange. Collective.
+StatusWord exchanged(const Mesh& mesh, const std::string& reason,
+                     const std::function<void(StatusWord&)>& local);
 
 }  // namespace tessera

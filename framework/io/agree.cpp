@@ -1,6 +1,5 @@
 #include <tessera/framework/io/agree.hpp>
 
-#include <exception>
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>
@@ -10,16 +9,7 @@
 namespace tessera {
 
 void agree(const Mesh& mesh, const std::string& what, const std::function<void()>& local) {
-  std::exception_ptr error;
-  try {
-    local();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  StatusWord word;
-  if (error) word.raise(StepStatus::error, what);
-  word.exchange(mesh);
-  if (error) std::rethrow_exception(error);
+  const StatusWord word = exchanged(mesh, what, [&](StatusWord&) { local(); });
   if (word.status() != StepStatus::error) return;
   throw FileError(what, "every process succeeds", str("an error on rank ", word.rank()),
                   "look at what that process says");

@@ -1,4 +1,3 @@
-#include <exception>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -160,17 +159,10 @@ void Model::Training::run(Phase phase, BatchLoader& loader, const CallbackList& 
 }
 
 void Model::Training::agree(const std::function<void()>& local) {
-  std::exception_ptr error;
-  try {
+  const StatusWord word = exchanged(layouts.mesh(), "an error", [&](StatusWord& own) {
     local();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  StatusWord word;
-  if (stop) word.raise(StepStatus::stop, "a callback's wish");
-  if (error) word.raise(StepStatus::error, "an error");
-  word.exchange(layouts.mesh());
-  if (error) std::rethrow_exception(error);
+    if (stop) own.raise(StepStatus::stop, "a callback's wish");
+  });
   if (word.status() == StepStatus::error) {
     throw StateError("step", "every process goes on", str("an error on rank ", word.rank()),
                      "look at what that process says");

@@ -20,17 +20,10 @@ using namespace std::string_literals;
 using Catch::Matchers::Contains;
 using test::difference;
 using test::EnvironmentScope;
+using test::NoData;
 using test::TarEntry;
 
 namespace {
-
-/// Leaves no place where files could be found.
-struct NoData {
-  test::TempFolder folder;
-  EnvironmentScope data{"TESSERA_DATA", nullptr};
-  EnvironmentScope cache{"XDG_CACHE_HOME", (folder / "none").c_str()};
-  EnvironmentScope offline{"TESSERA_OFFLINE", "1"};
-};
 
 /// 2 n reviews of each split, half of them pos.
 std::vector<TarEntry> reviews(int n) {

@@ -16,16 +16,9 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
 using test::EnvironmentScope;
+using test::NoData;
 
 namespace {
-
-/// Leaves no place where files could be found.
-struct NoData {
-  test::TempFolder folder;
-  EnvironmentScope data{"TESSERA_DATA", nullptr};
-  EnvironmentScope cache{"XDG_CACHE_HOME", (folder / "none").c_str()};
-  EnvironmentScope offline{"TESSERA_OFFLINE", "1"};
-};
 
 Examples all_of(const Dataset& data) {
   std::vector<int64_t> rows(static_cast<size_t>(data.size()));

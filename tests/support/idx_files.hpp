@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/files.hpp"
+
 namespace tessera::test {
 
 /// An IDX file of bytes with these extents; `data` follows as it is, of whatever length.
@@ -33,6 +35,14 @@ class EnvironmentScope {
   std::string name_;
   std::string former_;
   bool was_set_;
+};
+
+/// Leaves no place where files of data sets could be found.
+struct NoData {
+  TempFolder folder;
+  EnvironmentScope data{"TESSERA_DATA", nullptr};
+  EnvironmentScope cache{"XDG_CACHE_HOME", (folder / "none").c_str()};
+  EnvironmentScope offline{"TESSERA_OFFLINE", "1"};
 };
 
 }  // namespace tessera::test
