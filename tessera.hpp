@@ -2,6 +2,8 @@
 
 #include <tessera/datasets/datasets.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/io/backup_and_restore.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>

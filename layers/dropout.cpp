@@ -1,7 +1,5 @@
 #include <tessera/layers/dropout.hpp>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -52,8 +50,7 @@ DTensor DropoutLayer::call(const Inputs& inputs, const CallContext& context) {
   if (!context.training || rate_ == 0) return inputs[0];
   Seed seed = context.random ? context.random->next(path()) : Seed{};
   if (seed_) seed = fold_in(seed, static_cast<uint64_t>(*seed_));
-  at::Tensor pair = at::tensor({seed.a, seed.b}, at::kLong);
-  const DTensor input = pack(std::move(pair), Layout::replicated(inputs[0].mesh(), 1));
+  const DTensor input = ops::seed_input(seed, inputs[0].mesh());
   const DTensor& x = inputs[0];
   if (noise_shape_.empty()) return ops::dropout(x, rate_, input);
   Shape shape = noise_shape_;

@@ -1,6 +1,8 @@
 #include <tessera/optimizers/adam.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <ATen/ATen.h>
 
@@ -38,12 +40,24 @@ class AdamOptimizer : public Optimizer {
 
   void update(const UpdateArgs& args) const override { update_all({args}); }
 
-  /// One call of ATen's fused kernel, which adds its epsilon to the corrected root.
   void update_all(const std::vector<UpdateArgs>& blocks) const override {
+    const bool together = std::all_of(blocks.begin(), blocks.end(), [&](const UpdateArgs& args) {
+      return args.weight.device() == blocks[0].weight.device();
+    });
+    if (together) return update_device(blocks);
+    std::map<c10::DeviceIndex, std::vector<UpdateArgs>> by_device;
+    for (const UpdateArgs& args : blocks) by_device[args.weight.device().index()].push_back(args);
+    for (const auto& [index, list] : by_device) update_device(list);
+  }
+
+ private:
+  /// One call of ATen's fused kernel, which adds its epsilon to the corrected root.
+  void update_device(const std::vector<UpdateArgs>& blocks) const {
     if (blocks.empty()) return;
     std::vector<at::Tensor> weights, gradients, momenta, velocities, largest, steps;
     const int64_t step = blocks[0].step;
-    const at::Tensor count = at::full({}, static_cast<double>(step), at::kFloat);
+    const at::Tensor count = at::full({}, static_cast<double>(step),
+                                      blocks[0].weight.options().dtype(at::kFloat));
     for (const UpdateArgs& args : blocks) {
       weights.push_back(args.weight);
       gradients.push_back(args.gradient);
@@ -60,7 +74,6 @@ class AdamOptimizer : public Optimizer {
                      options_.amsgrad, false);
   }
 
- private:
   AdamOptions options_;
 };
 

@@ -14,4 +14,15 @@ int bench_step(int argc, const char* const* argv);
 /// code. Throws ConfigError, FileError.
 int bench_text(int argc, const char* const* argv);
 
+/// `bench processes [OPTIONS]`: times a training step on several processes. Returns the exit code.
+/// Throws ConfigError, FileError, CommError.
+int bench_processes(int argc, const char* const* argv);
+
+/// `bench process-steps`: a process that `bench processes` starts.
+int process_steps(int argc, const char* const* argv);
+
+/// `bench comm [OPTIONS]`: times sums over processes against Gloo's own. Returns the exit code.
+/// Throws ConfigError, FileError, StateError; ConfigError in a build without Gloo.
+int bench_comm(int argc, const char* const* argv);
+
 }  // namespace tessera::bench

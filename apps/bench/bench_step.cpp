@@ -3,7 +3,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 
 #include "apps/bench/aten_step.hpp"
 #include "apps/bench/bench.hpp"
+#include "apps/bench/mlp.hpp"
 #include "apps/bench/timing.hpp"
 #include "apps/common/app_options.hpp"
 #include "apps/common/table.hpp"
@@ -24,10 +24,6 @@
 namespace tessera::bench {
 namespace {
 
-/// The Core-API guide's MLP: inputs, hidden units, classes.
-const std::vector<int64_t> sizes = {784, 700, 500, 10};
-constexpr int64_t batch_size = 128;
-constexpr int64_t batch_count = 8;
 constexpr int64_t warm_up_steps = 3;
 /// What data parallelism over virtual devices may cost against one device.
 constexpr double most_ratio = 1.5;
@@ -60,40 +56,12 @@ struct Row {
   double worst() const { return *std::max_element(rounds.begin(), rounds.end()); }
 };
 
-/// Random images, and labels that follow from them.
-TensorDataset make_data() {
-  const int64_t rows = batch_size * batch_count;
-  const at::Tensor images = stateless_uniform({rows, sizes[0]}, Seed{1, 2}).full();
-  return TensorDataset(images, images.narrow(1, 0, sizes.back()).argmax(1));
-}
-
-Examples make_batch(const TensorDataset& data, int64_t step) {
-  std::vector<int64_t> rows(batch_size);
-  std::iota(rows.begin(), rows.end(), step % batch_count * batch_size);
-  return data.get(rows);
-}
-
-Sequential make_model(const LayoutMap& layouts) {
-  const InitializerRef xavier = GlorotUniform({.seed = Seed{22, 23}});
-  std::vector<LayerHandle> layers = {Flatten()};
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    const char* activation = i + 1 < sizes.size() ? "relu" : "linear";
-    layers.push_back(Dense(sizes[i], {.activation = activation, .kernel_initializer = xavier}));
-  }
-  Sequential model(layers);
-  model.compile({.optimizer = Adam(1e-3, {.epsilon_on_corrected_root = true}),
-                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                 .metrics = {"accuracy"},
-                 .layouts = layouts});
-  return model;
-}
-
 Row model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
               const TensorDataset& data) {
   const BlockPolicyScope scope(policy);
   const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
-  const Sequential model = make_model(layouts);
-  model.fit(data, {.batch_size = batch_size, .verbose = 0, .steps_per_epoch = 1});
+  const Sequential model = mlp_model(layouts);
+  model.fit(data, {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
   return {devices, blocks, policy, [model, layouts](Examples&& examples) {
             read_loss(model->train_step(pack_batch(std::move(examples), layouts)));
           }};
@@ -101,7 +69,7 @@ Row model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
 
 /// By hand; one device, once, for all policies are alike there; then what was asked for.
 std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
-  const auto by_hand = std::make_shared<AtenStep>(sizes);
+  const auto by_hand = std::make_shared<AtenStep>(mlp_sizes);
   std::vector<Row> rows;
   rows.push_back({0, "by hand", BlockPolicy::per_worker,
                   [by_hand](Examples&& examples) { (*by_hand)(examples.x[0], examples.y[0]); }});
@@ -120,7 +88,7 @@ void add_round(Row& row, int64_t steps, const TensorDataset& data) {
   const BlockPolicyScope scope(row.policy);
   std::vector<double> milliseconds;
   for (int64_t s = -warm_up_steps; s < steps; ++s) {
-    Examples examples = make_batch(data, s + warm_up_steps);
+    Examples examples = data.get(mlp_rows(s + warm_up_steps));
     const double taken = seconds_of([&] { row.step(std::move(examples)); }) * 1e3;
     if (s >= 0) milliseconds.push_back(taken);
   }
@@ -178,7 +146,7 @@ int bench_step(int argc, const char* const* argv) {
   options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
-  const TensorDataset data = make_data();
+  const TensorDataset data = mlp_data();
   std::vector<Row> rows = make_rows(flags, data);
   for (int64_t round = 0; round < flags.rounds; ++round) {
     for (Row& row : rows) add_round(row, flags.steps, data);

@@ -19,6 +19,8 @@ Usage: bench [ops|step|text] [OPTIONS]
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
+  comm  sums over 2 and 4 processes, beside Gloo's own
+  processes  the step on several processes, beside PyTorch's DDP with --torch PYTHON
 
 Without a word: ops and step, with their defaults. `bench ops --help` lists the options.
 )";
@@ -33,6 +35,9 @@ int run_bench(int argc, char** argv) {
   if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
   if (word == "step") return bench::bench_step(argc - 1, argv + 1);
   if (word == "text") return bench::bench_text(argc - 1, argv + 1);
+  if (word == "comm") return bench::bench_comm(argc - 1, argv + 1);
+  if (word == "processes") return bench::bench_processes(argc - 1, argv + 1);
+  if (word == "process-steps") return bench::process_steps(argc - 1, argv + 1);
   if (word == "--help" || word == "-h") {
     std::cout << help_text;
     return 0;

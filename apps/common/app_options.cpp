@@ -9,11 +9,12 @@
 #include <tessera/framework/base/text.hpp>
 
 #include "apps/common/config_file.hpp"
+#include "apps/common/processes.hpp"
 
 namespace tessera::app {
 namespace {
 
-constexpr int64_t most_devices = 4096;
+constexpr int64_t most_processes = 4096, most_seconds = 7 * 86400;
 
 std::vector<Option> common_options(CommonOptions& o) {
   const std::string run = "Devices and layout";
@@ -22,7 +23,7 @@ std::vector<Option> common_options(CommonOptions& o) {
   const std::string output = "Output";
   return {
       {"device", run, "kind of device to run on", choice(o.device, {"cpu", "cuda"})},
-      {"devices", run, "devices of this process; the mesh's if absent",
+      {"devices", run, "devices of this process; its share of the mesh if absent",
        integer(o.devices, 1, most_devices)},
       {"mesh", run, "mesh dimensions and sizes, such as batch=4,model=2", mesh_dims(o.mesh)},
       {"layouts", run, "layout rules of weights and data", input_file(o.layouts, "FILE.json")},
@@ -51,25 +52,27 @@ std::vector<Option> common_options(CommonOptions& o) {
   };
 }
 
+std::vector<Option> process_options(CommonOptions& o) {
+  const std::string group = "Several processes";
+  return {
+      {"coordinator", group, "where rank 0 listens; see the environment if absent",
+       text(o.coordinator, "HOST:PORT")},
+      {"rank", group, "of this process", integer(o.rank, 0, most_processes - 1)},
+      {"processes", group, "of the run", integer(o.processes, 1, most_processes)},
+      {"timeout", group, "seconds until a process that others wait for is given up",
+       integer(o.timeout, 1, most_seconds)},
+      {"connect-timeout", group, "seconds until all processes have to be there",
+       integer(o.connect_timeout, 1, most_seconds)},
+      {"check-collectives", group, "compare every collective before it, not the first steps' only",
+       toggle(o.check_collectives)},
+      {"shared-memory", group, "exchange tensors within a host through memory",
+       toggle(o.shared_memory)},
+  };
+}
+
 std::string help_text(const Option& option) {
   const std::string value = option.value.get();
   return option.help + (value.empty() ? "" : " [default: " + value + "]");
-}
-
-void check_device_count(const CommonOptions& options, const MeshDims& mesh) {
-  int64_t size = 1;
-  for (const auto& dim : mesh) {
-    if (dim.second > most_devices / size) {
-      throw ConfigError("--mesh", str("must have at most ", most_devices, " devices"),
-                        to_string(mesh), "write smaller sizes");
-    }
-    size *= dim.second;
-  }
-  if (options.devices && *options.devices != size) {
-    throw ConfigError("--devices", str("must be the number of devices in the mesh, ", size),
-                      str(*options.devices, " with mesh ", to_string(mesh)),
-                      "leave --devices out or change the mesh");
-  }
 }
 
 constexpr size_t help_width = 80, help_indent = 34;
@@ -223,6 +226,7 @@ AppOptions::AppOptions(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AppOptions::AppOptions(const std::string& name, const std::string& description)
     : AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}, {}})) {
   impl_->options = common_options(impl_->common);
+  for (Option& option : process_options(impl_->common)) add(std::move(option));
 }
 
 AppOptions AppOptions::bare(const std::string& name, const std::string& description) {
@@ -266,16 +270,6 @@ bool AppOptions::parse(int argc, const char* const* argv, std::ostream& out) {
   }
   if (!common.mesh.empty()) check_device_count(common, common.mesh);
   return true;
-}
-
-Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
-                 const MeshDims& fallback) {
-  MeshDims dims = !options.mesh.empty() ? options.mesh : from_layouts;
-  if (dims.empty()) dims = options.devices ? MeshDims{{"batch", *options.devices}} : fallback;
-  check_device_count(options, dims);
-  int64_t size = 1;
-  for (const auto& dim : dims) size *= dim.second;
-  return create_mesh(dims, options.device == "cuda" ? cuda_devices(size) : virtual_cpus(size));
 }
 
 }  // namespace tessera::app

@@ -13,12 +13,15 @@
 
 namespace tessera::app {
 
+/// Devices that a mesh has at most.
+constexpr int64_t most_devices = 4096;
+
 /// The options every application has; an application sets its own defaults before parsing.
 struct CommonOptions {
   std::string device = "cpu";
-  /// Devices of this process; absent: as many as the mesh has.
+  /// Devices of this process; absent: its share of the mesh.
   std::optional<int64_t> devices;
-  /// Empty: the layouts file's mesh, else the application's.
+  /// Of all processes. Empty: the layouts file's mesh, else the application's.
   MeshDims mesh;
   std::string layouts;
   std::string config;
@@ -42,6 +45,15 @@ struct CommonOptions {
   bool summary = false;
   bool plan = false;
   int64_t verbose = 1;
+  /// Where rank 0 listens, its rank and the number of processes; absent: the environment tells.
+  std::string coordinator;
+  std::optional<int64_t> rank;
+  std::optional<int64_t> processes;
+  /// Seconds until a process that others wait for is given up, and until all have to be there.
+  int64_t timeout = 120;
+  int64_t connect_timeout = 300;
+  bool check_collectives = false;
+  bool shared_memory = true;
 };
 
 /// Command line and configuration file of an application: the common options and those it adds.
@@ -83,11 +95,5 @@ class AppOptions {
 
   std::unique_ptr<Impl> impl_;
 };
-
-/// The mesh to run on: `--mesh`, else `from_layouts` (the layouts file's), else `batch=N` for
-/// `--devices N`, else `fallback`; on virtual CPUs or GPUs as `--device` says.
-/// Throws ConfigError if `--devices` is another number than the mesh's.
-Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
-                 const MeshDims& fallback);
 
 }  // namespace tessera::app

@@ -118,6 +118,12 @@ OptionValue path_value(std::string& value, const std::string& placeholder,
 
 }  // namespace
 
+OptionValue text(std::string& value, const std::string& placeholder) {
+  return {placeholder, JsonForm::text,
+          [&value](const std::string&, const std::string& given) { value = given; },
+          [&value] { return value; }};
+}
+
 OptionValue choice(std::string& value, std::vector<std::string> choices) {
   const std::string placeholder = join(choices, "|");
   const auto set = [&value, choices = std::move(choices)](const std::string& where,

@@ -40,6 +40,9 @@ struct Option {
   OptionValue value;
 };
 
+/// Any text.
+OptionValue text(std::string& value, const std::string& placeholder);
+
 /// One of several words.
 OptionValue choice(std::string& value, std::vector<std::string> choices);
 

@@ -8,6 +8,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/together.hpp>
+#include <tessera/framework/cluster/failure_note.hpp>
+#include <tessera/framework/cluster/launcher.hpp>
 
 namespace tessera::app {
 namespace {
@@ -15,10 +18,17 @@ namespace {
 constexpr size_t longest_text = 4000;
 constexpr const char* out_of_memory = "out of memory. To fix: use a smaller batch or model.";
 
-int report(const std::string& program, const std::string& text) {
+int report(const std::string& program, const std::string& text, int code = 1) {
   std::cout << std::flush;
+  note_failure(text);
   std::cerr << program << ": error: " << one_line(text, longest_text) << std::endl;
-  return 1;
+  return code;
+}
+
+int report(const std::string& program, const Interrupted& interrupted) {
+  std::cout << std::flush;
+  std::cerr << program << ": " << one_line(interrupted.what(), longest_text) << std::endl;
+  return 128 + interrupted.signal();
 }
 
 }  // namespace
@@ -28,6 +38,12 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
   const std::string program = std::filesystem::path(path).filename().string();
   try {
     return main_function(argc, argv);
+  } catch (const Interrupted& interrupted) {
+    return report(program, interrupted);
+  } catch (const CommError& error) {
+    return report(program, error.what(), exit_of_lost_run);
+  } catch (const RankFailures& error) {
+    return report(program, error.what(), exit_of_lost_run);
   } catch (const Error& error) {
     return report(program, error.what());
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,8 @@
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
+#include "apps/common/processes.hpp"
+
 namespace tessera::app {
 
 Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {

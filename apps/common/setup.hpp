@@ -16,7 +16,8 @@ struct Setup {
 };
 
 /// Sets the random seed and the default dtype, makes the mesh, reads the layouts file; without one,
-/// `built_in` takes its place. Throws ConfigError, FileError, LayoutError, MeshError.
+/// `built_in` takes its place. Collective. Throws ConfigError, FileError, LayoutError, MeshError,
+/// CommError.
 Setup set_up(const CommonOptions& options, const MeshDims& fallback,
              const LayoutFile& built_in = {});
 

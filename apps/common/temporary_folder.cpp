@@ -7,20 +7,33 @@
 #include <system_error>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 
 namespace tessera::app {
 
-TemporaryFolder::TemporaryFolder() {
+namespace {
+
+std::string make_folder() {
   std::error_code failure;
   const std::filesystem::path root = std::filesystem::temp_directory_path(failure);
-  path_ = (root / "tessera-XXXXXX").string();
-  if (!failure && mkdtemp(path_.data()) != nullptr) return;
+  std::string path = (root / "tessera-XXXXXX").string();
+  if (!failure && mkdtemp(path.data()) != nullptr) return path;
   if (!failure) failure = std::error_code(errno, std::generic_category());
-  throw FileError(path_, "a temporary folder can be made", failure.message(),
+  throw FileError(path, "a temporary folder can be made", failure.message(),
                   "set TMPDIR to a folder that can be written");
 }
 
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : path_(make_folder()) {}
+
+TemporaryFolder::TemporaryFolder(const Mesh& mesh) : is_maker_(is_first_rank(mesh)) {
+  const std::string made = is_maker_ ? make_folder() : "";
+  path_ = communicator_of(mesh).gather("temporary folder", made).front();
+}
+
 TemporaryFolder::~TemporaryFolder() {
+  if (!is_maker_) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

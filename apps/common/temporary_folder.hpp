@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <tessera/framework/mesh/mesh.hpp>
+
 namespace tessera::app {
 
 /// An empty folder for the time of a run, removed with everything in it.
@@ -9,6 +11,8 @@ class TemporaryFolder {
  public:
   /// Throws FileError.
   TemporaryFolder();
+  /// The same one for all processes of the mesh, on a disk that they share. Collective.
+  explicit TemporaryFolder(const Mesh& mesh);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -17,6 +21,7 @@ class TemporaryFolder {
 
  private:
   std::string path_;
+  bool is_maker_ = true;
 };
 
 }  // namespace tessera::app

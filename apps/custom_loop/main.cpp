@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"
@@ -80,7 +82,8 @@ double train_step(const Mlp& mlp, const Batch& batch, OptimizerRef optimizer) {
 }
 
 int train(int, char**) {
-  const Mesh mesh = create_mesh({{"batch", 8}}, virtual_cpus(8));
+  const Mesh mesh = create_distributed_mesh({{"batch", 8}});  // alone: on 8 virtual devices
+  const bool prints = is_first_rank(mesh);
   const Layout weights({unsharded, unsharded}, mesh);
   const LayoutMap data(mesh);  // batches are cut over the dimension named "batch"
   const Mlp mlp({DenseLayer(784, 700, weights, "relu"), DenseLayer(700, 500, weights, "relu"),
@@ -90,7 +93,7 @@ int train(int, char**) {
 
   const MnistDataset training = datasets::mnist({.split = "train", .size = 5000, .flatten = true});
   const MnistDataset test = datasets::mnist({.split = "test", .size = 5000, .flatten = true});
-  std::printf("%s\n", training.announcement().c_str());
+  if (prints) std::printf("%s\n", training.announcement().c_str());
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
     double loss = 0;
     BatchLoader loader(training, {.batch_size = 128, .epoch = epoch});
@@ -104,6 +107,7 @@ int train(int, char**) {
       const Batch batch = pack_batch(std::move(*examples), data);
       hits += correct(mlp(batch.x[0]), batch.y[0]).full().item<double>();
     }
+    if (!prints) continue;
     std::printf("epoch %lld: training loss %.4f, test accuracy %.4f\n",
                 static_cast<long long>(epoch + 1), loss / static_cast<double>(training.size()),
                 hits / static_cast<double>(test.size()));

@@ -10,6 +10,8 @@
 
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/training/progress_bar.hpp>
 #include <tessera/tessera.hpp>
 
@@ -168,19 +170,22 @@ std::unique_ptr<Mlp> make_model(const std::string& kind, const Scheme& scheme, c
 std::vector<double> train(const Scheme& scheme, const Flags& flags, const Dataset& data,
                           const std::string& folder) {
   const at::ScalarType dtype = dtype_policy(flags.dtype).compute;
-  const Mesh mesh = create_mesh(scheme.mesh, virtual_cpus(8));
+  const Mesh mesh = create_distributed_mesh(scheme.mesh);
+  const bool prints = is_first_rank(mesh);
   const std::unique_ptr<Mlp> model = make_model(flags.model, scheme, mesh, dtype);
   Checkpoint checkpoint(model->trainable_variables());
   CheckpointManager manager(checkpoint, folder, {.max_to_keep = 3});
   // Whatever mesh it was written on: every device reads the slices that it needs.
   const bool restored = manager.restore_latest().has_value();
-  std::cout << scheme.name << " parallel, mesh " << mesh.describe() << ": "
-            << (restored ? "restoring a checkpoint" : "new training") << std::endl;
+  if (prints) {
+    std::cout << scheme.name << " parallel, mesh " << mesh.describe() << ": "
+              << (restored ? "restoring a checkpoint" : "new training") << std::endl;
+  }
   int64_t done = 0;
   if (restored) done = JsonObject(checkpoint.extra(), JsonPath(folder)).take<int64_t>("steps");
 
   std::vector<double> losses;
-  ProgressBar bar;
+  ProgressBar bar({.verbose = prints ? 1 : 0});
   for (int64_t epoch = 0; epoch < flags.epochs; ++epoch) {
     BatchLoader loader(data, {.batch_size = batch_size, .epoch = epoch, .steps = flags.steps});
     bar.start_epoch(epoch, flags.epochs, loader.steps());
@@ -202,7 +207,7 @@ std::vector<double> train(const Scheme& scheme, const Flags& flags, const Datase
 // Reviews as rows of tf-idf weights, vectorized before the training starts.
 std::shared_ptr<const Dataset> vectorized_reviews(const std::string& data_dir) {
   const auto reviews = datasets::imdb({.split = "train", .path = data_dir});
-  std::cout << reviews->announcement() << std::endl;
+  if (find_cluster().rank == 0) std::cout << reviews->announcement() << std::endl;
   const TextVectorization vectorize({.max_tokens = num_tokens, .output_mode = "tf_idf"});
   vectorize.adapt(reviews);
   return vectorize.dataset(reviews);
@@ -234,7 +239,7 @@ Flags parse(int argc, char** argv) {
 int run(int argc, char** argv) {
   const Flags flags = parse(argc, argv);
   const auto data = vectorized_reviews(flags.data_dir);
-  const app::TemporaryFolder temporary;
+  const app::TemporaryFolder temporary(create_distributed_mesh(schemes[0].mesh));
   const std::string folder =
       flags.checkpoint_dir.empty() ? temporary.path() : flags.checkpoint_dir;
   Json phases = Json::array();
@@ -243,7 +248,7 @@ int run(int argc, char** argv) {
                                      [&](const Scheme& known) { return known.name == name; });
     phases.push_back({{"scheme", name}, {"steps", train(*scheme, flags, *data, folder)}});
   }
-  if (!flags.history.empty()) {
+  if (!flags.history.empty() && find_cluster().rank == 0) {
     write_file_atomically(flags.history, to_json_text({{"phases", phases}}, -1) + "\n");
   }
   return 0;

@@ -4,6 +4,8 @@
 
 #include <tessera/framework/training/progress_bar.hpp>
 
+#include "apps/common/processes.hpp"
+
 namespace tessera::imdb {
 namespace {
 
@@ -38,15 +40,16 @@ Corpus read_corpus(const TrainFlags& flags, const app::CommonOptions& common) {
   } else {
     splits.train = datasets::imdb(options);
   }
-  if (common.verbose > 0) std::cout << splits.train->announcement() << std::endl;
+  const int64_t verbose = app::verbosity(common);
+  if (verbose > 0) std::cout << splits.train->announcement() << std::endl;
 
   Corpus corpus{.vectorize = TextVectorization(
                     {.max_tokens = flags.max_tokens, .output_mode = "tf_idf", .name = "words"}),
                 .reviews = splits.train};
-  show_pass("Learning the vocabulary", splits.train->size(), common.verbose,
+  show_pass("Learning the vocabulary", splits.train->size(), verbose,
             [&](const TextPassOptions& pass) { corpus.vectorize.adapt(splits.train, pass); });
-  corpus.train = vectorized(corpus.vectorize, splits.train, "train", common.verbose);
-  if (splits.test) corpus.test = vectorized(corpus.vectorize, splits.test, "test", common.verbose);
+  corpus.train = vectorized(corpus.vectorize, splits.train, "train", verbose);
+  if (splits.test) corpus.test = vectorized(corpus.vectorize, splits.test, "test", verbose);
   return corpus;
 }
 

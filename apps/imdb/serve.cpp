@@ -27,12 +27,6 @@ struct ServeFlags {
   bool access_log = false;
 };
 
-app::OptionValue text(std::string& value, const std::string& placeholder) {
-  return {placeholder, app::JsonForm::text,
-          [&value](const std::string&, const std::string& given) { value = given; },
-          [&value] { return value; }};
-}
-
 void check_name(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -48,12 +42,13 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
   const std::string model = "Model";
   options.add_argument("DIR", "folder of exports; the newest is served", flags.folder);
   options.add({"port", network, "0 for a free one", app::integer(flags.port, 0, 65535)});
-  options.add({"host", network, "address to listen on, in digits", text(flags.host, "ADDRESS")});
+  options.add({"host", network, "address to listen on, in digits",
+               app::text(flags.host, "ADDRESS")});
   options.add({"max-body", network, "bytes of a request",
                app::integer(flags.max_body, 1, int64_t{1} << 30)});
   options.add({"access-log", network, "a line on the standard error for each answer",
                app::toggle(flags.access_log)});
-  options.add({"name", model, "name of the model in paths", text(flags.name, "NAME")});
+  options.add({"name", model, "name of the model in paths", app::text(flags.name, "NAME")});
   options.add({"batch-window", model, "milliseconds that a request waits for others",
                app::integer(flags.batch_window, 0, 1000)});
   options.add({"max-batch", model, "instances of a request, and of a call of the model",

@@ -5,9 +5,11 @@
 #include <iostream>
 
 #include <tessera/framework/base/file.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/training/plot.hpp>
 
+#include "apps/common/processes.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/imdb/training_run.hpp"
 
@@ -44,7 +46,8 @@ void save_history(const std::vector<Phase>& phases, const std::string& path) {
   write_file_atomically(path, to_json_text(json, -1) + "\n");
 }
 
-void export_trained(const TrainingRun& run, const Corpus& corpus, const std::string& folder) {
+void export_trained(const TrainingRun& run, const Corpus& corpus, const std::string& folder,
+                    bool prints) {
   std::vector<std::string> sample;
   for (int64_t row = 0; row < std::min<int64_t>(corpus.reviews->size(), 4); ++row) {
     sample.emplace_back(corpus.reviews->text(row));
@@ -56,7 +59,7 @@ void export_trained(const TrainingRun& run, const Corpus& corpus, const std::str
                     .labels = {"negative", "positive"},
                     .activation = "softmax",
                     .step = run.steps()});
-  std::cout << "Exported version " << version << " to " << folder << std::endl;
+  if (prints) std::cout << "Exported version " << version << " to " << folder << std::endl;
 }
 
 /// One line for the last epoch: what a user wants to know of the run.
@@ -90,12 +93,16 @@ int train_main(int argc, const char* const* argv) {
   const Corpus corpus = read_corpus(flags, common);
   TrainingRun run(flags, common, corpus, schemes);
   const auto start = std::chrono::steady_clock::now();
-  run.train();
+  {
+    const StopSignals signals;
+    run.train();
+  }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  if (!common.history.empty()) save_history(run.phases(), common.history);
-  if (!common.plot.empty()) save_plot(joined(run.phases()), common.plot);
-  if (!flags.export_folder.empty()) export_trained(run, corpus, flags.export_folder);
-  if (common.verbose > 0) {
+  const bool first = app::is_first_process(common);
+  if (first && !common.history.empty()) save_history(run.phases(), common.history);
+  if (first && !common.plot.empty()) save_plot(joined(run.phases()), common.plot);
+  if (!flags.export_folder.empty()) export_trained(run, corpus, flags.export_folder, first);
+  if (app::verbosity(common) > 0) {
     const int64_t reviews = corpus.test ? corpus.test->size() : corpus.reviews->size();
     print_summary(run.phases(), reviews, elapsed.count());
   }

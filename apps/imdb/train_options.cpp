@@ -19,25 +19,11 @@ bool parse_train_options(app::AppOptions& options, TrainFlags& flags, int argc,
                app::integer(flags.max_tokens, 2, 1'000'000)});
   options.add({"validation", "Training", "evaluate on the test split after every epoch",
                app::toggle(flags.validation)});
-  options.add({"checkpoint-dir", "Checkpoints",
-               "folder for checkpoints; training begins with the weights of its newest one",
-               app::folder_name(flags.checkpoint_dir)});
-  options.add({"save-every", "Checkpoints", "steps between checkpoints; an epoch's if absent",
-               app::integer(flags.save_every, 1)});
-  options.add({"resume", "Checkpoints",
-               "go on with the run that wrote the newest checkpoint, where it stopped",
-               app::toggle(flags.resume)});
+  app::add_checkpoint_options(options, flags.checkpoints);
   options.add({"export", "Output", "folder for the trained model, as predict and serve take it",
                app::folder_name(flags.export_folder)});
   if (!options.parse(argc, argv)) return false;
-  if (flags.resume && flags.checkpoint_dir.empty()) {
-    throw ConfigError("--resume", "needs the checkpoints to go on from", "no --checkpoint-dir",
-                      "add --checkpoint-dir FOLDER");
-  }
-  if (flags.save_every && flags.checkpoint_dir.empty()) {
-    throw ConfigError("--save-every", "needs a folder for the checkpoints", "no --checkpoint-dir",
-                      "add --checkpoint-dir FOLDER");
-  }
+  app::settle_checkpoint_options(flags.checkpoints);
   return true;
 }
 

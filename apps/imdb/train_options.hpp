@@ -1,10 +1,10 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/common/app_options.hpp"
+#include "apps/common/checkpoints.hpp"
 #include "apps/imdb/schemes.hpp"
 
 namespace tessera::imdb {
@@ -14,9 +14,7 @@ struct TrainFlags {
   std::string scheme;  ///< empty: all, or the user's own
   int64_t max_tokens = 1200;
   bool validation = false;
-  std::string checkpoint_dir;
-  std::optional<int64_t> save_every;  ///< steps; absent: every epoch
-  bool resume = false;
+  app::CheckpointFlags checkpoints;
   std::string export_folder;
 };
 

@@ -6,9 +6,12 @@
 #include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
 #include <tessera/tessera.hpp>
 
+#include "apps/common/processes.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/imdb/models.hpp"
 
@@ -18,32 +21,6 @@ namespace {
 double learning_rate(const app::CommonOptions& common) {
   return common.learning_rate.value_or(1e-2);
 }
-
-/// Saves while a phase is trained and, if asked to, begins where it was interrupted.
-class PhaseCheckpoints final : public Callback {
- public:
-  PhaseCheckpoints(CheckpointManager& manager, int64_t first_step, bool resumes,
-                   std::optional<int64_t> save_every)
-      : manager_(manager), first_step_(first_step), resumes_(resumes), save_every_(save_every) {}
-  void on_train_begin() override {
-    if (!resumes_) return;
-    const std::string from = manager_.restore_latest().value_or("");
-    if (params().verbose > 0) print("Going on from " + from);
-  }
-  bool wants_batch_logs(int64_t) override { return false; }
-  void on_train_batch_end(int64_t batch, const Logs&) override {
-    if (save_every_ && (batch + 1) % *save_every_ == 0) save();
-  }
-  void on_epoch_end(int64_t, Logs&) override { save(); }
-
- private:
-  void save() { manager_.save(first_step_ + model().optimizer()->steps()); }
-
-  CheckpointManager& manager_;
-  int64_t first_step_;
-  bool resumes_;
-  std::optional<int64_t> save_every_;
-};
 
 /// What the newest whole checkpoint says of the run that wrote it; null if there is none.
 Json newest_state(const std::string& folder) {
@@ -107,18 +84,24 @@ TrainingRun::TrainingRun(const TrainFlags& flags, const app::CommonOptions& comm
       common_(common),
       corpus_(corpus),
       schemes_(std::move(schemes)),
-      folder_(flags.checkpoint_dir) {
-  if (folder_.empty() && schemes_.size() > 1) folder_ = temporary_.emplace().path();
-  if (!folder_.empty()) find_start();
+      folder_(flags.checkpoints.folder) {
+  if (folder_.empty() && schemes_.size() == 1) return;
+  const app::Setup setup = app::set_up(common_, {{"batch", 8}}, schemes_[0].layouts);
+  const Mesh& mesh = setup.layouts.mesh();
+  if (folder_.empty()) folder_ = temporary_.emplace(mesh).path();
+  find_start(mesh);
 }
 
-void TrainingRun::find_start() {
-  const std::vector<CheckpointEntry> entries = list_checkpoints(folder_);
-  if (!entries.empty()) first_step_ = entries.back().step;
-  if (!flags_.resume) return;
-  const Json state = newest_state(folder_);
+void TrainingRun::find_start(const Mesh& mesh) {
+  first_step_ = app::newest_step(mesh, folder_);
+  if (!flags_.checkpoints.resume) return;
+  // File systems may show processes something else.
+  const std::string text = first_text(mesh, folder_, [&] {
+    return is_first_rank(mesh) ? to_json_text(newest_state(folder_), -1) : "";
+  });
+  const Json state = parse_json(text, folder_);
   if (state.is_null()) {
-    if (common_.verbose > 0) {
+    if (app::verbosity(common_) > 0) {
       std::cout << "No checkpoint in " << folder_ << " to go on from: a new training" << std::endl;
     }
     return;
@@ -157,6 +140,7 @@ void TrainingRun::make_model(const Scheme& scheme) {
 void TrainingRun::show_model() const {
   if (!common_.summary && !common_.plan && common_.plot_model.empty()) return;
   const StepPlan plan = (*model_)->plan(corpus_.train, {.batch_size = common_.batch_size});
+  if (!app::is_first_process(common_)) return;
   if (common_.summary) model_->summary({.show_layout = true});
   if (common_.plan) std::cout << plan.to_string() << std::flush;
   if (!common_.plot_model.empty()) plot_model(model_->model(), common_.plot_model);
@@ -174,7 +158,10 @@ void TrainingRun::train_phase(size_t number) {
     checkpoint.extra() = {{"options", options_of(flags_, common_, corpus_, schemes_)},
                           {"finished", finished()},
                           {"first_step", first_step_}};
-    callbacks.push_back(PhaseCheckpoints(*manager, first_step_, resumes_, flags_.save_every));
+    app::CheckpointFlags flags = flags_.checkpoints;
+    flags.resume = resumes_;
+    callbacks.push_back(
+        app::TrainingCheckpoints(checkpoint, *manager, first_step_, flags));
   }
   if (!common_.tensorboard.empty()) {
     const std::string folder = schemes_.size() > 1
@@ -182,7 +169,7 @@ void TrainingRun::train_phase(size_t number) {
                                    : common_.tensorboard;
     callbacks.push_back(TensorBoard({.log_dir = folder}));
   }
-  if (common_.verbose > 0) {
+  if (app::verbosity(common_) > 0) {
     std::cout << "Scheme " << schemes_[number].name << " on mesh " << mesh_
               << (from.empty() ? "" : ", from the weights in " + from) << std::endl;
   }

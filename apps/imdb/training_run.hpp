@@ -34,8 +34,8 @@ class TrainingRun {
   int64_t steps() const;
 
  private:
-  /// Where the run that wrote the newest checkpoint stands.
-  void find_start();
+  /// Where the run that wrote the newest checkpoint stands. Collective.
+  void find_start(const Mesh& mesh);
   void train_phase(size_t number);
   void make_model(const Scheme& scheme);
   void show_model() const;

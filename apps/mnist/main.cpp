@@ -1,10 +1,14 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
 
 #include "apps/common/app_options.hpp"
+#include "apps/common/checkpoints.hpp"
+#include "apps/common/processes.hpp"
 #include "apps/common/run_app.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/mnist/models.hpp"
@@ -19,6 +23,7 @@ struct MnistFlags {
   std::vector<int64_t> hidden = {700, 500};
   std::string save;
   std::string load;
+  app::CheckpointFlags checkpoints;
 };
 
 void add_options(app::AppOptions& options, MnistFlags& flags) {
@@ -35,6 +40,7 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
                app::input_file(flags.load, "FILE")});
   options.add({"save", "Model", "safetensors file to write the weights to",
                app::output_file(flags.save, "FILE")});
+  app::add_checkpoint_options(options, flags.checkpoints);
 }
 
 MnistDataset data_of(const app::CommonOptions& common, const std::string& split,
@@ -49,9 +55,32 @@ mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& commo
   return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
 }
 
-std::vector<CallbackRef> callbacks_of(const app::CommonOptions& common) {
-  if (common.tensorboard.empty()) return {};
-  return {TensorBoard({.log_dir = common.tensorboard})};
+/// The checkpoints of a run.
+struct Saving {
+  Saving(const ModelHandle& model, const app::CheckpointFlags& given)
+      : checkpoint(model), manager(checkpoint, given.folder), flags(given) {
+    first_step = app::newest_step(checkpoint.mesh(), flags.folder);
+    if (!flags.resume) manager.restore_latest({.weights_only = true});
+    checkpoint.extra() = {{"first_step", first_step}};
+  }
+
+  Checkpoint checkpoint;
+  CheckpointManager manager;
+  app::CheckpointFlags flags;
+  int64_t first_step = 0;
+};
+
+std::vector<CallbackRef> callbacks_of(const app::CommonOptions& common,
+                                      std::optional<Saving>& saving) {
+  std::vector<CallbackRef> callbacks;
+  if (saving) {
+    callbacks.push_back(app::TrainingCheckpoints(saving->checkpoint, saving->manager,
+                                                 saving->first_step, saving->flags));
+  }
+  if (!common.tensorboard.empty()) {
+    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
+  }
+  return callbacks;
 }
 
 /// What --summary, --plan and --plot-model ask for; they build the model, but draw no weight.
@@ -59,6 +88,7 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
                 const app::CommonOptions& common) {
   if (!common.summary && !common.plan && common.plot_model.empty()) return;
   const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
+  if (!app::is_first_process(common)) return;
   if (common.summary) model.summary({.show_layout = true});
   if (common.plan) std::cout << plan.to_string() << std::flush;
   if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
@@ -73,16 +103,36 @@ void print_summary(const History& history, int64_t images, double seconds) {
               seconds);
 }
 
+/// A signal ends it after the step, and what a later run needs is saved.
+History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
+            const app::CommonOptions& common, const app::CheckpointFlags& checkpoints) {
+  std::optional<Saving> saving;
+  if (!checkpoints.folder.empty()) {
+    model.build({-1, 784});
+    saving.emplace(model, checkpoints);
+  }
+  const StopSignals signals;
+  return model.fit(train, {.batch_size = common.batch_size,
+                           .epochs = common.epochs,
+                           .verbose = static_cast<int>(common.verbose),
+                           .callbacks = callbacks_of(common, saving),
+                           .validation_data = test,
+                           .shuffle = common.shuffle,
+                           .steps_per_epoch = common.steps_per_epoch});
+}
+
 int train(int argc, char** argv) {
   app::AppOptions options("mnist", "Trains a classifier of handwritten digits on any mesh.");
   MnistFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
+  app::settle_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
   const app::Setup setup = app::set_up(common, {{"batch", 8}});
   const MnistDataset train = data_of(common, "train", common.train_size, setup.dtype);
   const MnistDataset test = data_of(common, "test", common.test_size, setup.dtype);
-  if (common.verbose > 0) {
+  const bool first = app::is_first_process(common);
+  if (app::verbosity(common) > 0) {
     std::cout << train.announcement() << "\nmesh " << setup.layouts.mesh().describe() << std::endl;
   }
 
@@ -97,18 +147,12 @@ int train(int argc, char** argv) {
     load_weights(model.model(), flags.load);
   }
   const auto start = std::chrono::steady_clock::now();
-  const History history = model.fit(train, {.batch_size = common.batch_size,
-                                            .epochs = common.epochs,
-                                            .verbose = static_cast<int>(common.verbose),
-                                            .callbacks = callbacks_of(common),
-                                            .validation_data = test,
-                                            .shuffle = common.shuffle,
-                                            .steps_per_epoch = common.steps_per_epoch});
+  const History history = fit(model, train, test, common, flags.checkpoints);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  if (!common.history.empty()) history.save(common.history);
-  if (!common.plot.empty()) save_plot(history, common.plot);
+  if (first && !common.history.empty()) history.save(common.history);
+  if (first && !common.plot.empty()) save_plot(history, common.plot);
   if (!flags.save.empty()) save_weights(model.model(), flags.save);
-  if (common.verbose > 0) print_summary(history, test.size(), elapsed.count());
+  if (app::verbosity(common) > 0) print_summary(history, test.size(), elapsed.count());
   return 0;
 }
 

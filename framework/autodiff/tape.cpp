@@ -184,7 +184,8 @@ void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>&
     if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
     tracked_.insert(out[o].id());
   }
-  if (CommLogScope::current()) entry.place = CommPlace::current();
+  const bool named = CommLogScope::current() || !out[0].mesh().is_local();
+  if (named) entry.place = CommPlace::current();
   if (planning_notes()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));
 }

@@ -63,7 +63,7 @@ class GradientTape final : private Recorder {
     uint32_t tracked = 0;                      ///< inputs that may want a gradient
     uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
     std::vector<std::pair<std::shared_ptr<const VariableTag>, uint64_t>> versions;
-    std::string place;                         ///< for a comm log
+    std::string place;                         ///< for comm logs and communicators
   };
   class Backward;
 

@@ -1,8 +1,12 @@
 #include <tessera/framework/base/checkpoint_folder.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
 
 #include <tessera/framework/base/checkpoint_index.hpp>
 #include <tessera/framework/base/checkpoint_place.hpp>
@@ -97,6 +101,35 @@ int remove_leftovers(const std::string& root) {
     count += put_back ? rename_path(folder, root + "/" + name) : remove_checkpoint_files(folder);
   }
   return count;
+}
+
+std::shared_ptr<const Descriptor> claim_directory(const std::string& directory,
+                                                  std::chrono::milliseconds patience) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const Descriptor>> held;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  const std::string path = error ? directory : fs::canonical(directory, error).string();
+  // Saving will say what is wrong.
+  if (error) return nullptr;
+  std::weak_ptr<const Descriptor>& known = held[path];
+  if (auto claim = known.lock(); claim && is_at(*claim, path)) return claim;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    Descriptor opened = try_lock_folder(path);
+    if (opened.valid()) {
+      auto claim = std::make_shared<const Descriptor>(std::move(opened));
+      known = claim;
+      return claim;
+    }
+    if (errno != EWOULDBLOCK) return nullptr;
+    // A process that was killed takes a moment to let go.
+    if (std::chrono::steady_clock::now() >= end) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  throw FileError(directory, "one run at a time saves its checkpoints here",
+                  "another process that does", "end it, or use another directory");
 }
 
 }  // namespace tessera

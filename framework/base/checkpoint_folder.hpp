@@ -1,8 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include <tessera/framework/base/descriptor.hpp>
 
 namespace tessera {
 
@@ -32,5 +36,11 @@ void remove_checkpoint(const std::string& folder);
 /// process is writing, and of these only files that write_checkpoint() wrote. Finishes a
 /// replacement that was interrupted. Returns how many folders it removed or put back.
 int remove_leftovers(const std::string& root);
+
+/// Keeps other processes from saving into a directory, which it makes if there is none, while the
+/// result or a copy lives and the process does; nullptr where it cannot be made or locked. Within a
+/// process it is shared. Throws FileError if another process holds it for `patience`.
+std::shared_ptr<const Descriptor> claim_directory(
+    const std::string& directory, std::chrono::milliseconds patience = std::chrono::seconds(2));
 
 }  // namespace tessera

@@ -138,16 +138,29 @@ Descriptor try_lock_folder(const std::string& folder) {
   return opened;
 }
 
+void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  Descriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  bool good = file.valid();
+  for (std::span<const std::byte> part : parts) good = good && write_all(file.get(), part);
+  good = good && sync_descriptor(file.get()) && file.reset();
+  if (!good) fail_write(path);
+}
+
 TemporaryFolder::TemporaryFolder(const CheckpointPlace& place) : place_(place) {
   static std::atomic<int> counter{0};
   if (!make_folders(place.parent)) fail_write(place.parent);
   do {
-    path_ = str(place.parent, "/tmp.", place.name, ".", ::getpid(), ".", counter++);
+    number_ = str(::getpid(), ".", counter++);
+    path_ = place.temporary(number_);
   } while (!make());
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (!path_.empty()) remove_checkpoint_files(path_);
+  if (path_.empty()) return;
+  // Another process that has not heard of the end may still write a file between the two steps.
+  for (int tries = 0; tries < 10; ++tries) {
+    if (remove_checkpoint_files(path_) || errno != ENOTEMPTY) return;
+  }
 }
 
 bool TemporaryFolder::make() {
@@ -168,16 +181,6 @@ bool TemporaryFolder::make() {
   }
   // Another process may have taken it for a leftover before it was locked.
   return is_at(lock_, path_);
-}
-
-void TemporaryFolder::write(const std::string& name,
-                            std::span<const std::span<const std::byte>> parts) const {
-  const std::string path = path_ + "/" + name;
-  Descriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  bool good = file.valid();
-  for (std::span<const std::byte> part : parts) good = good && write_all(file.get(), part);
-  good = good && sync_descriptor(file.get()) && file.reset();
-  if (!good) fail_write(path);
 }
 
 void TemporaryFolder::commit() {

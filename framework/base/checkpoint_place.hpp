@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include <tessera/framework/base/descriptor.hpp>
@@ -15,6 +17,10 @@ struct CheckpointPlace {
 
   std::string path() const { return parent + "/" + name; }
   std::string former() const { return parent + "/tmp." + name + ".former"; }
+  /// The folder that is written before it is put here, by its number "PID.N".
+  std::string temporary(const std::string& number) const {
+    return parent + "/tmp." + name + "." + number;
+  }
 };
 
 /// The place of `folder`; a symbolic link to a folder is followed. Throws ConfigError if it has no
@@ -35,6 +41,9 @@ bool remove_checkpoint_files(const std::string& folder);
 /// errno EWOULDBLOCK, if another process holds it.
 Descriptor try_lock_folder(const std::string& folder);
 
+/// Writes a file that is not there yet, its bytes on disk when it returns. Throws FileError.
+void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
+
 /// A folder of its own beside a place. What is in it is removed again at the end.
 class TemporaryFolder {
  public:
@@ -46,8 +55,8 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
 
-  /// Writes a new file into the folder, its bytes on disk when it returns. Throws FileError.
-  void write(const std::string& name, std::span<const std::span<const std::byte>> parts) const;
+  /// By which other processes find it: CheckpointPlace::temporary().
+  const std::string& number() const { return number_; }
 
   /// Puts the folder at its place in one step and on disk; what was there is removed after. Throws
   /// FileError, with the place as it was before.
@@ -67,6 +76,7 @@ class TemporaryFolder {
   void undo(Step step);
 
   CheckpointPlace place_;
+  std::string number_;
   std::string path_;
   Descriptor lock_;
 };

@@ -1,15 +1,16 @@
 #include <tessera/framework/base/checkpoint_writer.hpp>
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
 #include <utility>
 
 #include <tessera/framework/base/checkpoint_index.hpp>
 #include <tessera/framework/base/checkpoint_place.hpp>
+#include <tessera/framework/base/checkpoint_plan.hpp>
 #include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/safetensors.hpp>
-#include <tessera/framework/base/safetensors_header.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/base/text.hpp>
 
 namespace tessera {
@@ -17,184 +18,192 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr uint64_t min_file_bytes = 4096;
-
-/// The shard files that tensors and their pieces become, and the index of them.
-class Plan {
- public:
-  Plan(std::string path, const std::vector<CheckpointTensor>& tensors,
-       const std::vector<CheckpointPiece>& pieces, const Json& state, uint64_t max_file_bytes)
-      : path_(std::move(path)), max_file_bytes_(max_file_bytes), given_(tensors.size()) {
-    if (max_file_bytes < min_file_bytes) {
-      throw ConfigError(path_, str("max_file_bytes is at least ", min_file_bytes),
-                        str(max_file_bytes), "allow larger files");
-    }
-    // What could not be read again, such as too deep nesting.
-    parse_json(to_json_text(Json{{"state", state}}, -1), path_ + ", state");
-    index.state = state;
-    for (const CheckpointTensor& tensor : tensors) add(tensor);
-    for (const CheckpointPiece& piece : pieces) add(piece);
-    for (size_t i = 0; i < tensors.size(); ++i) place(i);
-  }
-
-  CheckpointIndex index;
-  /// What lies in each shard file, in the order of the index.
-  std::vector<std::vector<SafeTensor>> shards;
-
- private:
-  [[noreturn]] void fail(const std::string& tensor, const std::string& expected,
-                         const std::string& received, const std::string& fix) const {
-    throw ConfigError(str(path_, ", tensor ", in_quotes(tensor)), expected, received, fix);
-  }
-
-  void add(const CheckpointTensor& tensor) {
-    if (!is_safetensors_name(tensor.name)) {
-      fail(tensor.name, "a name in UTF-8 that is not the key of the metadata",
-           in_quotes(tensor.name), "rename the tensor");
-    }
-    if (!is_checkpoint_dtype(tensor.dtype)) {
-      fail(tensor.name, "a safetensors dtype of whole bytes", in_quotes(tensor.dtype),
-           "use a name such as F32");
-    }
-    const bool negative = std::any_of(tensor.shape.begin(), tensor.shape.end(),
-                                      [](int64_t extent) { return extent < 0; });
-    if (negative || !safetensors_bytes(tensor.shape, tensor.dtype)) {
-      fail(tensor.name, "a shape", to_string(tensor.shape), "use smaller extents, 0 or more");
-    }
-    if (!numbers_.emplace(tensor.name, index.tensors.size()).second) {
-      fail(tensor.name, "a name of its own", "the name twice", "rename one of the two");
-    }
-    index.tensors.push_back({tensor, {}});
-  }
-
-  void add(const CheckpointPiece& piece) {
-    const auto found = numbers_.find(piece.tensor);
-    if (found == numbers_.end()) {
-      fail(piece.tensor, "a piece of a tensor of the checkpoint", "an unknown name",
-           "add the tensor");
-    }
-    const CheckpointTensor& tensor = index.tensors[found->second].tensor;
-    const Rectangle area{piece.begin, piece.end};
-    const std::string range = to_string(piece.begin) + " to " + to_string(piece.end);
-    if (!lies_inside(area, tensor.shape)) {
-      fail(tensor.name, "pieces lie inside its shape " + to_string(tensor.shape), range,
-           "pass global indices");
-    }
-    if (piece.data.size() != checkpoint_bytes(tensor, area)) {
-      fail(tensor.name, str("the piece ", range, " has ", checkpoint_bytes(tensor, area), " bytes"),
-           str(piece.data.size()), "pass all of its elements, and no more");
-    }
-    if (!piece.data.empty()) given_[found->second].push_back({area, piece.data});
-  }
-
-  /// Cuts a tensor's pieces to the size of a file and gives them their files.
-  void place(size_t number) {
-    StoredTensor& stored = index.tensors[number];
-    const CheckpointTensor& tensor = stored.tensor;
-    std::vector<Rectangle> areas;
-    for (const auto& [area, data] : given_[number]) areas.push_back(area);
-    Grid grid;
-    const std::string wrong = find_grid(tensor.shape, std::move(areas), grid);
-    if (!wrong.empty()) {
-      fail(tensor.name,
-           str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"), wrong,
-           "pass each distinct shard once");
-    }
-    const uint64_t header = header_bound(tensor);
-    const uint64_t element = *safetensors_bits(tensor.dtype) / 8;
-    if (header + element > max_file_bytes_) {
-      fail(tensor.name, str("a name that fits a file of ", max_file_bytes_, " bytes"),
-           str(tensor.name.size(), " bytes"), "use a shorter name, or larger files");
-    }
-    grid = cut_grid(std::move(grid), (max_file_bytes_ - header) / element);
-    for (const auto& [area, data] : given_[number]) {
-      uint64_t begin = 0;
-      for (const Rectangle& cell : cells_of(grid, area)) {
-        const uint64_t size = checkpoint_bytes(tensor, cell);
-        append(stored, cell, data.subspan(begin, size));
-        begin += size;
-      }
-    }
-  }
-
-  /// An upper bound of the bytes of a file that do not belong to its one piece's data.
-  static uint64_t header_bound(const CheckpointTensor& tensor) {
-    const uint64_t name = to_json_text(Json(tensor.name), -1).size();
-    return file_bound + name + 160 + 64 * tensor.shape.size();
-  }
-
-  void append(StoredTensor& stored, const Rectangle& area, Bytes data) {
-    const uint64_t needed = header_bound(stored.tensor) - file_bound + data.size();
-    if (shards.empty() || filled_ + needed > max_file_bytes_) {
-      shards.emplace_back();
-      filled_ = file_bound;
-    }
-    filled_ += needed;
-    shards.back().push_back({checkpoint_piece_name(stored.tensor, area), stored.tensor.dtype,
-                             area.shape(), data});
-    stored.pieces.push_back({shards.size() - 1, area, {}});
-    for (uint64_t at = 0; at < data.size(); at += checkpoint_chunk_bytes) {
-      stored.pieces.back().checksums.push_back(
-          xxh128(data.subspan(at, std::min(checkpoint_chunk_bytes, data.size() - at))));
-    }
-  }
-
-  // Length, braces, metadata and padding.
-  static constexpr uint64_t file_bound = 160;
-
-  std::string path_;
-  uint64_t max_file_bytes_;
-  uint64_t filled_ = 0;
-  std::unordered_map<std::string, size_t> numbers_;
-  std::vector<std::vector<std::pair<Rectangle, Bytes>>> given_;
+/// What a writer tells of its part of a checkpoint.
+struct Part {
+  std::string plan;    ///< CheckpointPlan::digits()
+  std::string number;  ///< TemporaryFolder::number(), of rank 0
+  /// Of each of its shards in order, and the checksums of the shards' chunks.
+  std::vector<CheckpointShard> shards = {};
+  std::vector<std::vector<std::string>> checksums = {};
 };
 
-/// The checksums of each shard's chunks, one after the other.
-std::vector<std::string> checksums_of(const CheckpointIndex& index, size_t shards) {
-  std::vector<std::string> all(shards);
-  for (const StoredTensor& stored : index.tensors) {
-    for (const StoredPiece& piece : stored.pieces) {
-      for (const std::string& checksum : piece.checksums) all[piece.shard] += checksum;
+Json to_json(const Part& part) {
+  Json shards = Json::array();
+  for (size_t i = 0; i < part.shards.size(); ++i) {
+    shards.push_back({{"bytes", part.shards[i].bytes},
+                      {"header_checksum", part.shards[i].header_checksum},
+                      {"checksums", part.checksums[i]}});
+  }
+  return {{"plan", part.plan}, {"number", part.number}, {"shards", std::move(shards)}};
+}
+
+Part part_from_json(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  Part part{object.take<std::string>("plan"), object.take<std::string>("number")};
+  const auto shards = object.take<std::vector<Json>>("shards");
+  object.finish();
+  for (size_t i = 0; i < shards.size(); ++i) {
+    JsonObject shard(shards[i], path.key("shards").index(i));
+    part.shards.push_back(
+        {shard.take<uint64_t>("bytes"), shard.take<std::string>("header_checksum")});
+    part.checksums.push_back(shard.take<std::vector<std::string>>("checksums"));
+    shard.finish();
+  }
+  return part;
+}
+
+/// One checkpoint on its way to the disk.
+class Save {
+ public:
+  Save(const std::string& folder, const CheckpointWriterOptions& options)
+      : folder_(folder), options_(options) {}
+
+  void run(const std::vector<CheckpointTensor>& tensors, const std::vector<CheckpointPiece>& pieces,
+           const Json& state) {
+    const std::vector<std::string> texts =
+        each([&] { return to_json_text(prepare(tensors, pieces, state), -1); });
+    const std::vector<Part> parts = read(texts);
+    std::string index;
+    each([&] {
+      if (is_first()) index = compose(parts);
+      write_shards(place_.temporary(parts[0].number));
+      return "";
+    });
+    each([&] {
+      if (is_first()) commit(index);
+      return "";
+    });
+  }
+
+ private:
+  bool is_first() const { return options_.rank == 0; }
+
+  std::vector<std::string> each(const std::function<std::string()>& work) const {
+    return do_together(options_.gather, folder_, "every process writes its part of the checkpoint",
+                       work);
+  }
+
+  Json prepare(const std::vector<CheckpointTensor>& tensors,
+               const std::vector<CheckpointPiece>& pieces, const Json& state) {
+    place_ = checkpoint_place(folder_);
+    plan_ = plan_checkpoint(place_.path(), tensors, pieces, options_);
+    Part part{.plan = plan_.digits(), .number = ""};
+    describe_shards(part);
+    if (is_first()) {
+      // What could not be read again, such as too deep nesting.
+      parse_json(to_json_text(Json{{"state", state}}, -1), place_.path() + ", state");
+      plan_.index.state = state;
+      check_only_checkpoint(place_.path());
+      part.number = temporary_.emplace(place_).number();
+    }
+    return to_json(part);
+  }
+
+  void describe_shards(Part& part) {
+    std::vector<std::vector<std::string>> checksums(plan_.shards.size());
+    std::vector<size_t> next(plan_.shards.size());
+    for (const StoredTensor& stored : plan_.index.tensors) {
+      for (const StoredPiece& piece : stored.pieces) {
+        const PlannedShard& shard = plan_.shards[piece.shard];
+        const Bytes data = shard.contents[next[piece.shard]++].data;
+        for (uint64_t at = 0; at < data.size(); at += checkpoint_chunk_bytes) {
+          checksums[piece.shard].push_back(
+              xxh128(data.subspan(at, std::min(checkpoint_chunk_bytes, data.size() - at))));
+        }
+      }
+    }
+    for (size_t i = 0; i < plan_.shards.size(); ++i) {
+      PlannedShard& shard = plan_.shards[i];
+      headers_.emplace_back();
+      if (shard.writer != options_.rank) continue;
+      headers_[i] = begin_safetensors(shard.contents,
+                                      checkpoint_metadata(join(checksums[i], "")), place_.path());
+      uint64_t bytes = headers_[i].size();
+      for (const SafeTensor& tensor : shard.contents) bytes += tensor.data.size();
+      part.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers_[i])))});
+      part.checksums.push_back(std::move(checksums[i]));
     }
   }
-  return all;
-}
+
+  /// The parts of all writers, who agree on the plan. Throws ConfigError on all.
+  std::vector<Part> read(const std::vector<std::string>& texts) const {
+    std::vector<Part> parts;
+    std::vector<int> others;
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      const std::string where = str(folder_, ", rank ", rank);
+      parts.push_back(part_from_json(parse_json(texts[rank], where), JsonPath(where)));
+      if (parts[rank].plan != parts[0].plan) others.push_back(static_cast<int>(rank));
+    }
+    if (others.empty()) return parts;
+    throw ConfigError(place_.path(), "all processes save the same tensors in the same shards",
+                      "other ones than rank 0's on " + rank_names(others),
+                      "give them the same model, layouts and mesh");
+  }
+
+  /// Fills the index in from the parts; its text.
+  std::string compose(const std::vector<Part>& parts) {
+    CheckpointIndex& index = plan_.index;
+    std::vector<size_t> next_shard(parts.size());
+    std::vector<const std::vector<std::string>*> checksums;
+    for (const PlannedShard& shard : plan_.shards) {
+      const auto writer = static_cast<size_t>(shard.writer);
+      const size_t number = next_shard[writer]++;
+      index.shards.push_back(parts[writer].shards.at(number));
+      checksums.push_back(&parts[writer].checksums.at(number));
+    }
+    std::vector<size_t> next(plan_.shards.size());
+    for (StoredTensor& stored : index.tensors) {
+      for (StoredPiece& piece : stored.pieces) {
+        const uint64_t chunks = checkpoint_chunks(checkpoint_bytes(stored.tensor, piece.area));
+        for (uint64_t i = 0; i < chunks; ++i) {
+          piece.checksums.push_back(checksums[piece.shard]->at(next[piece.shard]++));
+        }
+      }
+    }
+    std::string text = checkpoint_index_text(index);
+    if (text.size() <= max_checkpoint_index) return text;
+    throw ConfigError(place_.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
+                      str(text.size()), "keep less in the state, or fewer tensors");
+  }
+
+  void write_shards(const std::string& folder) const {
+    if (!is_first() && !exists(folder)) {
+      throw FileError(folder, "every process sees the folder that rank 0 made",
+                      str("rank ", options_.rank, " does not see it"),
+                      "name a folder on a file system that all processes share");
+    }
+    for (size_t i = 0; i < plan_.shards.size(); ++i) {
+      if (plan_.shards[i].writer != options_.rank) continue;
+      std::vector<Bytes> parts{std::as_bytes(std::span(headers_[i]))};
+      for (const SafeTensor& tensor : plan_.shards[i].contents) parts.push_back(tensor.data);
+      write_new_file(folder + "/" + checkpoint_shard_file(i), parts);
+    }
+  }
+
+  void commit(const std::string& index) {
+    const auto write_text = [&](const char* name, const std::string& text) {
+      const Bytes part = std::as_bytes(std::span(text));
+      write_new_file(temporary_->path() + "/" + name, std::span(&part, 1));
+    };
+    write_text(checkpoint_index_file, index);
+    write_text(checkpoint_checksum_file, checkpoint_checksum_text(index));
+    temporary_->commit();
+  }
+
+  const std::string& folder_;
+  const CheckpointWriterOptions& options_;
+  CheckpointPlace place_;
+  CheckpointPlan plan_;
+  std::vector<std::string> headers_;          ///< by shard, of its own ones
+  std::optional<TemporaryFolder> temporary_;  ///< of rank 0
+};
 
 }  // namespace
 
 void write_checkpoint(const std::string& folder, const std::vector<CheckpointTensor>& tensors,
                       const std::vector<CheckpointPiece>& pieces, const Json& state,
                       const CheckpointWriterOptions& options) {
-  const CheckpointPlace place = checkpoint_place(folder);
-  Plan plan(place.path(), tensors, pieces, state, options.max_file_bytes);
-  std::vector<std::string> headers;
-  const std::vector<std::string> checksums = checksums_of(plan.index, plan.shards.size());
-  for (size_t i = 0; i < plan.shards.size(); ++i) {
-    headers.push_back(
-        begin_safetensors(plan.shards[i], checkpoint_metadata(checksums[i]), place.path()));
-    uint64_t bytes = headers[i].size();
-    for (const SafeTensor& tensor : plan.shards[i]) bytes += tensor.data.size();
-    plan.index.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers[i])))});
-  }
-  const std::string index = checkpoint_index_text(plan.index);
-  if (index.size() > max_checkpoint_index) {
-    throw ConfigError(place.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
-                      str(index.size()), "keep less in the state, or fewer tensors");
-  }
-  check_only_checkpoint(place.path());
-  TemporaryFolder temporary(place);
-  const auto write_text = [&](const char* name, const std::string& text) {
-    const Bytes part = std::as_bytes(std::span(text));
-    temporary.write(name, std::span(&part, 1));
-  };
-  for (size_t i = 0; i < headers.size(); ++i) {
-    std::vector<Bytes> parts{std::as_bytes(std::span(headers[i]))};
-    for (const SafeTensor& tensor : plan.shards[i]) parts.push_back(tensor.data);
-    temporary.write(checkpoint_shard_file(i), parts);
-  }
-  write_text(checkpoint_index_file, index);
-  write_text(checkpoint_checksum_file, checkpoint_checksum_text(index));
-  temporary.commit();
+  Save(folder, options).run(tensors, pieces, state);
 }
 
 }  // namespace tessera

@@ -14,11 +14,11 @@ std::string trimmed(const std::string& place) {
 
 std::string compose(const std::string& where, const std::string& expected,
                     const std::string& received, const std::string& fix) {
-  std::string text = where.empty() ? "" : "[" + trimmed(where) + "] ";
-  text += sentence(expected);
+  std::string text = where.empty() ? "" : "[" + trimmed(where) + "]";
+  if (!expected.empty()) text += " " + sentence(expected);
   if (!received.empty()) text += " Received: " + sentence(received);
   if (!fix.empty()) text += " To fix: " + sentence(fix);
-  return text;
+  return text.rfind(' ', 0) == 0 ? text.substr(1) : text;
 }
 
 /// Throws an Error of class E again, at a place.

@@ -39,6 +39,17 @@ class StateError : public Error { using Error::Error; };
 class CommError : public Error { using Error::Error; };
 /// A file is missing, unreadable, corrupt or cannot be written.
 class FileError : public Error { using Error::Error; };
+/// A signal ended the work, after what a later run needs was saved.
+class Interrupted : public Error {
+ public:
+  Interrupted(int signal, const std::string& where, const std::string& received,
+              const std::string& fix)
+      : Error(where, "", received, fix), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
 
 /// In a catch clause: throws the caught error again, its class kept, with `place` before what its
 /// brackets name: "[matmul] …" becomes "[Dense hidden, matmul] …". An error that names the place

@@ -1,6 +1,8 @@
 #include <tessera/framework/comm/communicator.hpp>
 
+#include <atomic>
 #include <limits>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +10,17 @@
 
 namespace tessera {
 namespace {
+
+std::atomic<at::ScalarType> common_reduce_dtype{at::kFloat};
+thread_local std::optional<at::ScalarType> scoped_reduce_dtype;
+
+at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
+                     dtype == at::kBFloat16;
+  if (known) return dtype;
+  throw ConfigError("reduce_dtype", "sums are made in float32, float64, bfloat16 or float16",
+                    c10::toString(dtype), "name one of them");
+}
 
 /// The rank whose shard_interval() of the devices holds this one.
 int owner_of(const Mesh& mesh, int64_t device, int ranks) {
@@ -36,8 +49,17 @@ void wait(const WorkPtr& work) {
 
 at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind) {
   const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
-  return half && kind == Reduce::sum ? at::kFloat : dtype;
+  if (!half || kind != Reduce::sum) return dtype;
+  return scoped_reduce_dtype.value_or(common_reduce_dtype.load());
 }
+
+void set_reduce_dtype(std::optional<at::ScalarType> dtype) {
+  common_reduce_dtype = checked_reduce_dtype(dtype.value_or(at::kFloat));
+}
+
+ReduceDtypeScope::ReduceDtypeScope(at::ScalarType dtype)
+    : former_(std::exchange(scoped_reduce_dtype, checked_reduce_dtype(dtype))) {}
+ReduceDtypeScope::~ReduceDtypeScope() { scoped_reduce_dtype = former_; }
 
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
@@ -92,6 +114,10 @@ at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
 Communicator& communicator_of(const Mesh& mesh) {
   static const std::shared_ptr<Communicator> local = local_communicator();
   return mesh.communicator() ? *mesh.communicator() : *local;
+}
+
+bool is_first_rank(const Mesh& mesh) {
+  return mesh.is_local() || communicator_of(mesh).rank() == 0;
 }
 
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,

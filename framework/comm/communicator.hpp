@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
 namespace tessera {
@@ -18,6 +20,18 @@ struct Group {
   std::vector<int64_t> local;       ///< members held by this process, ascending
   int64_t size() const { return static_cast<int64_t>(owner.size()); }
   bool is_local() const { return local.size() == owner.size(); }
+};
+
+/// A collective as every rank of its mesh sees it: facts that all of them share.
+struct CollectiveCall {
+  CommOp op = CommOp::all_reduce;
+  const Mesh& mesh;
+  DimMask dims = 0;  ///< mesh dimensions that it works over
+  at::ScalarType dtype = at::kFloat;
+  const Shape& shape;  ///< of the whole value
+  Reduce kind = Reduce::sum;
+  int64_t axis = -1;     ///< gathered, scattered, or left by all_to_all
+  int64_t to_axis = -1;  ///< that all_to_all cuts instead
 };
 
 /// A collective under way. A null WorkPtr is one that is done.
@@ -38,13 +52,29 @@ void wait(const WorkPtr& work);
 /// `parts` are this process's, one for each of group.local in order (for reductions one at least:
 /// absent addends are left out); they are read, never written. Results are fresh memory, or a part
 /// where that already is the result, and may be read once the work is done. Throws CommError once
-/// aborted.
+/// aborted. What begin() told of last is what they belong to.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  /// Told before every collective, by every rank of the mesh in the same order, whether or not this
+  /// process holds a part of it. What it is for is CommPlace::current(). Engines between processes
+  /// compare the calls of all ranks here. Throws CommError, on every rank, where they differ.
+  virtual void begin(const CollectiveCall& /*call*/) {}
+  /// Told when a step begins: how many were begun before, and a hash of its global batch's shapes
+  /// and dtypes.
+  virtual void begin_step(int64_t /*step*/, uint64_t /*form*/) {}
+  /// Over all calls of begin() so far: equal on ranks that made the same ones.
+  virtual uint64_t calls_hash() const { return 0; }
+  /// The texts that all ranks gave, by rank: returns once each has called it with this key, the
+  /// n-th call of a key on one rank answering the n-th on the others. Needs no order with other
+  /// calls and may be made on any thread. Throws CommError once aborted.
+  virtual std::vector<std::string> gather(const std::string& key, const std::string& text) = 0;
+  /// Keeps why this process is about to leave, for the others to read.
+  virtual void note_failure(const std::string& /*what*/) {}
 
   /// Reduction of all members' parts, all of one shape; the same tensor for every local member.
   virtual WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
@@ -76,9 +106,24 @@ class Communicator {
   virtual void abort(const std::string& reason) = 0;
 };
 
-/// The dtype that addends are combined in: float32 for sums of half types, which lose too much when
-/// many addends meet; else the dtype itself.
+/// The dtype that addends are combined in: for sums of half types float32, as they lose too much
+/// when many addends meet, or what set_reduce_dtype() says; else the dtype itself.
 at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
+/// Sums of half types, between devices and processes, are made in this dtype and cast back (FSDP's
+/// reduce_dtype): bfloat16 and float16 send half the bytes of float32. Without one: float32. The
+/// same on every process, set between steps. Throws ConfigError for any other dtype.
+void set_reduce_dtype(std::optional<at::ScalarType> dtype);
+/// The same for this thread while alive.
+class ReduceDtypeScope {
+ public:
+  explicit ReduceDtypeScope(at::ScalarType dtype);
+  ~ReduceDtypeScope();
+  ReduceDtypeScope(const ReduceDtypeScope&) = delete;
+  ReduceDtypeScope& operator=(const ReduceDtypeScope&) = delete;
+
+ private:
+  std::optional<at::ScalarType> former_;
+};
 /// a reduced with b in place of a.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 /// The value that changes nothing: 0, or the lowest or highest of the dtype.
@@ -91,6 +136,9 @@ std::shared_ptr<Communicator> local_communicator();
 
 /// The mesh's communicator, or the local one.
 Communicator& communicator_of(const Mesh& mesh);
+
+/// Whether this process is the one of its mesh that prints and writes files.
+bool is_first_rank(const Mesh& mesh);
 
 /// Members along `dims`, with `members[d]` of them along mesh dimension d, through the coordinates
 /// that this process holds elsewhere. Throws MeshError unless rank r of n holds the devices

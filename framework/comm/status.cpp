@@ -1,12 +1,81 @@
 #include <tessera/framework/comm/status.hpp>
 
 #include <exception>
+#include <map>
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 
 namespace tessera {
+namespace {
+
+/// The largest of each number over all processes.
+std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbers) {
+  static const std::string name = "status";
+  const CommPlace place(name);
+  Communicator& communicator = communicator_of(mesh);
+  Group everyone;
+  for (int r = 0; r < communicator.size(); ++r) everyone.owner.push_back(r);
+  everyone.local = {communicator.rank()};
+  const Shape shape = {static_cast<int64_t>(numbers.size())};
+  communicator.begin({.op = CommOp::all_reduce,
+                      .mesh = mesh,
+                      .dims = (DimMask(1) << mesh.rank()) - 1,
+                      .dtype = at::kLong,
+                      .shape = shape,
+                      .kind = Reduce::max});
+  at::Tensor out;
+  wait(communicator.all_reduce(everyone, Reduce::max, {at::tensor(numbers, at::kLong)}, out));
+  const int64_t* first = out.const_data_ptr<int64_t>();
+  return {first, first + out.numel()};
+}
+
+[[noreturn]] void fail_by_calls(Communicator& communicator, int64_t hash) {
+  const std::vector<std::string> texts = communicator.gather("calls", str(hash));
+  // The hashes tell people nothing: sequences are numbered as they come.
+  std::map<std::string, size_t> numbers;
+  std::vector<std::string> sequences;
+  for (const std::string& text : texts) {
+    sequences.push_back(str("sequence ", numbers.emplace(text, numbers.size() + 1).first->second));
+  }
+  throw CommError("step", "every process makes the same collectives in the same order",
+                  said_by(sequences),
+                  "look for what depends on the rank, such as full() on one process alone, with "
+                  "every call compared (always_check)");
+}
+
+}  // namespace
+
+std::string name_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += str(ranks[i]);
+  }
+  return text;
+}
+
+std::string said_by(const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  std::map<std::string, size_t> index;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    const auto [at, fresh] = index.emplace(texts[rank], groups.size());
+    if (fresh) groups.push_back({texts[rank], {}});
+    groups[at->second].second.push_back(static_cast<int>(rank));
+  }
+  std::string all;
+  for (const auto& [text, ranks] : groups) {
+    all += str(all.empty() ? "" : "; ", text, " on ", name_ranks(ranks));
+  }
+  return all;
+}
+
+std::string StatusWord::error_text() const {
+  return str("an error on rank ", rank_, reason_.empty() ? "" : ": ", reason_);
+}
 
 void StatusWord::raise(StepStatus status, const std::string& reason) {
   if (status <= status_) return;
@@ -14,35 +83,59 @@ void StatusWord::raise(StepStatus status, const std::string& reason) {
   reason_ = reason;
 }
 
-void StatusWord::exchange(const Mesh& mesh) {
-  if (mesh.is_local()) return;
-  Communicator& communicator = communicator_of(mesh);
-  Group everyone;
-  for (int r = 0; r < communicator.size(); ++r) everyone.owner.push_back(r);
-  everyone.local = {communicator.rank()};
-  // Status in the high part, the lowest rank that raised it winning in the low part.
-  const int64_t ranks = communicator.size();
-  const int64_t mine = static_cast<int64_t>(status_) * ranks + (ranks - 1 - communicator.rank());
-  at::Tensor out;
-  const at::Tensor word = at::full({}, mine, at::kLong);
-  wait(communicator.all_reduce(everyone, Reduce::max, {word}, out));
-  const int64_t gravest = out.item<int64_t>();
-  status_ = static_cast<StepStatus>(gravest / ranks);
-  rank_ = static_cast<int>(ranks - 1 - gravest % ranks);
-  if (rank_ != communicator.rank()) reason_.clear();
+void StatusWord::set_next_batch(int64_t rows, size_t form) {
+  fewest_rows_ = most_rows_ = rows;
+  least_form_ = most_form_ = static_cast<int64_t>(form);
 }
 
-StatusWord exchanged(const Mesh& mesh, const std::string& reason,
-                     const std::function<void(StatusWord&)>& local) {
+void StatusWord::exchange(const Mesh& mesh) {
+  reasons_ = {reason_};
+  if (mesh.is_local()) return;
+  Communicator& communicator = communicator_of(mesh);
+  const StepStatus own = status_;
+  // Status in the high part, the lowest rank that raised it winning in the low part.
+  const int64_t ranks = communicator.size();
+  const int64_t mine = static_cast<int64_t>(own) * ranks + (ranks - 1 - communicator.rank());
+  const auto hash = static_cast<int64_t>(communicator.calls_hash());
+  // The largest of ~n is that of the smallest n.
+  const std::vector<int64_t> all =
+      largest(mesh, {mine, hash, ~hash, most_rows_, ~fewest_rows_, most_form_, ~least_form_});
+  status_ = static_cast<StepStatus>(all[0] / ranks);
+  rank_ = static_cast<int>(ranks - 1 - all[0] % ranks);
+  most_rows_ = all[3];
+  fewest_rows_ = ~all[4];
+  most_form_ = all[5];
+  least_form_ = ~all[6];
+  // What failed on one rank may have kept it from a collective.
+  if (status_ != StepStatus::error && all[1] != ~all[2]) fail_by_calls(communicator, hash);
+  if (own != status_) reason_.clear();
+  reasons_ = {};
+  if (status_ <= StepStatus::stop) return;
+  reasons_ = communicator.gather("status", reason_);
+  reason_ = reasons_[static_cast<size_t>(rank_)];
+}
+
+StatusWord exchanged(const Mesh& mesh, const std::function<void(StatusWord&)>& local) {
   StatusWord word;
   std::exception_ptr error;
   try {
     local(word);
+  } catch (const std::exception& thrown) {
+    error = std::current_exception();
+    word.raise(StepStatus::error, thrown.what());
   } catch (...) {
     error = std::current_exception();
-    word.raise(StepStatus::error, reason);
+    word.raise(StepStatus::error, "something that is no std::exception");
   }
-  word.exchange(mesh);
+  // Should the exchange fail, the others read what came first.
+  if (error) communicator_of(mesh).note_failure(word.reason());
+  try {
+    word.exchange(mesh);
+  } catch (...) {
+    // What happened here comes first: that the others are gone may follow from it.
+    if (error) std::rethrow_exception(error);
+    throw;
+  }
   if (error) std::rethrow_exception(error);
   return word;
 }

@@ -3,26 +3,45 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera {
 
-/// What a process has to tell the others at the end of a step; the gravest wins.
-enum class StepStatus : int64_t { ok = 0, save = 1, stop = 2, non_finite = 3, error = 4 };
+/// What a process has to tell the others at the end of a step; the gravest wins. `stop`: training
+/// has come to its end; `save`: a signal asks to save and leave.
+enum class StepStatus : int64_t { ok = 0, stop = 1, save = 2, non_finite = 3, error = 4 };
 
 /// The status word of one step. Facts that only one process knows (a bad label, a failed read, a
 /// signal, a callback's wish to stop) go in here; exchange() makes every process see the same one,
-/// so that all act in the same step.
+/// so that all act in the same step. It is one small all-reduce, which also tells whether all made
+/// the same collectives and how many rows each has next; texts follow only if something is wrong.
 class StatusWord {
  public:
   StepStatus status() const { return status_; }
-  /// Rank that raised the status, and its reason where that rank is this one.
+  /// The lowest rank that raised the status, and why; the same everywhere after an exchange, but
+  /// for `stop`, which takes no reason.
   int rank() const { return rank_; }
   const std::string& reason() const { return reason_; }
+  /// The reasons of all ranks for this status, by rank; empty texts of those that have none.
+  const std::vector<std::string>& reasons() const { return reasons_; }
+  /// "an error on rank 1: [part-2] …", of a status with a reason.
+  std::string error_text() const;
   /// Keeps the graver of the present and the given status.
   void raise(StepStatus status, const std::string& reason);
-  /// Maximum over all processes of the mesh. Collective.
+
+  /// Says what this process has for the next step: how many rows, 0 when its data have ended, and a
+  /// hash of what else has to be equal everywhere.
+  void set_next_batch(int64_t rows, size_t form);
+  /// The rows of the process with the fewest, and with the most; whether what else has to be is
+  /// equal.
+  int64_t fewest_rows() const { return fewest_rows_; }
+  int64_t most_rows() const { return most_rows_; }
+  bool same_form() const { return least_form_ == most_form_; }
+
+  /// The gravest status of all processes of the mesh. Collective. Throws CommError, on every rank,
+  /// where they did not make the same collectives.
   void exchange(const Mesh& mesh);
   void clear() { *this = StatusWord(); }
 
@@ -30,11 +49,18 @@ class StatusWord {
   StepStatus status_ = StepStatus::ok;
   int rank_ = 0;
   std::string reason_;
+  std::vector<std::string> reasons_;
+  int64_t fewest_rows_ = 0, most_rows_ = 0;
+  int64_t least_form_ = 0, most_form_ = 0;
 };
 
 /// The word of all processes after what may fail, or raise something, on one of them alone. What it
-/// throws here is an error with this reason, and thrown on after the exchange. Collective.
-StatusWord exchanged(const Mesh& mesh, const std::string& reason,
-                     const std::function<void(StatusWord&)>& local);
+/// throws here is an error for the others, and thrown on after the exchange. Collective.
+StatusWord exchanged(const Mesh& mesh, const std::function<void(StatusWord&)>& local);
+
+/// What each rank said, equal texts together: "8 on ranks 0 and 2; 7 on rank 1".
+std::string said_by(const std::vector<std::string>& texts);
+/// "rank 1", "ranks 0, 2 and 3".
+std::string name_ranks(const std::vector<int>& ranks);
 
 }  // namespace tessera

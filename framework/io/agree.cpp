@@ -2,21 +2,25 @@
 
 #include <iostream>
 
-#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/together.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/comm/status.hpp>
 
 namespace tessera {
 
 void agree(const Mesh& mesh, const std::string& what, const std::function<void()>& local) {
-  const StatusWord word = exchanged(mesh, what, [&](StatusWord&) { local(); });
-  if (word.status() != StepStatus::error) return;
-  throw FileError(what, "every process succeeds", str("an error on rank ", word.rank()),
-                  "look at what that process says");
+  first_text(mesh, what, [&] {
+    local();
+    return "";
+  });
 }
 
-bool is_first_rank(const Mesh& mesh) {
-  return mesh.is_local() || communicator_of(mesh).rank() == 0;
+std::string first_text(const Mesh& mesh, const std::string& what,
+                       const std::function<std::string()>& local) {
+  GatherTexts gather;
+  if (!mesh.is_local()) {
+    gather = [&](const std::string& text) { return communicator_of(mesh).gather("agree", text); };
+  }
+  return do_together(gather, what, "every process succeeds", local)[0];
 }
 
 void warn_once(const Mesh& mesh, const std::string& line) {

@@ -8,12 +8,13 @@
 namespace tessera {
 
 /// Does what may fail on one process alone, such as reading a file; then every process goes on, or
-/// every one throws: the one at fault its own error, the others a FileError for `what` that names
-/// its rank. Collective.
+/// every one throws: those at fault their own errors, the others RankFailures for `what`.
+/// Collective.
 void agree(const Mesh& mesh, const std::string& what, const std::function<void()>& local);
 
-/// Whether this is the process that writes files and texts.
-bool is_first_rank(const Mesh& mesh);
+/// The same for what gives a text; every process gets that of the first one.
+std::string first_text(const Mesh& mesh, const std::string& what,
+                       const std::function<std::string()>& local);
 
 /// Writes a warning of one line to the standard error output, on the first process only.
 void warn_once(const Mesh& mesh, const std::string& line);

@@ -27,6 +27,7 @@ class Backup final : public Callback {
                      CheckpointManagerOptions{.max_to_keep = options_.double_checkpoint ? 2 : 1,
                                               .asynchronous = options_.asynchronous,
                                               .save_failure = options_.save_failure});
+    manager_->claim();
     batches_ = 0;
     manager_->restore_latest();
   }
@@ -48,6 +49,11 @@ class Backup final : public Callback {
   void on_epoch_end(int64_t, Logs&) override {
     if (options_.save_freq.by_epoch()) save();
     checkpoint_->set_metric_totals(nullptr);
+  }
+
+  void on_interrupt() override {
+    save();
+    manager_->wait();
   }
 
   void on_train_end(const Logs&) override {

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_restore.hpp>
 #include <tessera/framework/io/checkpoint_snapshot.hpp>
@@ -20,6 +21,8 @@ struct Checkpoint::State {
   ~State() {
     try {
       join();
+    } catch (const RankFailures&) {
+      // The process at fault says why.
     } catch (const std::exception& failure) {
       std::cerr << "Warning: a checkpoint was not saved: " << failure.what() << '\n';
     }
@@ -27,10 +30,9 @@ struct Checkpoint::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Runs `write` on another thread. Every process calls it, with nothing to do on most.
+  /// Runs `write` on another thread, on every process.
   void start(std::function<void()> write) {
     saving = true;
-    if (!write) return;
     thread = std::thread([this, write = std::move(write)]() mutable {
       const c10::InferenceMode inference;
       try {
@@ -69,19 +71,15 @@ void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& op
   const c10::InferenceMode inference;
   const Mesh mesh = this->mesh();
   auto snapshot = std::make_shared<CheckpointSnapshot>(state_->parts, options.about);
-  std::function<void()> write;
-  if (is_first_rank(mesh)) {
-    write = [folder, snapshot = std::move(snapshot), then = options.then] {
-      snapshot->write(folder);
-      if (then) then();
-    };
-  }
+  std::function<void()> write = [folder, snapshot = std::move(snapshot),
+                                 then = is_first_rank(mesh) ? options.then : nullptr] {
+    snapshot->write(folder);
+    if (then) then();
+  };
   if (options.asynchronous) {
     state_->start(std::move(write));
   } else {
-    agree(mesh, folder, [&] {
-      if (write) write();
-    });
+    agree(mesh, folder, write);
   }
 }
 

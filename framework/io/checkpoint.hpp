@@ -25,7 +25,8 @@ struct CheckpointSaveOptions {
   bool asynchronous = false;
   /// For who keeps checkpoints; read back with CheckpointReader::state()["about"].
   Json about = nullptr;
-  /// Called where files are written, when everything is on disk.
+  /// Called on the first process, in the background where files are written there, when everything
+  /// is on disk.
   std::function<void()> then = {};
 };
 
@@ -45,9 +46,9 @@ struct CheckpointRestored {
 
 /// Saves and restores training (tf.train.Checkpoint): a model's weights, its compiled optimizer,
 /// metrics, history, position in fit and the global seed; or the variables and optimizers of a
-/// training loop of one's own. Every distinct shard is written once, and each process reads the
-/// parts that its mesh and layouts need, whatever mesh the checkpoint is from. A handle: copies are
-/// the same.
+/// training loop of one's own. Every distinct shard is written once, by a process that holds it,
+/// and each process reads the parts that its mesh and layouts need, whatever mesh the checkpoint is
+/// from. Several processes share the file system of the folder. A handle: copies are the same.
 ///
 ///     Checkpoint checkpoint({kernel, bias}, {optimizer});
 ///     checkpoint.extra()["epoch"] = 3;
@@ -62,7 +63,8 @@ class Checkpoint {
 
   /// Writes the folder in one step, in place of a checkpoint that lies there. Waits for a save in
   /// the background first, and throws its error. Collective. Throws FileError if the folder cannot
-  /// be written; then the former one is as it was. StateError for a model that is not built.
+  /// be written, on the processes that did their part RankFailures that name the others;
+  /// then the former one is as it was. StateError for a model that is not built.
   void save(const std::string& folder, const CheckpointSaveOptions& options = {});
   /// Waits until a save in the background is on disk. Collective. Throws its FileError.
   void wait();

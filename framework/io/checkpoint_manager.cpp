@@ -8,7 +8,9 @@
 
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/text.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
 
 namespace tessera {
@@ -140,6 +142,7 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
   }
   try {
     wait();
+    claim();
     Retention retention{directory_, options_, made_, damaged_};
     const int64_t number = next_number();
     retention.made[step] = {.number = number, .value = find_value(metrics, options_.monitor)};
@@ -156,6 +159,14 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
     report(error.what());
     return "";
   }
+}
+
+void CheckpointManager::claim() {
+  if (claimed_) return;
+  agree(checkpoint_.mesh(), directory_, [&] {
+    if (is_first_rank(checkpoint_.mesh())) claim_ = claim_directory(directory_);
+  });
+  claimed_ = true;
 }
 
 int64_t CheckpointManager::next_number() const {
@@ -207,6 +218,21 @@ std::vector<CheckpointEntry> CheckpointManager::by_age() const {
   return entries;
 }
 
+std::vector<CheckpointEntry> CheckpointManager::common_by_age() const {
+  const std::string text = first_text(checkpoint_.mesh(), directory_, [&] {
+    Json steps = Json::array();
+    if (!is_first_rank(checkpoint_.mesh())) return std::string();
+    for (const CheckpointEntry& entry : by_age()) steps.push_back(entry.step);
+    return to_json_text(steps, -1);
+  });
+  std::vector<CheckpointEntry> entries;
+  for (const auto step : json_as<std::vector<int64_t>>(parse_json(text, directory_),
+                                                       JsonPath(directory_))) {
+    entries.push_back({step, directory_ + "/" + checkpoint_name(step)});
+  }
+  return entries;
+}
+
 std::vector<std::string> CheckpointManager::checkpoints() const {
   std::vector<std::string> folders;
   for (const CheckpointEntry& entry : by_age()) {
@@ -230,7 +256,7 @@ std::optional<std::string> CheckpointManager::restore_latest(
     const CheckpointRestoreOptions& options) {
   wait();
   std::exception_ptr first;
-  const std::vector<CheckpointEntry> entries = by_age();
+  const std::vector<CheckpointEntry> entries = common_by_age();
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       checkpoint_.restore(entry->folder, options);
@@ -262,6 +288,8 @@ void CheckpointManager::remove_all() {
     std::filesystem::remove(directory_, not_empty);
   });
   made_.clear();
+  claim_.reset();
+  claimed_ = false;
 }
 
 }  // namespace tessera

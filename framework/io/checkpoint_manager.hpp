@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,6 +42,9 @@ class CheckpointManager {
   CheckpointManager(const Checkpoint& checkpoint, const std::string& directory,
                     const CheckpointManagerOptions& options = {});
 
+  /// Keeps other runs from saving here for as long as this manager, or another of this process,
+  /// lasts; the first save() does so too. Collective. Throws FileError if another run saves here.
+  void claim();
   /// Saves; the new checkpoint's folder, or "" where there is none. `metrics` tell how good it is;
   /// the first that lack `monitor` are warned of. Collective. Throws FileError for this one, or one
   /// that was written in the background.
@@ -77,6 +81,8 @@ class CheckpointManager {
   void warn_without_monitor(const Logs& metrics);
   /// All there are, the one that was saved first first.
   std::vector<CheckpointEntry> by_age() const;
+  /// Those of the first process, as file systems may show others something else. Collective.
+  std::vector<CheckpointEntry> common_by_age() const;
   void report(const std::string& line) const;
 
   Checkpoint checkpoint_;
@@ -84,6 +90,8 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
+  std::shared_ptr<const Descriptor> claim_;  ///< of the first process
+  bool claimed_ = false;
   bool warned_ = false;
 };
 

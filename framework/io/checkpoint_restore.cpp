@@ -11,6 +11,7 @@
 #include <tessera/framework/io/checkpoint_state.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/io/tiles.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -168,7 +169,7 @@ DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
       reader.read(wanted.name, tile_begin(intervals), tile_end(intervals),
                   {bytes, block.nbytes()});
     }
-    blocks.push_back(block);
+    blocks.push_back(moved_to(block, block_device(wanted.form->mesh(), infos[b])));
   }
   return DTensor(wanted.form, std::move(blocks));
 }

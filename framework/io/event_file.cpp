@@ -16,6 +16,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/base/text.hpp>
 
 namespace tessera {
@@ -60,11 +61,6 @@ std::string little_endian(double value) { return little_endian(std::bit_cast<uin
 double system_seconds() {
   using namespace std::chrono;
   return duration<double>(system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
 /// A Summary with one value, for the plug-in of TensorBoard that shows it.

@@ -9,6 +9,7 @@
 #include <tessera/framework/base/safetensors.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/export_files.hpp>
 #include <tessera/framework/io/weights.hpp>

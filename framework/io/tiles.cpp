@@ -1,6 +1,7 @@
 #include <tessera/framework/io/tiles.hpp>
 
 #include <algorithm>
+#include <set>
 
 #include <ATen/ATen.h>
 
@@ -32,6 +33,29 @@ bool advance(const Sharding& sharding, std::vector<int64_t>& group) {
   return false;
 }
 
+std::vector<int64_t> corner(const std::vector<Interval>& ranges) {
+  std::vector<int64_t> lowest;
+  for (const Interval& range : ranges) lowest.push_back(range.lo);
+  return lowest;
+}
+
+/// The processes that hold devices of `ranges`; along the dimensions that shard, one holds all.
+std::vector<int> holders(const Mesh& mesh, const std::vector<Interval>& ranges, DimMask shards) {
+  if (mesh.is_local()) return {0};
+  const int64_t count = communicator_of(mesh).size();
+  std::set<int> ranks;
+  std::vector<int64_t> at = corner(ranges);
+  for (size_t d = at.size(); d > 0;) {
+    ranks.insert(static_cast<int>(group_of(mesh.size(), count, mesh.id(at))));
+    for (d = at.size(); d > 0; --d) {
+      const bool fixed = (shards >> (d - 1) & 1U) != 0;
+      if (!fixed && ++at[d - 1] < ranges[d - 1].hi) break;
+      at[d - 1] = ranges[d - 1].lo;
+    }
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
 Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
   const Mesh& mesh = sharding.mesh();
   const std::vector<Interval> ranges = covered(sharding, group);
@@ -40,10 +64,8 @@ Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
     tile.intervals.push_back(axis_interval(sharding.layout, static_cast<int64_t>(axis),
                                            sharding.shape[axis], ranges));
   }
-  std::vector<int64_t> lowest;
-  for (const Interval& range : ranges) lowest.push_back(range.lo);
-  const int64_t ranks = mesh.is_local() ? 1 : communicator_of(mesh).size();
-  tile.rank = static_cast<int>(group_of(mesh.size(), ranks, mesh.id(lowest)));
+  tile.ranks = holders(mesh, ranges, sharding.layout.sharded_dims());
+  std::vector<int64_t> lowest = corner(ranges);
   // Replicas of other coordinates may be the ones that are here.
   const std::vector<Interval>& box = mesh.local_box();
   for (size_t d = 0; d < ranges.size() && !mesh.local_ids().empty(); ++d) {
@@ -68,26 +90,6 @@ std::vector<Tile> tiles_of(const Sharding& sharding) {
     if (!empty) tiles.push_back(std::move(tile));
   } while (advance(sharding, group));
   return tiles;
-}
-
-std::vector<at::Tensor> collect_tiles(const DTensor& value, const std::vector<Tile>& tiles) {
-  const c10::InferenceMode inference;
-  Communicator& communicator = communicator_of(value.mesh());
-  const int rank = value.mesh().is_local() ? 0 : communicator.rank();
-  std::vector<at::Tensor> collected;
-  for (const Tile& tile : tiles) {
-    at::Tensor here;
-    if (tile.rank == rank) {
-      here = value.blocks()[static_cast<size_t>(tile.block)].cpu().contiguous();
-      if (rank != 0) wait(communicator.send(0, here));
-    }
-    if (rank == 0 && tile.rank != 0) {
-      here = at::empty(tile_shape(tile.intervals), at::TensorOptions().dtype(value.dtype()));
-      wait(communicator.recv(tile.rank, here));
-    }
-    collected.push_back(rank == 0 ? here : at::Tensor());
-  }
-  return collected;
 }
 
 Shape tile_begin(const std::vector<Interval>& intervals) {

@@ -1,8 +1,53 @@
 #include <tessera/framework/nn/dataset.hpp>
 
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/sharding.hpp>
 
 namespace tessera {
+namespace {
+
+void drop_rows(std::vector<at::Tensor>& tensors) {
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.dim() > 0) tensor = tensor.narrow(0, 0, 0);
+  }
+}
+
+}  // namespace
+
+RowPart local_part(int64_t rows, const LayoutMap& layouts) {
+  const Mesh& mesh = layouts.mesh();
+  if (mesh.is_local()) return {{0, rows}, rows};
+  if (mesh.local_ids().empty()) return {{0, 0}, rows};
+  Interval all{rows, 0};
+  for (const char* name : {"x", "y", "sample_weight"}) {
+    const auto own = layouts.data().find(name);
+    const auto rank = own == layouts.data().end() ? 1 : static_cast<int64_t>(own->second.size());
+    if (rank == 0) return {{0, rows}, rows};
+    const Layout layout = layouts.data_layout(name, rank);
+    const Interval mine = axis_interval(layout, 0, rows, mesh.local_box());
+    if (!mine.empty()) all = {std::min(all.lo, mine.lo), std::max(all.hi, mine.hi)};
+  }
+  return {all.lo < all.hi ? all : Interval{0, 0}, rows};
+}
+
+Examples Dataset::get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const {
+  const RowPart part = local_part(static_cast<int64_t>(rows.size()), layouts);
+  if (part.rows.size() == part.of) return get(rows);
+  const c10::InferenceMode inference;
+  const bool none = part.rows.empty();
+  const auto first = static_cast<size_t>(part.rows.lo);
+  Examples batch = get(rows.subspan(first, none ? 1 : static_cast<size_t>(part.rows.size())));
+  if (none) {
+    for (auto* tensors : {&batch.x, &batch.y, &batch.sample_weight}) drop_rows(*tensors);
+  }
+  batch.part = part;
+  return batch;
+}
 
 const std::shared_ptr<const Dataset>& DatasetRef::rows(const std::string& where) const {
   if (rows_) return rows_;

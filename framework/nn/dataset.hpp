@@ -18,6 +18,16 @@
 
 namespace tessera {
 
+/// Rows [lo, hi) of a global batch of `of` rows.
+struct RowPart {
+  Interval rows;
+  int64_t of = 0;
+};
+
+/// The rows of a global batch that this process's devices hold, of "x", "y" and "sample_weight"
+/// together.
+RowPart local_part(int64_t rows, const LayoutMap& layouts);
+
 /// Some rows of a dataset, on the host. Axis 0 of each tensor counts the rows.
 struct Examples {
   std::vector<at::Tensor> x = {};    ///< one for each input of the model
@@ -26,7 +36,12 @@ struct Examples {
   std::vector<at::Tensor> sample_weight = {};
   /// In place of x, where get_placed() made the shards.
   std::vector<DTensor> placed_x = {};
+  /// Which rows of the global batch the tensors hold, where a process reads those of its devices
+  /// only; absent: all.
+  std::optional<RowPart> part = std::nullopt;
+  /// Of the global batch.
   int64_t rows() const {
+    if (part) return part->of;
     if (!x.empty()) return x[0].size(0);
     return placed_x.empty() ? 0 : placed_x[0].shape()[0];
   }
@@ -40,11 +55,10 @@ class Dataset {
   virtual int64_t size() const = 0;
   /// The rows of these numbers, in this order, in fresh memory. Throws FileError, ShapeError.
   virtual Examples get(std::span<const int64_t> rows) const = 0;
-  /// The same, where a dataset can make each shard of its inputs by itself, as `layouts` cut "x",
-  /// instead of whole tensors that are cut up.
-  virtual Examples get_placed(std::span<const int64_t> rows, const LayoutMap& /*layouts*/) const {
-    return get(rows);
-  }
+  /// The rows of a global batch, or those that this process's devices hold as `layouts` cut it; of
+  /// none of them a row is read all the same, for its shape. A dataset that can make each shard of
+  /// its inputs by itself does so here, instead of whole tensors that are cut up.
+  virtual Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const;
   /// What a history calls it: "mnist", "mnist (synthetic)".
   virtual std::string name() const { return "data"; }
   /// Shapes of the inputs without their rows.

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/nn/run_sized.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -27,14 +28,14 @@ struct Place {
 template <class Run>
 void each_block(const std::vector<DTensor>& values, const Run& run) {
   std::vector<Place> places;
-  std::vector<int64_t> sizes;
+  std::vector<at::Tensor> blocks;
   for (size_t v = 0; v < values.size(); ++v) {
     for (size_t b = 0; b < values[v].blocks().size(); ++b) {
       places.push_back({v, b});
-      sizes.push_back(values[v].blocks()[b].numel());
+      blocks.push_back(values[v].blocks()[b]);
     }
   }
-  run_sized(sizes, [&](size_t i) { run(places[i]); });
+  run_sized(blocks, [&](size_t i) { run(places[i]); });
 }
 
 /// Every block f(value, block), in new values.
@@ -128,11 +129,11 @@ std::vector<double> squared_norms(const std::vector<DTensor>& values) {
         }
         totals.push_back(total);
       }
-      blocks.push_back(at::tensor(totals, at::kDouble));
+      blocks.push_back(moved_to(at::tensor(totals, at::kDouble), block_device(form->mesh(), sum)));
     }
     const DTensor whole = relayout_value(DTensor(form, std::move(blocks)), set.layout.resolved());
     if (whole.blocks().empty()) continue;
-    const at::Tensor first = whole.blocks()[0].contiguous();
+    const at::Tensor first = whole.blocks()[0].cpu().contiguous();
     for (size_t i = 0; i < set.members.size(); ++i) {
       norms[set.members[i]] = first.data_ptr<double>()[i];
     }

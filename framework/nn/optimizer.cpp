@@ -6,6 +6,7 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/nn/initializers.hpp>
 #include <tessera/framework/nn/registry.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
@@ -20,7 +21,10 @@ const Layout& Optimizer::update_layout(const Variable& variable) {
 
 Optimizer::Optimizer(const std::string& class_name, const LearningRate& learning_rate,
                      const BaseOptions& options)
-    : class_name_(class_name), learning_rate_(learning_rate), options_(options) {
+    : class_name_(class_name),
+      learning_rate_(learning_rate),
+      options_(options),
+      reducer_(std::make_shared<GradientReducer>()) {
   check_base_options(class_name, options);
   if (name().empty()) options_.name = snake_case(class_name);
 }

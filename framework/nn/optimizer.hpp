@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,8 @@
 #include <tessera/framework/nn/variable.hpp>
 
 namespace tessera {
+
+class GradientReducer;
 
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
 struct UpdateArgs {
@@ -76,6 +79,14 @@ class Optimizer {
   /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
   /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// For GradientOptions::on_ready of the gradient of scale_loss() with respect to these variables:
+  /// where several processes share a mesh, gradients are reduced while the backward pass goes on,
+  /// and apply() waits for them. Without it apply() begins the reductions.
+  std::function<void(size_t, const DTensor&)> reduce_when_ready(
+      const std::vector<Variable>& variables);
+  /// What reduces the gradients of a step. Call reset() where a step that has called
+  /// reduce_when_ready() ends without apply().
+  GradientReducer& reducer() { return *reducer_; }
   /// With use_ema the variables' values become their moving averages, if there was a step. Throws
   /// StateError for a variable not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
@@ -120,6 +131,7 @@ class Optimizer {
   void check_step(const std::vector<DTensor>& gradients,
                   const std::vector<Variable>& variables) const;
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  void reduce_early(const Variable& variable, const DTensor& gradient);
   bool accumulate(Step& step);
   void update_weights(const Step& step);
   void reset_accumulators();
@@ -132,6 +144,7 @@ class Optimizer {
   BaseOptions options_;
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
+  std::shared_ptr<GradientReducer> reducer_;
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;
 };

@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/nn/gradient_clipping.hpp>
+#include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/nn/optimizer.hpp>
 #include <tessera/framework/nn/run_sized.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
@@ -38,9 +40,9 @@ void add_pairs(std::vector<Pair>& pairs, const Blocks& to, const Blocks& from) {
 /// Calls run(pair) for each, small ones in parallel.
 template <class Run>
 void each_pair(const std::vector<Pair>& pairs, const Run& run) {
-  std::vector<int64_t> sizes;
-  for (const Pair& pair : pairs) sizes.push_back(pair.to.numel());
-  run_sized(sizes, [&](size_t i) { run(pairs[i]); });
+  std::vector<at::Tensor> blocks;
+  for (const Pair& pair : pairs) blocks.push_back(pair.to);
+  run_sized(blocks, [&](size_t i) { run(pairs[i]); });
 }
 
 }  // namespace
@@ -78,8 +80,30 @@ ShardingPtr Optimizer::update_form(const State& state) {
   return intern(variable.shape(), variable.dtype(), update_layout(variable));
 }
 
+void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
+  if (!GradientReducer::concerns(gradient)) return;
+  reducer_->ready(variable.path(), gradient, update_form(states_.at(variable.id())));
+}
+
+std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
+    const std::vector<Variable>& variables) {
+  return [this, variables, known = false](size_t i, const DTensor& gradient) mutable {
+    if (!GradientReducer::concerns(gradient)) return;
+    const NoRecording untaped;
+    const c10::InferenceMode inference;
+    if (!std::exchange(known, true)) build(variables);
+    reduce_early(variables[i], gradient);
+  };
+}
+
 Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
+  const auto over = c10::make_scope_exit([this] { reducer_->reset(); });
+  // The order of a backward pass, in which the ones that are not there yet would have come.
+  for (size_t i = variables.size(); i-- > 0;) {
+    if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
+  }
+  reducer_->finish();
   Step step;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i].defined()) continue;
@@ -89,6 +113,7 @@ Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
     if (PlanningNotes* notes = planning_notes()) {
       notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
     }
+    reducer_->log(gradients[i]);
     const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
     step.states.push_back(&state);
     step.gradients.push_back(moved);
@@ -145,9 +170,9 @@ void Optimizer::update_weights(const Step& step) {
 }
 
 void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
-  std::vector<int64_t> sizes;
-  for (const UpdateArgs& args : blocks) sizes.push_back(args.weight.numel());
-  run_sized(sizes, [&](size_t b) { update(blocks[b]); });
+  std::vector<at::Tensor> weights;
+  for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
+  run_sized(weights, [&](size_t b) { update(blocks[b]); });
 }
 
 void Optimizer::reset_accumulators() {

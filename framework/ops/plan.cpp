@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -140,6 +141,7 @@ void Plan::plan_windows() {
 
 void Plan::add_points() {
   points_.clear();
+  devices_.clear();
   const Mesh& mesh = ready_[0]->mesh();
   const size_t rank = groups_.size();
   std::vector<int64_t> first(rank), count(rank);
@@ -159,6 +161,7 @@ void Plan::add_points() {
       rest /= count[d];
     }
     points_.push_back(make_point(coordinates));
+    devices_.push_back(points_.back().device);
   }
 }
 
@@ -219,6 +222,7 @@ Plan::Point Plan::make_point(const std::vector<Interval>& coordinates) const {
     const int block = sharding->block_of(at);
     point.out_blocks.push_back(block);
     point.out_ranges.push_back(sharding->blocks[size_t(block)].intervals);
+    point.device = block_device(mesh, sharding->blocks[size_t(block)]);
     point.empty = point.empty || sharding->blocks[size_t(block)].empty;
   }
   point.absent = input_empty && !point.empty;

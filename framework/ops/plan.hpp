@@ -34,6 +34,7 @@ class Plan {
     std::vector<std::vector<Interval>> ranges;
     std::vector<std::vector<Interval>> out_ranges;
     std::vector<int> out_blocks;
+    c10::Device device{c10::kCPU};
     bool empty = false;   ///< an output block has no elements
     bool absent = false;  ///< nothing to reduce here
   };
@@ -74,6 +75,7 @@ class Plan {
   std::vector<ShardingPtr> out_;
   std::vector<Window> windows_;
   std::vector<Point> points_;
+  std::vector<c10::Device> devices_;  ///< of the points
 };
 
 }  // namespace tessera

@@ -5,16 +5,11 @@
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/ops/plan.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
 namespace {
-
-Shape extents(const std::vector<Interval>& ranges) {
-  Shape shape;
-  for (Interval range : ranges) shape.push_back(range.size());
-  return shape;
-}
 
 /// Blocks of which none is absent: a window reads parts of several.
 Blocks complete(const Sharding& sharding, Blocks blocks) {
@@ -22,7 +17,7 @@ Blocks complete(const Sharding& sharding, Blocks blocks) {
     if (blocks[b].defined()) continue;
     blocks[b] = reduce_identity(sharding.layout.pending_kind(),
                                 extents(sharding.blocks[b].intervals),
-                                at::TensorOptions().dtype(sharding.dtype));
+                                block_options(sharding, sharding.blocks[b]));
   }
   return blocks;
 }
@@ -54,7 +49,7 @@ std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
   }
   std::vector<Blocks> out;
   for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
-  run_blocks(int64_t(points_.size()), parallel_,
+  run_blocks(devices_, parallel_,
              [&](int64_t p) { run_point(points_[size_t(p)], blocks, out); });
   std::vector<DTensor> results;
   for (size_t o = 0; o < out_.size(); ++o) results.emplace_back(out_[o], std::move(out[o]));
@@ -62,7 +57,8 @@ std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
 }
 
 at::Tensor Plan::identity(const Point& point, size_t output) const {
-  const at::TensorOptions options = at::TensorOptions().dtype(out_specs_[output].dtype);
+  const at::TensorOptions options =
+      at::TensorOptions().dtype(out_specs_[output].dtype).device(point.device);
   return reduce_identity(rule_.reduce, extents(point.out_ranges[output]), options);
 }
 
@@ -86,7 +82,7 @@ bool Plan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
   for (size_t i = 0; any_absent && i < tensors.size(); ++i) {
     if (tensors[i].defined()) continue;
     tensors[i] = reduce_identity(ready_[i]->layout.pending_kind(), extents(point.ranges[i]),
-                                 at::TensorOptions().dtype(specs_[i].dtype));
+                                 at::TensorOptions().dtype(specs_[i].dtype).device(point.device));
   }
   return true;
 }

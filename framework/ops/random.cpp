@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
-#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -31,11 +31,12 @@ struct DropoutOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor draw = at::empty(in[0].sizes(), at::kFloat);
-    const int64_t* seed = in[1].const_data_ptr<int64_t>();
+    const at::Tensor pair = in[1].cpu();
+    const int64_t* seed = pair.const_data_ptr<int64_t>();
     stateless_uniform({seed[0], seed[1]}, in.spec(0).shape, in.ranges(0), 0, 1,
                       draw.data_ptr<float>());
     // Not a product with the mask: a dropped infinity is 0.
-    const at::Tensor kept = draw.to(in[0].device()).ge(static_cast<float>(rate));
+    const at::Tensor kept = moved_to(draw, in[0].device()).ge(static_cast<float>(rate));
     return {at::where(kept, in[0].mul(1 / (1 - rate)), at::zeros({}, in[0].options()))};
   }
   static constexpr Saves saves = inputs(1);
@@ -58,7 +59,7 @@ TESSERA_REGISTER_OP(DropoutOp);
 namespace ops {
 
 DTensor seed_input(Seed seed, const Mesh& mesh) {
-  return pack(at::tensor({seed.a, seed.b}, at::kLong), Layout::replicated(mesh, 1));
+  return host_input(at::tensor({seed.a, seed.b}, at::kLong), mesh);
 }
 
 DTensor dropout(const DTensor& x, double rate, const DTensor& seed) {

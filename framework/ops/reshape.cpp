@@ -4,8 +4,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/fetch.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -30,12 +31,6 @@ int64_t product(const Shape& shape, int64_t begin, int64_t end) {
 std::vector<Interval> scaled(std::vector<Interval> intervals, int64_t factor) {
   for (Interval& i : intervals) i = {i.lo * factor, i.hi * factor};
   return intervals;
-}
-
-Shape extents(const BlockInfo& block) {
-  Shape shape;
-  for (Interval i : block.intervals) shape.push_back(i.size());
-  return shape;
 }
 
 class Reshaper {
@@ -64,7 +59,7 @@ class Reshaper {
       blocks = fetch(*flat, blocks, have, want, 0);
     }
     for (size_t i = 0; i < blocks.size(); ++i) {
-      if (blocks[i].defined()) blocks[i] = blocks[i].reshape(extents(out->blocks[i]));
+      if (blocks[i].defined()) blocks[i] = blocks[i].reshape(extents(out->blocks[i].intervals));
     }
     return DTensor(out, std::move(blocks));
   }
@@ -101,12 +96,12 @@ class Reshaper {
     if (flattened_) return;
     flattened_ = true;
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const Shape block = extents(in.blocks[i]);
+      const Shape block = extents(in.blocks[i].intervals);
       Shape shape;
       for (const ReshapeGroup& g : groups_) shape.push_back(product(block, g.in_begin, g.in_end));
       if (!blocks[i].defined()) {
-        blocks[i] = reduce_identity(in.layout.pending_kind(), shape,
-                                    at::TensorOptions().dtype(in.dtype));
+        blocks[i] =
+            reduce_identity(in.layout.pending_kind(), shape, block_options(in, in.blocks[i]));
       }
       blocks[i] = blocks[i].reshape(shape);
     }
@@ -154,10 +149,7 @@ DTensor reshape_value(const DTensor& x, const Shape& shape) {
   if (numel(x.shape()) == 0) {
     // Nothing to move; a cut of no elements need not survive.
     reshape_groups({0}, {numel(shape)});
-    const Layout layout = Layout::replicated(x.mesh(), int64_t(shape.size()));
-    return DTensor(intern(shape, x.dtype(), layout),
-                   Blocks(intern(shape, x.dtype(), layout)->blocks.size(),
-                          at::empty(shape, at::TensorOptions().dtype(x.dtype()))));
+    return filled(shape, 0, x.dtype(), Layout::replicated(x.mesh(), int64_t(shape.size())));
   }
   return Reshaper(x, shape).run();
 }

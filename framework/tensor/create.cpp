@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -14,18 +15,14 @@ thread_local Layout scoped_layout;
 
 Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
-Shape extents(const BlockInfo& block) {
-  Shape shape;
-  for (Interval i : block.intervals) shape.push_back(i.size());
-  return shape;
-}
-
-at::Tensor cut(const at::Tensor& whole, const BlockInfo& block) {
-  at::Tensor piece = whole;
+/// What a block holds of a tensor whose axis 0 begins with the global index `first`.
+at::Tensor cut(const at::Tensor& part, int64_t first, const BlockInfo& block) {
+  at::Tensor piece = part;
   for (size_t a = 0; a < block.intervals.size(); ++a) {
     const Interval want = block.intervals[a];
     if (want.size() == piece.size(int64_t(a))) continue;
-    piece = piece.narrow(int64_t(a), want.lo, want.size());
+    const int64_t begin = want.lo - (a == 0 && !want.empty() ? first : 0);
+    piece = piece.narrow(int64_t(a), want.empty() ? 0 : begin, want.size());
   }
   return piece;
 }
@@ -47,17 +44,49 @@ bool may_take_over(const at::Tensor& tensor) {
          tensor.storage().allocator() && tensor.is_non_overlapping_and_dense();
 }
 
-DTensor pack_whole(const at::Tensor& whole, const Layout& layout, bool copy) {
+/// Cuts what is here, from the index `first` of axis 0 on, of a tensor of a shape.
+DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, const Layout& layout,
+                  bool copy) {
   const c10::InferenceMode inference;
-  check_tensor(whole, layout);
-  const ShardingPtr sharding = intern(shape_of(whole), whole.scalar_type(), layout);
+  const ShardingPtr sharding = intern(shape, part.scalar_type(), layout);
   const bool per_device = block_policy() == BlockPolicy::per_device;
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
-    const at::Tensor piece = cut(whole, block);
-    blocks.push_back(copy || (per_device && !blocks.empty()) ? piece.clone() : piece);
+    const at::Tensor piece = cut(part, first, block);
+    const c10::Device device = block_device(sharding->mesh(), block);
+    if (piece.device() != device) {
+      blocks.push_back(moved_to(piece, device));
+    } else {
+      blocks.push_back(copy || (per_device && !blocks.empty()) ? piece.clone() : piece);
+    }
   }
   return DTensor(sharding, std::move(blocks));
+}
+
+/// The same memory, or undefined if it cannot be taken over.
+at::Tensor taken_over(at::Tensor&& tensor) {
+  if (!may_take_over(tensor)) return {};
+  // Views of a tensor made outside InferenceMode would keep it alive.
+  const at::Tensor taken =
+      at::empty({0}, tensor.options())
+          .set_(tensor.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  tensor.reset();
+  return taken;
+}
+
+void check_rows(const at::Tensor& part, Interval have, int64_t rows, const Layout& layout) {
+  check_tensor(part, layout);
+  if (part.dim() == 0 || part.size(0) != have.size()) {
+    throw ShapeError("pack_rows", str("axis 0 holds rows [", have.lo, ", ", have.hi, ")"),
+                     "shape " + to_string(shape_of(part)), "pass one row for each");
+  }
+  const Mesh& mesh = layout.mesh();
+  if (mesh.local_ids().empty()) return;
+  const Interval want = axis_interval(layout, 0, rows, mesh.local_box());
+  if (want.empty() || (have.lo <= want.lo && want.hi <= have.hi)) return;
+  throw ShapeError("pack_rows",
+                   str("this process's shards lie in rows [", want.lo, ", ", want.hi, ")"),
+                   str("rows [", have.lo, ", ", have.hi, ")"), "pass the rows that they hold");
 }
 
 Shape global_shape(const at::Tensor& shard, const Layout& layout) {
@@ -78,9 +107,9 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
   Blocks blocks(sharding->blocks.size());
   run_blocks(int64_t(blocks.size()), numel(shape) >= inline_elements, [&](int64_t b) {
     const BlockInfo& block = sharding->blocks[size_t(b)];
-    const at::Tensor out = at::empty(extents(block), at::kFloat);
+    const at::Tensor out = at::empty(extents(block.intervals), at::kFloat);
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
-    blocks[size_t(b)] = out.to(dtype);
+    blocks[size_t(b)] = moved_to(out.to(dtype), block_device(sharding->mesh(), block));
   });
   return DTensor(sharding, std::move(blocks));
 }
@@ -88,19 +117,25 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
 }  // namespace
 
 DTensor pack(const at::Tensor& whole, const Layout& layout) {
-  return pack_whole(whole, layout, true);
+  check_tensor(whole, layout);
+  return pack_part(whole, 0, shape_of(whole), layout, true);
 }
 
 DTensor pack(at::Tensor&& whole, const Layout& layout) {
   const c10::InferenceMode inference;
   check_tensor(whole, layout);
-  if (!may_take_over(whole)) return pack_whole(whole, layout, true);
-  // Views of a tensor made outside InferenceMode would keep it alive.
-  const at::Tensor taken =
-      at::empty({0}, whole.options())
-          .set_(whole.storage(), whole.storage_offset(), whole.sizes(), whole.strides());
-  whole.reset();
-  return pack_whole(taken, layout, false);
+  const at::Tensor taken = taken_over(std::move(whole));
+  if (!taken.defined()) return pack(std::as_const(whole), layout);
+  return pack_part(taken, 0, shape_of(taken), layout, false);
+}
+
+DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout) {
+  const c10::InferenceMode inference;
+  check_rows(part, have, rows, layout);
+  Shape shape = shape_of(part);
+  shape[0] = rows;
+  const at::Tensor taken = taken_over(std::move(part));
+  return pack_part(taken.defined() ? taken : part, have.lo, shape, layout, !taken.defined());
 }
 
 DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
@@ -118,7 +153,7 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
   const ShardingPtr shards = intern(target->shape, target->dtype, layout);
   Blocks blocks;
   for (size_t i = 0; i < per_device.size(); ++i) {
-    const Shape want = extents(shards->blocks[i]);
+    const Shape want = extents(shards->blocks[i].intervals);
     if (shape_of(per_device[i]) != want) {
       throw ShapeError("pack", str("the shard of local device ", i, " has shape ", to_string(want)),
                        to_string(shape_of(per_device[i])),
@@ -129,7 +164,9 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
                         str("shard ", i, " is ", c10::toString(per_device[i].scalar_type())),
                         "give all shards one dtype");
     }
-    blocks.push_back(per_device[i].clone());
+    const c10::Device device = block_device(shards->mesh(), shards->blocks[i]);
+    const at::Tensor& shard = per_device[i];
+    blocks.push_back(shard.device() == device ? shard.clone() : moved_to(shard, device));
   }
   return relayout_to(DTensor(shards, std::move(blocks)), target);
 }
@@ -180,7 +217,7 @@ DTensor filled(const Shape& shape, double value, at::ScalarType dtype, const Lay
   const ShardingPtr sharding = intern(shape, dtype, layout);
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
-    blocks.push_back(at::full(extents(block), value, at::TensorOptions().dtype(dtype)));
+    blocks.push_back(at::full(extents(block.intervals), value, block_options(*sharding, block)));
   }
   return DTensor(sharding, std::move(blocks));
 }

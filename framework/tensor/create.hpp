@@ -15,6 +15,11 @@ namespace tessera {
 DTensor pack(const at::Tensor& whole, const Layout& layout);
 DTensor pack(at::Tensor&& whole, const Layout& layout);
 
+/// The tensor of `rows` along axis 0 of which this process has the rows `have` only, those of its
+/// shards among them; memory is taken over as by pack. Throws LayoutError as pack, ShapeError for
+/// another number of rows, or where shards hold others.
+DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout);
+
 /// Joins one tensor per local device, in mesh order, into a DTensor (tf.experimental.dtensor.pack).
 /// Replicas must agree; the first device's is taken. `shape` is the global shape; without it all
 /// shards must be of one size. Throws ShapeError when a shard's shape is not its interval's,

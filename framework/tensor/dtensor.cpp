@@ -36,7 +36,7 @@ int64_t DTensor::size(int64_t axis) const {
 at::Tensor DTensor::full() const {
   const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
   check_present(whole, "DTensor::full");
-  return whole.blocks()[0];
+  return whole.blocks()[0].cpu();
 }
 
 at::Tensor DTensor::local(int device) const {
@@ -61,7 +61,7 @@ at::Tensor DTensor::local(int device) const {
     const Interval have = block.intervals[static_cast<size_t>(a)];
     if (!(want == have)) shard = shard.narrow(a, want.lo - have.lo, want.size());
   }
-  return shard;
+  return shard.cpu();
 }
 
 at::Tensor DTensor::complete_element() const {
@@ -82,7 +82,7 @@ std::string DTensor::to_string() const {
   std::string text = str("DTensor(shape=", tessera::to_string(shape()),
                          ", dtype=", c10::toString(dtype()), ", layout=", layout().describe());
   const bool complete = layout().is_fully_replicated() && !blocks().empty();
-  if (complete && numel() <= 1000) text += str("\n", blocks()[0]);
+  if (complete && numel() <= 1000) text += str("\n", blocks()[0].cpu());
   return text + ")";
 }
 

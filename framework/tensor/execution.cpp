@@ -1,19 +1,25 @@
 #include <tessera/framework/tensor/execution.hpp>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cuda_device.hpp>
 
 namespace tessera {
 
 const ExecutionContext& ExecutionContext::of(Device device) {
-  if (device.type == Device::Type::cuda) {
-    throw ConfigError("device", "this build of Tessera runs on CPUs", to_string(device),
-                      "use virtual CPUs (--device cpu)");
-  }
   static const ExecutionContext cpu{c10::Device(c10::kCPU)};
-  return cpu;
+  if (device.type == Device::Type::cpu) return cpu;
+  static std::mutex mutex;
+  static std::map<int, ExecutionContext> gpus;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = gpus.find(device.index);
+  if (found != gpus.end()) return found->second;
+  const ExecutionContext gpu(cuda_device(device.index).device);
+  return gpus.emplace(device.index, gpu).first->second;
 }
 
 namespace {

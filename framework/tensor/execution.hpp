@@ -6,17 +6,19 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/Device.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/mesh/device.hpp>
 
 namespace tessera {
 
-/// Where a device's work runs: the ATen device and, for a GPU, its compute and communication
-/// streams. Only run_blocks() and communicators enter one.
+/// Where a device's work runs: its ATen device, on whose own stream a GPU computes. Only
+/// run_blocks() and engines enter one; communication has a stream of its own (CudaDevice).
 class ExecutionContext {
  public:
-  /// The context of a device of this process. Throws ConfigError for a GPU in a build without CUDA.
+  /// The context of a device of this process. Throws ConfigError for a GPU that cannot be used, as
+  /// cuda_device().
   static const ExecutionContext& of(Device device);
   c10::Device torch_device() const { return torch_device_; }
 
@@ -54,6 +56,20 @@ void run_blocks(int64_t blocks, bool parallel, const Run& run) {
   });
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
+  }
+}
+
+/// As run_blocks(), for blocks that lie on these devices, either all on the CPU or all on GPUs.
+/// GPUs are given their work one after the other by this thread, each as the current one, and not
+/// waited for.
+template <class Run>
+void run_blocks(const std::vector<c10::Device>& devices, bool parallel, const Run& run) {
+  const auto blocks = static_cast<int64_t>(devices.size());
+  if (blocks == 0 || devices.front().is_cpu()) return run_blocks(blocks, parallel, run);
+  const c10::InferenceMode inference;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const c10::DeviceGuard guard(devices[static_cast<size_t>(b)]);
+    run(b);
   }
 }
 

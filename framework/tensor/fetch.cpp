@@ -7,6 +7,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
@@ -76,7 +77,7 @@ at::Tensor join(const std::vector<at::Tensor>& got, int64_t axis, const std::vec
   for (size_t m = 0; m < from.size(); ++m) {
     const Interval piece = intersect(from[m], want);
     if (piece.empty()) continue;
-    if (piece == want) return got[m];
+    if (piece == want) return moved_to(got[m], mine.device());
     if (!result.defined()) result = like(mine, axis, want.size(), fill, mine.scalar_type());
     part(result, axis, want, piece).copy_(got[m]);
   }
@@ -91,7 +92,7 @@ at::Tensor add_up(const std::vector<at::Tensor>& got, int64_t axis,
   const at::Tensor sum = like(mine, axis, have.size(), 0, wide);
   for (size_t m = 0; m < from.size(); ++m) {
     const Interval piece = intersect(from[m], have);
-    if (!piece.empty()) part(sum, axis, have, piece).add_(got[m]);
+    if (!piece.empty()) part(sum, axis, have, piece).add_(moved_to(got[m], mine.device()));
   }
   return sum.to(mine.scalar_type());
 }
@@ -122,6 +123,20 @@ void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Inte
   for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
   const Mesh& mesh = sharding.mesh();
   log->add({CommOp::exchange, mesh.names(dims), mesh.size_of(dims), int64_t(bytes), bytes});
+}
+
+/// Tells the communicator what every rank of the mesh does now.
+void announce(const Sharding& sharding, int64_t axis) {
+  const Mesh& mesh = sharding.mesh();
+  DimMask dims = 0;
+  for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
+  if (mesh.is_local() || mesh.size_of(dims) == 1) return;
+  communicator_of(mesh).begin({.op = CommOp::exchange,
+                               .mesh = mesh,
+                               .dims = dims,
+                               .dtype = sharding.dtype,
+                               .shape = sharding.shape,
+                               .axis = axis});
 }
 
 /// Intervals by member, from those by member or by shard: a member's shards lie side by side.
@@ -198,6 +213,7 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, shards.have, wanted);
+  announce(sharding, axis);
   if (blocks.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, shards.have);
   const std::vector<Interval> to = by_member(sharding, axis, wanted);
@@ -228,6 +244,7 @@ Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShard
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, wanted, shards.have);
+  announce(sharding, axis);
   if (pieces.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, wanted);
   const std::vector<Interval> to = by_member(sharding, axis, shards.have);

@@ -3,16 +3,19 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout_step.hpp>
 
 namespace tessera {
 namespace {
 
-/// One block of another cut of the same layout: a view where one block covers it, else a copy.
+/// One block of another cut of the same layout: a view where one block covers it, else a copy; on
+/// its device.
 at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
   Shape shape;
   for (Interval i : want.intervals) shape.push_back(i.size());
-  if (want.empty) return at::empty(shape, at::TensorOptions().dtype(value.dtype()));
+  const at::TensorOptions options = block_options(*value.sharding(), want);
+  if (want.empty) return at::empty(shape, options);
   at::Tensor out;
   for (size_t b = 0; b < value.blocks().size(); ++b) {
     const BlockInfo& have = value.sharding()->blocks[b];
@@ -26,9 +29,9 @@ at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
       if (!meets) break;
       piece = piece.narrow(int64_t(a), common[a].lo - have.intervals[a].lo, common[a].size());
     }
-    if (covers) return piece;
+    if (covers) return moved_to(piece, options.device());
     if (!meets) continue;
-    if (!out.defined()) out = at::empty(shape, piece.options());
+    if (!out.defined()) out = at::empty(shape, options);
     at::Tensor place = out;
     for (size_t a = 0; a < common.size(); ++a) {
       place = place.narrow(int64_t(a), common[a].lo - want.intervals[a].lo, common[a].size());

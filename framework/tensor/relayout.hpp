@@ -22,6 +22,9 @@ struct RelayoutStep {
 /// function. Throws LayoutError when the target is pending and the source is not so.
 std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to);
 
+/// What a step other than a slice is called.
+CommOp comm_op(RelayoutStep::Kind kind);
+
 /// What a step on a value of layout `before` adds to a communication log; no bytes for a slice.
 CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
                      const RelayoutStep& step);

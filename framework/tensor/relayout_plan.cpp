@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/relayout_step.hpp>
 
 namespace tessera {
 namespace {
@@ -22,14 +22,6 @@ DimMask mask_of(const Dims& dims) {
   DimMask mask = 0;
   for (int dim : dims) mask |= 1u << dim;
   return mask;
-}
-
-Dims dims_of(DimMask mask) {
-  Dims dims;
-  for (int d = 0; d < 32; ++d) {
-    if (mask >> d & 1) dims.push_back(d);
-  }
-  return dims;
 }
 
 class Planner {
@@ -189,12 +181,24 @@ double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& fr
   return bytes;
 }
 
+CommOp comm_op(RelayoutStep::Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return CommOp::all_reduce;
+    case Kind::reduce_scatter:
+      return CommOp::reduce_scatter;
+    case Kind::all_to_all:
+      return CommOp::all_to_all;
+    default:
+      return CommOp::all_gather;
+  }
+}
+
 CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
                      const RelayoutStep& step) {
   const DimMask mask = mask_of(step.dims);
   const int64_t members = before.mesh().size_of(mask);
   const at::ScalarType wide = reduction_dtype(dtype, before.pending_kind());
-  CommOp op = CommOp::all_gather;
   double bytes = 0;
   switch (step.kind) {
     case Kind::slice:
@@ -203,18 +207,14 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
       bytes = shard_bytes(shape, dtype, step.after);
       break;
     case Kind::all_reduce:
-      op = CommOp::all_reduce;
-      bytes = shard_bytes(shape, wide, before);
-      break;
     case Kind::reduce_scatter:
-      op = CommOp::reduce_scatter;
       bytes = shard_bytes(shape, wide, before);
       break;
     case Kind::all_to_all:
-      op = CommOp::all_to_all;
       bytes = shard_bytes(shape, dtype, before);
       break;
   }
+  const CommOp op = comm_op(step.kind);
   return {op, before.mesh().names(mask), members, static_cast<int64_t>(bytes),
           received_bytes(op, bytes, members)};
 }

@@ -6,23 +6,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
 
 using Kind = RelayoutStep::Kind;
-
-std::vector<int64_t> first_coordinates(const Sharding& sharding, const BlockInfo& block) {
-  std::vector<int64_t> at;
-  const Mesh& mesh = sharding.mesh();
-  for (size_t d = 0; d < block.group.size(); ++d) {
-    const int64_t size = mesh.dim_size(static_cast<int>(d));
-    // An unused dimension's single group may begin in another process.
-    at.push_back(
-        std::max(mesh.local_box()[d].lo, group_range(size, sharding.groups[d], block.group[d]).lo));
-  }
-  return at;
-}
 
 class Executor {
  public:
@@ -32,13 +21,10 @@ class Executor {
   }
 
   Blocks run() {
-    if (step_.kind == Kind::slice) {
-      slice();
-      return std::move(out_);
-    }
     if (CommLog* log = CommLogScope::current(); log && from_.mesh().size_of(mask_) > 1) {
       log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
     }
+    announce();
     if (in_.empty()) return std::move(out_);
     group_ = make_group(from_.mesh(), step_.dims, from_.groups);
     for (const auto& [key, members] : members_by_place()) {
@@ -62,6 +48,22 @@ class Executor {
 
  private:
   using Place = std::vector<int64_t>;
+
+  void announce() const {
+    const Mesh& mesh = from_.mesh();
+    if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
+    const CommOp op = comm_op(step_.kind);
+    const Reduce kind = from_.layout.pending_kind();
+    const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
+    communicator().begin({.op = op,
+                          .mesh = mesh,
+                          .dims = mask_,
+                          .dtype = reduces ? reduction_dtype(from_.dtype, kind) : from_.dtype,
+                          .shape = from_.shape,
+                          .kind = kind,
+                          .axis = step_.axis,
+                          .to_axis = step_.to_axis});
+  }
 
   /// Local blocks that differ only in their coordinates along the step's dimensions, in order.
   std::map<Place, std::vector<int>> members_by_place() const {
@@ -88,28 +90,27 @@ class Executor {
     return at;
   }
 
-  at::TensorOptions options() const { return at::TensorOptions().dtype(from_.dtype); }
-
-  Shape extents(const BlockInfo& block) const {
-    Shape shape;
-    for (Interval i : block.intervals) shape.push_back(i.size());
-    return shape;
+  at::TensorOptions options(int block) const {
+    return block_options(from_, from_.blocks[static_cast<size_t>(block)]);
   }
 
   at::Tensor part(int block) const {
     const at::Tensor& tensor = in_[static_cast<size_t>(block)];
     if (tensor.defined()) return tensor;
-    return reduce_identity(from_.layout.pending_kind(), extents(from_.blocks[size_t(block)]),
-                           options());
+    return reduce_identity(from_.layout.pending_kind(),
+                           extents(from_.blocks[size_t(block)].intervals), options(block));
   }
 
+  /// The members' blocks, on the first one's device.
   std::vector<at::Tensor> parts(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
-    for (int block : members) list.push_back(part(block));
+    const c10::Device device = options(members.front()).device();
+    for (int block : members) list.push_back(moved_to(part(block), device));
     return list;
   }
 
-  /// Addends that exist; at least one, so that every process takes part.
+  /// Addends that exist; at least one, so that every process takes part. On the first member's
+  /// device.
   std::vector<at::Tensor> addends(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
     for (int block : members) {
@@ -117,7 +118,8 @@ class Executor {
     }
     if (list.empty()) list.push_back(part(members.front()));
     const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.pending_kind());
-    for (at::Tensor& addend : list) addend = addend.to(wide);
+    const c10::Device device = options(members.front()).device();
+    for (at::Tensor& addend : list) addend = moved_to(addend, device).to(wide);
     return list;
   }
 
@@ -149,40 +151,15 @@ class Executor {
     bool given = false;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
       if (place(to_.blocks[b].group) != here) continue;
+      const c10::Device device = block_device(to_.mesh(), to_.blocks[b]);
+      if (device != value.device()) {
+        out_[b] = moved_to(value, device);
+        continue;
+      }
       // Every device has memory of its own under per_device.
       out_[b] = given ? value.clone() : value;
       given = true;
     }
-  }
-
-  void slice() {
-    for (size_t b = 0; b < to_.blocks.size(); ++b) {
-      const BlockInfo& block = to_.blocks[b];
-      const int source = from_.block_of(first_coordinates(to_, block));
-      at::Tensor piece = in_[static_cast<size_t>(source)];
-      const BlockInfo& whole = from_.blocks[static_cast<size_t>(source)];
-      // An addend that stood for several devices stays with the first.
-      if (!keeps_addend(whole, block)) piece = at::Tensor();
-      for (size_t a = 0; piece.defined() && a < block.intervals.size(); ++a) {
-        const Interval want = block.intervals[a], have = whole.intervals[a];
-        if (!(want == have)) {
-          piece = piece.narrow(static_cast<int64_t>(a), want.lo - have.lo, want.size());
-        }
-      }
-      out_[b] = piece;
-    }
-  }
-
-  bool keeps_addend(const BlockInfo& whole, const BlockInfo& block) const {
-    for (size_t d = 0; d < block.group.size(); ++d) {
-      if (!(from_.layout.pending_dims() >> d & 1)) continue;
-      const int64_t size = from_.mesh().dim_size(static_cast<int>(d));
-      if (group_range(size, from_.groups[d], whole.group[d]).lo !=
-          group_range(size, to_.groups[d], block.group[d]).lo) {
-        return false;
-      }
-    }
-    return true;
   }
 
   void all_reduce(const std::vector<int>& members) {
@@ -221,21 +198,23 @@ class Executor {
     const int64_t base = like.intervals[size_t(step_.to_axis)].lo;
     std::vector<std::vector<at::Tensor>> send, recv;
     for (size_t i = 0; i < members.size(); ++i) {
+      const at::TensorOptions here = options(members[i]);
       const at::Tensor mine = part(members[i]);
       std::vector<at::Tensor> row, space;
-      Shape shape = extents(from_.blocks[size_t(members[i])]);
+      Shape shape = extents(from_.blocks[size_t(members[i])].intervals);
       shape[size_t(step_.to_axis)] = to_pieces[size_t(group_.local[i])].size();
       for (size_t m = 0; m < to_pieces.size(); ++m) {
         row.push_back(mine.narrow(step_.to_axis, to_pieces[m].lo - base, to_pieces[m].size()));
         shape[size_t(step_.axis)] = from_pieces[m].size();
         const bool remote = group_.owner[m] != communicator().rank();
-        space.push_back(remote ? at::empty(shape, options()) : at::Tensor());
+        space.push_back(remote ? at::empty(shape, here) : at::Tensor());
       }
       send.push_back(std::move(row));
       recv.push_back(std::move(space));
     }
     wait(communicator().all_to_all(group_, send, recv));
     for (size_t i = 0; i < members.size(); ++i) {
+      for (at::Tensor& piece : recv[i]) piece = moved_to(piece, options(members[i]).device());
       give_member(members[i], at::cat(recv[i], step_.axis));
     }
   }
@@ -243,7 +222,9 @@ class Executor {
   void give_member(int member, const at::Tensor& value) {
     const std::vector<int64_t>& group = from_.blocks[size_t(member)].group;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
-      if (to_.blocks[b].group == group) out_[b] = value;
+      if (to_.blocks[b].group == group) {
+        out_[b] = moved_to(value, block_device(to_.mesh(), to_.blocks[b]));
+      }
     }
   }
 
@@ -275,9 +256,16 @@ Groups groups_of_step(const Sharding& from, const RelayoutStep& step) {
 
 }  // namespace
 
+std::vector<int> dims_of(DimMask mask) {
+  std::vector<int> dims;
+  for (int d = 0; d < 32; ++d) {
+    if (mask >> d & 1) dims.push_back(d);
+  }
+  return dims;
+}
+
 DTensor recut(const DTensor& value, const ShardingPtr& finer) {
-  const RelayoutStep nothing{Kind::slice, {}, 0, 0, finer->layout};
-  return DTensor(finer, Executor(*value.sharding(), value.blocks(), nothing, *finer).run());
+  return DTensor(finer, slice_blocks(*value.sharding(), value.blocks(), *finer));
 }
 
 DTensor run_step(const DTensor& value, const RelayoutStep& step) {
@@ -290,6 +278,7 @@ DTensor run_step(const DTensor& value, const RelayoutStep& step) {
   }
   const ShardingPtr to =
       intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));
+  if (step.kind == Kind::slice) return DTensor(to, slice_blocks(*from, blocks, *to));
   return DTensor(to, Executor(*from, blocks, step, *to).run());
 }
 

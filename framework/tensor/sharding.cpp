@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
@@ -46,6 +47,11 @@ Groups worker_groups(const Mesh& mesh) {
     groups[d] = groups[d] / box.size() * here;
   }
   return groups;
+}
+
+/// Whether every device has blocks of its own.
+bool is_per_device(const Mesh& mesh) {
+  return block_policy() == BlockPolicy::per_device || on_gpus(mesh);
 }
 
 size_t hash_of(const Shape& shape, at::ScalarType dtype, const Layout& layout,
@@ -123,7 +129,7 @@ void refine(const Layout& layout, Groups& groups) {
 }
 
 Groups used_groups(const Layout& layout, Groups groups) {
-  if (block_policy() == BlockPolicy::per_device) return finest(layout.mesh());
+  if (is_per_device(layout.mesh())) return finest(layout.mesh());
   for (size_t d = 0; d < groups.size(); ++d) {
     if (!(layout.used_dims() >> d & 1)) groups[d] = 1;
   }

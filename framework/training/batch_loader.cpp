@@ -96,7 +96,8 @@ Examples BatchLoader::read_rows(int64_t step) const {
   const c10::InferenceMode inference;
   Examples batch = options_.layouts.defined() ? data_->get_placed(numbers, options_.layouts)
                                               : data_->get(numbers);
-  check_batch(batch, static_cast<int64_t>(numbers.size()), data_.name());
+  const auto all = static_cast<int64_t>(numbers.size());
+  check_batch(batch, batch.part ? batch.part->rows.size() : all, data_.name());
   return batch;
 }
 
@@ -155,9 +156,10 @@ std::optional<Examples> BatchLoader::next() {
 }
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
-  const auto cut = [&](at::Tensor& whole, const char* name) {
-    const Layout layout = layouts.data_layout(name, whole.dim());
-    return pack(std::move(whole), layout);
+  const auto cut = [&](at::Tensor& tensor, const char* name) {
+    const Layout layout = layouts.data_layout(name, tensor.dim());
+    if (!examples.part) return pack(std::move(tensor), layout);
+    return pack_rows(std::move(tensor), examples.part->rows, examples.part->of, layout);
   };
   Batch batch;
   batch.rows = examples.rows();

@@ -28,7 +28,8 @@ struct BatchLoaderOptions {
   int64_t first_step = 0;
   /// Steps of the whole epoch at most; absent: until the data end.
   std::optional<int64_t> steps = std::nullopt;
-  /// Where batches will lie, for data that make shards by themselves. Undefined: whole tensors.
+  /// Where batches will lie: a process of several reads the rows that its devices hold only, and
+  /// some data make shards by themselves. Undefined: whole tensors.
   LayoutMap layouts = {};
 };
 
@@ -93,7 +94,7 @@ std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOpti
 
 /// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
 /// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's
-/// rank is not the tensor's.
+/// rank is not the tensor's, ShapeError if a part of the rows lacks some of this process's shards.
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts);
 
 }  // namespace tessera

@@ -64,6 +64,10 @@ class Callback {
   virtual void on_predict_batch_begin(int64_t /*batch*/) {}
   virtual void on_predict_batch_end(int64_t /*batch*/) {}
 
+  /// A signal asks the run to end within seconds: save what a run that goes on needs. Called
+  /// between two steps, on every process after the same one; fit throws Interrupted after it.
+  virtual void on_interrupt() {}
+
   /// Whether to read the metrics, which is a reduction over the mesh, for the end of this batch.
   /// Asked only of a callback that overrides on_train_batch_end or on_test_batch_end; the same
   /// answer on every process.

@@ -1,6 +1,7 @@
 #include <tessera/framework/training/callback_list.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <tessera/framework/comm/communicator.hpp>
@@ -10,8 +11,8 @@ namespace tessera {
 
 CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, const Mesh& mesh,
                            CallbackParams params)
-    : callbacks_(std::move(callbacks)) {
-  params.is_first_rank = mesh.is_local() || communicator_of(mesh).rank() == 0;
+    : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
+  params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),
                         [](const CallbackRef& callback) { return !callback->is_told_last(); });
   callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
@@ -22,44 +23,62 @@ CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, con
   }
 }
 
-void CallbackList::begin(Phase phase) const {
+template <class Tell>
+void CallbackList::tell_all(const Tell& tell) const {
+  std::exception_ptr first;
   for (const CallbackRef& callback : callbacks_) {
-    if (phase == Phase::train) callback->on_train_begin();
-    if (phase == Phase::test) callback->on_test_begin();
-    if (phase == Phase::predict) callback->on_predict_begin();
+    try {
+      tell(*callback);
+    } catch (...) {
+      if (is_alone_) throw;
+      if (!first) first = std::current_exception();
+    }
   }
+  if (first) std::rethrow_exception(first);
+}
+
+void CallbackList::begin(Phase phase) const {
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_begin();
+    if (phase == Phase::test) callback.on_test_begin();
+    if (phase == Phase::predict) callback.on_predict_begin();
+  });
 }
 
 void CallbackList::end(Phase phase, const Logs& logs) const {
-  for (const CallbackRef& callback : callbacks_) {
-    if (phase == Phase::train) callback->on_train_end(logs);
-    if (phase == Phase::test) callback->on_test_end(logs);
-    if (phase == Phase::predict) callback->on_predict_end();
-  }
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_end(logs);
+    if (phase == Phase::test) callback.on_test_end(logs);
+    if (phase == Phase::predict) callback.on_predict_end();
+  });
 }
 
 void CallbackList::epoch_begin(int64_t epoch) const {
-  for (const CallbackRef& callback : callbacks_) callback->on_epoch_begin(epoch);
+  tell_all([&](Callback& callback) { callback.on_epoch_begin(epoch); });
 }
 
 void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
-  for (const CallbackRef& callback : callbacks_) callback->on_epoch_end(epoch, logs);
+  tell_all([&](Callback& callback) { callback.on_epoch_end(epoch, logs); });
 }
 
 void CallbackList::batch_begin(Phase phase, int64_t batch) const {
-  for (const CallbackRef& callback : callbacks_) {
-    if (phase == Phase::train) callback->on_train_batch_begin(batch);
-    if (phase == Phase::test) callback->on_test_batch_begin(batch);
-    if (phase == Phase::predict) callback->on_predict_batch_begin(batch);
-  }
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_batch_begin(batch);
+    if (phase == Phase::test) callback.on_test_batch_begin(batch);
+    if (phase == Phase::predict) callback.on_predict_batch_begin(batch);
+  });
 }
 
 void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
-  for (const CallbackRef& callback : callbacks_) {
-    if (phase == Phase::train) callback->on_train_batch_end(batch, logs);
-    if (phase == Phase::test) callback->on_test_batch_end(batch, logs);
-    if (phase == Phase::predict) callback->on_predict_batch_end(batch);
-  }
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_batch_end(batch, logs);
+    if (phase == Phase::test) callback.on_test_batch_end(batch, logs);
+    if (phase == Phase::predict) callback.on_predict_batch_end(batch);
+  });
+}
+
+void CallbackList::interrupt() const {
+  tell_all([](Callback& callback) { callback.on_interrupt(); });
 }
 
 bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
@@ -76,6 +95,13 @@ bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
 bool CallbackList::accepts_non_finite_loss() const {
   return std::any_of(callbacks_.begin(), callbacks_.end(), [](const CallbackRef& callback) {
     return callback->accepts_non_finite_loss();
+  });
+}
+
+bool CallbackList::hears_train_batches() const {
+  // The last one is the progress bar.
+  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackRef& callback) {
+    return callback.hears_train_batches();
   });
 }
 

@@ -24,12 +24,21 @@ class CallbackList {
   void epoch_end(int64_t epoch, Logs& logs) const;
   void batch_begin(Phase phase, int64_t batch) const;
   void batch_end(Phase phase, int64_t batch, const Logs& logs) const;
+  void interrupt() const;
 
   bool wants_batch_logs(Phase phase, int64_t batch) const;
   bool accepts_non_finite_loss() const;
+  /// Whether one of the user's may act at the end of a training batch; the same on every process.
+  bool hears_train_batches() const;
 
  private:
+  /// Tells every callback. On a mesh of several processes one that throws keeps this process from
+  /// nothing that the others do together in later callbacks: the first error is thrown at the end.
+  template <class Tell>
+  void tell_all(const Tell& tell) const;
+
   std::vector<CallbackRef> callbacks_;
+  bool is_alone_;  ///< whether the mesh has one process
 };
 
 }  // namespace tessera

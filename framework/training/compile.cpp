@@ -142,19 +142,6 @@ void Model::Training::reset_metrics() {
   for (const auto& [name, metric] : metrics) metric->reset();
 }
 
-Logs Model::Training::logs() const {
-  std::vector<std::shared_ptr<Metric>> list;
-  for (const auto& [name, metric] : metrics) list.push_back(metric);
-  const std::vector<double> values = results(list);
-  Logs logs = {{"loss", loss.value()}};
-  // The epoch goes on, but without a batch that would tell which metrics there are.
-  for (const auto& [name, value] : restored_values(restored)) logs.emplace_back(name, value);
-  for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics[i].first, values[i]);
-  std::stable_sort(logs.begin(), logs.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  return logs;
-}
-
 const OptimizerRef& Model::optimizer() const { return training("optimizer").optimizer; }
 
 std::vector<std::pair<std::string, std::shared_ptr<Metric>>> Model::metrics() const {

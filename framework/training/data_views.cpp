@@ -57,6 +57,9 @@ class WithSampleWeight final : public Dataset {
   Examples weighted_rows(Examples batch, std::span<const int64_t> rows) const {
     const c10::InferenceMode inference;
     check_no_weights(batch, "sample_weight");
+    if (const auto& part = batch.part) {
+      rows = rows.subspan(size_t(part->rows.lo), size_t(part->rows.size()));
+    }
     const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
     batch.sample_weight = {weight_.index_select(0, numbers)};
     return batch;

@@ -1,9 +1,13 @@
-#include <cmath>
 #include <utility>
 
+#include <c10/util/ScopeExit.h>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/training/data_views.hpp>
 #include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/run_facts.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
@@ -35,10 +39,9 @@ void check_position(const FitPosition& position, int64_t epochs, std::optional<i
                     "give data and options of the run that was interrupted");
 }
 
-void check_finite(double loss, int64_t epoch, int64_t step) {
-  if (std::isfinite(loss)) return;
-  throw StateError("fit", "the loss stays finite", str(loss, " at epoch ", epoch + 1, ", step ",
-                   step + 1), "lower the learning rate, or look for bad values in the data");
+/// Whether an optimizer is told to live with gradients that overflow.
+bool scales_loss(const OptimizerRef& optimizer) {
+  return optimizer && optimizer->config().value("loss_scale_factor", Json()).is_number();
 }
 
 }  // namespace
@@ -47,87 +50,131 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   Training& state = training("fit");
   // A callback may compile the model anew.
   const std::shared_ptr<Training> kept = training_;
-  const FitData data = fit_data(given, options);
-  const auto steps = epoch_steps(data.train, training_batches(options, {}, {}));
-  const CallbackList callbacks(
-      options.callbacks, *this, state.layouts.mesh(),
-      {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
-  const bool must_be_finite = !callbacks.accepts_non_finite_loss();
-  if (!state.placed) ensure_placed(batch_shapes(data.train));
-  state.begin_fit(options.initial_epoch);
-  state.agree([&] { callbacks.begin(Phase::train); });
-  check_position(state.position, options.epochs, steps);
-  state.history.data = data.train.name();
-  Logs& logs = state.epoch_logs;
-  for (int64_t epoch = state.position.epoch; epoch < options.epochs && !state.stop; ++epoch) {
-    state.agree([&] { callbacks.epoch_begin(epoch); });
-    state.begin_epoch();
-    BatchLoader loader(data.train, training_batches(options, state.position, state.layouts));
-    state.run(Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
-      const double loss = state.train(*this, std::move(examples));
-      if (must_be_finite) check_finite(loss, epoch, step);
-      state.history.steps.push_back(loss);
-      state.position = {epoch, step + 1};
-    });
-    logs = state.logs();
-    if (!state.stop) state.position = {.epoch = epoch + 1};
-    if (data.validation && options.validation_freq.due(epoch)) {
-      BatchLoader batches(data.validation, validation_batches(options, state.layouts));
-      for (const auto& [name, value] : state.evaluate(*this, batches, callbacks)) {
-        logs.emplace_back("val_" + name, value);
-      }
+  const Mesh& mesh = state.layouts.mesh();
+  return noting_failure(mesh, [&] {
+    const FitData data = fit_data(given, options);
+    const auto steps = epoch_steps(data.train, training_batches(options, {}, {}));
+    const CallbackList callbacks(
+        options.callbacks, *this, mesh,
+        {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
+    if (!mesh.is_local()) {
+      RunFacts facts = run_facts(*this, state.options, state.layouts, options.callbacks);
+      add_fit(facts, data, options);
+      check_equal_everywhere(mesh, "fit", facts);
     }
-    state.end_epoch(epoch, callbacks);
-  }
-  const bool trained = state.optimizer && state.optimizer->built();
-  if (trained) state.optimizer->finalize_variable_values(trainable_weights());
-  state.agree([&] { callbacks.end(Phase::train, logs); });
-  return state.history;
+    if (!state.placed) ensure_placed(batch_shapes(data.train));
+    try {
+      state.fit(*this, data, options, callbacks);
+    } catch (const Interrupted&) {
+      callbacks.interrupt();
+      throw;
+    }
+    return state.history;
+  });
 }
 
-void Model::Training::begin_fit(int64_t epoch) {
+void Model::Training::begin_fit(const FitOptions& given, const CallbackList& callbacks) {
   history = {};
   epoch_logs.clear();
   epoch_ends = false;
   stop = false;
-  position = {.epoch = epoch};
+  position = {.epoch = given.initial_epoch};
   restored = nullptr;
+  must_be_finite = !callbacks.accepts_non_finite_loss();
+  gradients_must_be_finite = must_be_finite && !scales_loss(optimizer);
+  // Of steps before this fit.
+  take_non_finite_gradient();
+  do_everywhere([&] { callbacks.begin(Phase::train); });
 }
 
-void Model::Training::end_epoch(int64_t epoch, const CallbackList& callbacks) {
+void Model::Training::fit(Model& model, const FitData& data, const FitOptions& given,
+                          const CallbackList& callbacks) {
+  const auto over =
+      c10::make_scope_exit([this] { must_be_finite = gradients_must_be_finite = false; });
+  begin_fit(given, callbacks);
+  check_position(position, given.epochs,
+                 epoch_steps(data.train, training_batches(given, {}, {})));
+  history.data = data.train.name();
+  for (int64_t epoch = position.epoch; epoch < given.epochs && !stop; ++epoch) {
+    do_everywhere([&] { callbacks.epoch_begin(epoch); });
+    begin_epoch();
+    {
+      BatchLoader loader(data.train, training_batches(given, position, layouts));
+      run("fit", Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
+        history.steps.push_back(train(model, std::move(examples)));
+        position = {epoch, step + 1};
+      });
+    }
+    end_epoch(model, data, given, callbacks);
+  }
+  const bool trained = optimizer && optimizer->built();
+  if (trained) optimizer->finalize_variable_values(model.trainable_weights());
+  do_everywhere([&] { callbacks.end(Phase::train, epoch_logs); });
+}
+
+void Model::Training::end_epoch(Model& model, const FitData& data, const FitOptions& given,
+                                const CallbackList& callbacks) {
+  const int64_t epoch = position.epoch;
+  const FitPosition trained = position;
+  const Json sums = totals();
+  epoch_logs = logs_of(sums);
+  if (!stop) position = {.epoch = epoch + 1};
+  if (data.validation && given.validation_freq.due(epoch)) {
+    try {
+      BatchLoader loader(data.validation, validation_batches(given, layouts));
+      for (const auto& [name, value] : evaluate("fit, validation", model, loader, callbacks)) {
+        epoch_logs.emplace_back("val_" + name, value);
+      }
+    } catch (const Interrupted&) {
+      // A run that goes on validates anew, after the epoch with these metrics.
+      position = trained;
+      restored = sums;
+      begin_epoch();
+      throw;
+    }
+  }
   epoch_ends = !stop;
-  agree([&] { callbacks.epoch_end(epoch, epoch_logs); });
+  do_everywhere([&] { callbacks.epoch_end(epoch, epoch_logs); });
   epoch_ends = false;
   history.append(epoch, epoch_logs);
 }
 
-Logs Model::Training::evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks) {
-  agree([&] { callbacks.begin(Phase::test); });
+Logs Model::Training::evaluate(const std::string& caller, Model& model, BatchLoader& loader,
+                               const CallbackList& callbacks) {
+  do_everywhere([&] { callbacks.begin(Phase::test); });
   reset_metrics();
-  run(Phase::test, loader, callbacks,
+  run(caller, Phase::test, loader, callbacks,
       [&](Examples&& examples, int64_t) { test(model, std::move(examples)); });
   const Logs values = logs();
-  agree([&] { callbacks.end(Phase::test, values); });
+  do_everywhere([&] { callbacks.end(Phase::test, values); });
   return values;
 }
 
 Logs Model::evaluate(const DatasetRef& given, const EvaluateOptions& options) {
   Training& state = training("evaluate");
   const std::shared_ptr<Training> kept = training_;
-  check_data("evaluate", given);
-  check_positive("evaluate", "batch_size", options.batch_size);
-  check_positive("evaluate", "steps", options.steps);
-  check_has_end("evaluate", given, "steps", options.steps);
-  const DatasetRef data = options.sample_weight.defined()
-                              ? with_sample_weight(given, options.sample_weight, "evaluate")
-                              : given;
-  const BatchLoaderOptions batches{
-      .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
-  const CallbackList callbacks(options.callbacks, *this, state.layouts.mesh(),
-                               {.steps = epoch_steps(data, batches), .verbose = options.verbose});
-  if (!state.placed) ensure_placed(batch_shapes(data));
-  BatchLoader loader(data, batches);
-  return state.evaluate(*this, loader, callbacks);
+  const Mesh& mesh = state.layouts.mesh();
+  return noting_failure(mesh, [&] {
+    check_data("evaluate", given);
+    check_positive("evaluate", "batch_size", options.batch_size);
+    check_positive("evaluate", "steps", options.steps);
+    check_has_end("evaluate", given, "steps", options.steps);
+    const DatasetRef data = options.sample_weight.defined()
+                                ? with_sample_weight(given, options.sample_weight, "evaluate")
+                                : given;
+    const BatchLoaderOptions batches{
+        .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
+    const CallbackList callbacks(options.callbacks, *this, mesh,
+                                 {.steps = epoch_steps(data, batches), .verbose = options.verbose});
+    if (!mesh.is_local()) {
+      RunFacts facts = run_facts(*this, state.options, state.layouts, options.callbacks);
+      add_batches(facts, data, options.batch_size, options.steps);
+      check_equal_everywhere(mesh, "evaluate", facts);
+    }
+    if (!state.placed) ensure_placed(batch_shapes(data));
+    BatchLoader loader(data, batches);
+    return state.evaluate("evaluate", *this, loader, callbacks);
+  });
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/nn/optimizer.hpp>
 #include <tessera/framework/training/callback.hpp>
 #include <tessera/framework/training/per_output.hpp>
@@ -26,6 +27,10 @@ struct CompileOptions {
   LayoutMap layouts = {};
   /// Needed only without `layouts`. Undefined: default_mesh().
   Mesh mesh = {};
+  /// Megabytes of gradients that processes reduce at once while the backward pass goes on
+  /// (DistributedDataParallel's bucket_cap_mb); 0: each variable's by itself. The same on every
+  /// process.
+  double bucket_cap_mb = default_bucket_cap_mb;
 };
 
 /// After which epochs fit validates: every so many, or those numbered, counted from 1.

@@ -18,6 +18,15 @@ Labels labels_kind(const Shape& y_true, const Shape& y_pred) {
   return y_true.size() < y_pred.size() || one_number ? Labels::sparse : Labels::categorical;
 }
 
+std::string text_of(const std::vector<MetricRef>& metrics) {
+  std::string all;
+  for (const MetricRef& metric : metrics) {
+    const auto& made = metric.made();
+    all += (made ? made->class_name() + made->config().dump() : metric.text()) + "; ";
+  }
+  return all;
+}
+
 }  // namespace
 
 size_t output_position(const std::string& argument, const std::string& name,
@@ -51,6 +60,17 @@ LossRef LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
     case Labels::categorical: return "categorical_crossentropy";
   }
   return {};
+}
+
+std::string LossChoice::text() const {
+  if (by_shape_) return "crossentropy";
+  return made_ ? made_->class_name() + made_->config().dump() : "none";
+}
+
+std::string MetricsChoice::text() const {
+  std::string all = text_of(list_);
+  for (const OutputMetrics& output : named_) all += output.name + ": " + text_of(output.metrics);
+  return all;
 }
 
 std::vector<std::vector<MetricRef>> MetricsChoice::values(

@@ -45,6 +45,14 @@ class PerOutput {
     }
     return values;
   }
+  /// All that was given, with `one` for the text of a value.
+  template <class One>
+  std::string text(const One& one) const {
+    std::string all = all_ ? one(*all_) : std::string();
+    for (const T& value : list_) all += "[" + one(value) + "]";
+    for (const auto& [name, value] : named_) all += name + ": " + one(value) + "; ";
+    return all;
+  }
 
  private:
   std::optional<T> all_;
@@ -63,6 +71,8 @@ class LossChoice {
   explicit operator bool() const { return made_ || by_shape_; }
   /// The loss for labels and predictions of these shapes; null for none.
   LossRef loss(const Shape& y_true, const Shape& y_pred) const;
+  /// Its class and configuration.
+  std::string text() const;
 
  private:
   LossRef made_;
@@ -92,6 +102,8 @@ class MetricsChoice {
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricRef>> values(const std::string& argument,
                                              const std::vector<std::string>& outputs) const;
+  /// Classes and configurations of all.
+  std::string text() const;
 
  private:
   std::vector<MetricRef> list_;

@@ -6,15 +6,6 @@
 
 namespace tessera {
 
-Logs restored_values(const Json& totals) {
-  Logs values;
-  if (totals.is_null()) return values;
-  for (const auto& [name, metric] : totals.at("metrics").items()) {
-    values.emplace_back(name, metric.at("value").get<double>());
-  }
-  return values;
-}
-
 namespace {
 
 void check_totals(const Json& totals) {
@@ -79,19 +70,30 @@ History Model::history() const {
 
 void Model::set_history(const History& history) { training("set_history").history = history; }
 
-Json Model::metric_totals() const {
-  const Training& state = training("metric_totals");
+Json Model::Training::totals() const {
   std::vector<const Metric*> list;
-  for (const auto& [name, metric] : state.metrics) list.push_back(metric.get());
-  const std::vector<std::vector<double>> totals = Metric::totals(list);
-  Json metrics = Json::object();
+  for (const auto& [name, metric] : metrics) list.push_back(metric.get());
+  const std::vector<std::vector<double>> sums = Metric::totals(list);
+  Json values = Json::object();
   for (size_t i = 0; i < list.size(); ++i) {
-    metrics[state.metrics[i].first] = {{"totals", totals[i]},
-                                       {"value", list[i]->result(totals[i])}};
+    values[metrics[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
   }
-  if (!state.restored.is_null()) metrics = state.restored["metrics"];
-  return {{"loss", {state.loss.sum(), state.loss.rows()}}, {"metrics", metrics}};
+  // The epoch goes on, but without a batch that would tell which metrics there are.
+  if (!restored.is_null()) values = restored["metrics"];
+  return {{"loss", {loss.sum(), loss.rows()}}, {"metrics", values}};
 }
+
+Logs Model::Training::logs_of(const Json& totals) const {
+  Logs logs = {{"loss", loss.value()}};
+  for (const auto& [name, metric] : totals.at("metrics").items()) {
+    logs.emplace_back(name, metric.at("value").get<double>());
+  }
+  std::stable_sort(logs.begin(), logs.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return logs;
+}
+
+Json Model::metric_totals() const { return training("metric_totals").totals(); }
 
 void Model::restore_metric_totals(const Json& totals) {
   check_totals(totals);

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -29,6 +33,22 @@ void check_number(const DTensor& loss) {
   if (loss.numel() == 1) return;
   throw ShapeError("loss", "a step's loss is one number", to_string(loss.shape()),
                    "reduce it: sum_over_batch_size or sum");
+}
+
+/// " (the part of rank 1)", for a loss whose addends are not all finite; empty where that tells
+/// nothing, since all ranks have such ones or none has. Collective.
+std::string culprits(const Mesh& mesh, const Blocks& parts) {
+  if (mesh.is_local()) return "";
+  const bool here = std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) {
+    return part.defined() && !at::isfinite(part).all().item<bool>();
+  });
+  const auto answers = communicator_of(mesh).gather("loss is finite", here ? "no" : "yes");
+  std::vector<int> ranks;
+  for (size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r] == "no") ranks.push_back(static_cast<int>(r));
+  }
+  if (ranks.empty() || ranks.size() == answers.size()) return "";
+  return str(" (the part of ", name_ranks(ranks), ")");
 }
 
 }  // namespace
@@ -79,7 +99,12 @@ void Model::minimize(const DTensor& loss, GradientTape& tape) {
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   Optimizer& optimizer = optimizer_of(*this);
-  const std::vector<DTensor> gradients = tape.gradient(optimizer.scale_loss(loss), values);
+  GradientReducer& reducer = optimizer.reducer();
+  reducer.set_bucket_cap_mb(training("minimize").options.bucket_cap_mb);
+  const auto over = c10::make_scope_exit([&] { reducer.reset(); });
+  const std::vector<DTensor> gradients =
+      tape.gradient(optimizer.scale_loss(loss), values,
+                    {.on_ready = optimizer.reduce_when_ready(variables)});
   // Weights that nobody else holds are updated in place.
   values.clear();
   optimizer.apply(gradients, variables);
@@ -115,15 +140,27 @@ DTensor Model::test_step(const Batch& batch) {
 std::vector<DTensor> Model::predict_step(const Batch& batch) { return outputs(batch.x); }
 
 Batch Model::Training::prepare(Model& model, Examples&& examples) {
+  communicator_of(layouts.mesh()).begin_step(steps_begun++, hash_of(form_of(examples)));
   model.clear_losses();
   return pack_batch(std::move(examples), layouts);
 }
 
 double Model::Training::train(Model& model, Examples&& examples) {
   const Batch batch = prepare(model, std::move(examples));
-  const double value = read_loss(model.train_step(batch));
+  const DTensor result = model.train_step(batch);
+  // Before they are summed up: they tell whose part is at fault.
+  const Blocks parts = result.blocks();
+  const double value = read_loss(result);
+  if (must_be_finite) check_finite(value, parts);
   loss.add(value, batch.rows);
   return value;
+}
+
+void Model::Training::check_finite(double value, const Blocks& parts) const {
+  if (std::isfinite(value)) return;
+  const std::string at = str(" at epoch ", position.epoch + 1, ", step ", position.step + 1);
+  throw StateError("fit", "the loss stays finite", str(value, at, culprits(layouts.mesh(), parts)),
+                   "lower the learning rate, or look for bad values in the data");
 }
 
 double Model::Training::test(Model& model, Examples&& examples) {
@@ -139,35 +176,6 @@ std::vector<at::Tensor> Model::Training::predict(Model& model, Examples&& exampl
     whole.push_back(output.full());
   }
   return whole;
-}
-
-void Model::Training::run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
-                          const std::function<void(Examples&&, int64_t)>& step) {
-  std::optional<Examples> examples;
-  agree([&] { examples = loader.next(); });
-  for (int64_t number = loader.first_step(); examples; ++number) {
-    callbacks.batch_begin(phase, number);
-    step(std::move(*examples), number);
-    const bool all = callbacks.wants_batch_logs(phase, number);
-    const Logs values = all ? logs() : Logs{{"loss", loss.value()}};
-    agree([&] {
-      callbacks.batch_end(phase, number, values);
-      examples = loader.next();
-    });
-    if (phase == Phase::train && stop) return;
-  }
-}
-
-void Model::Training::agree(const std::function<void()>& local) {
-  const StatusWord word = exchanged(layouts.mesh(), "an error", [&](StatusWord& own) {
-    local();
-    if (stop) own.raise(StepStatus::stop, "a callback's wish");
-  });
-  if (word.status() == StepStatus::error) {
-    throw StateError("step", "every process goes on", str("an error on rank ", word.rank()),
-                     "look at what that process says");
-  }
-  stop = word.status() >= StepStatus::stop;
 }
 
 Shapes batch_shapes(const DatasetRef& data) {

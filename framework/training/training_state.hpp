@@ -1,11 +1,15 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callback_list.hpp>
@@ -54,6 +58,19 @@ struct CompiledOutput {
   std::vector<std::shared_ptr<Metric>> weighted_metrics;
 };
 
+struct FitData;
+
+/// Does what a user asked for. What it throws here alone, the other processes can read.
+template <class Work>
+auto noting_failure(const Mesh& mesh, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    communicator_of(mesh).note_failure(error.what());
+    throw;
+  }
+}
+
 /// What compile() leaves in a model.
 struct Model::Training {
   CompileOptions options;
@@ -63,6 +80,9 @@ struct Model::Training {
   bool stop = false;  ///< whether training is to end
   RowMean loss;       ///< since reset_metrics()
   FitPosition position;
+  int64_t steps_begun = 0;  ///< of training, tests and predictions
+  /// Whether fit runs and ends where loss or gradients are infinite or no numbers.
+  bool must_be_finite = false, gradients_must_be_finite = false;
   History history;
   Logs epoch_logs;          ///< of the last epoch
   bool epoch_ends = false;  ///< whether they are to go into history yet
@@ -78,36 +98,64 @@ struct Model::Training {
   void reset_metrics();
   /// The same, but for an epoch that goes on at position.step.
   void begin_epoch();
+  /// What metric_totals() gives. Collective.
+  Json totals() const;
   /// Loss and metrics by name, alphabetically. Collective.
-  Logs logs() const;
-  /// Forgets the fit before; tells callbacks that an epoch ends, and keeps what it gave.
-  void begin_fit(int64_t epoch);
-  void end_epoch(int64_t epoch, const CallbackList& callbacks);
+  Logs logs() const { return logs_of(totals()); }
+  Logs logs_of(const Json& totals) const;
+  /// All epochs of a fit.
+  void fit(Model& model, const FitData& data, const FitOptions& given,
+           const CallbackList& callbacks);
   /// Runs every batch through `step`, telling the callbacks; ends early if training is to stop.
-  void run(Phase phase, BatchLoader& loader, const CallbackList& callbacks,
+  /// `caller` begins errors. Throws Interrupted, on every process after the same step, if a signal
+  /// asks one of them to leave.
+  void run(const std::string& caller, Phase phase, BatchLoader& loader,
+           const CallbackList& callbacks,
            const std::function<void(Examples&&, int64_t step)>& step);
   /// Does what may fail, or wish to stop, on one process alone, such as reading and writing files;
   /// then every process stops or throws in the same step. Collective.
-  void agree(const std::function<void()>& local);
-  /// Steps on a batch that count in `loss`; the batch's loss.
+  void do_everywhere(const std::function<void()>& local);
+  /// Steps on a batch that count in `loss`; the batch's loss. train() throws StateError if it
+  /// must_be_finite and is not.
   double train(Model& model, Examples&& examples);
   double test(Model& model, Examples&& examples);
   /// Every output, whole.
   std::vector<at::Tensor> predict(Model& model, Examples&& examples);
+  /// The same of all batches.
+  std::vector<at::Tensor> predict_all(Model& model, BatchLoader& loader,
+                                      const CallbackList& callbacks);
   /// Runs validation or evaluation and gives its logs.
-  Logs evaluate(Model& model, BatchLoader& loader, const CallbackList& callbacks);
+  Logs evaluate(const std::string& caller, Model& model, BatchLoader& loader,
+                const CallbackList& callbacks);
 
  private:
   void restore_metrics();
   Batch prepare(Model& model, Examples&& examples);
+  void check_finite(double loss, const Blocks& parts) const;
+  void begin_fit(const FitOptions& given, const CallbackList& callbacks);
+  /// Validates, tells callbacks that the epoch ends, and keeps what it gave.
+  void end_epoch(Model& model, const FitData& data, const FitOptions& given,
+                 const CallbackList& callbacks);
+  /// The batch of a step, once `before` is done on every process; nothing after the last.
+  std::optional<Examples> next_batch(const std::string& caller, Phase phase, BatchLoader& loader,
+                                     int64_t step, const std::function<void()>& before);
+  void raise_non_finite(StatusWord& own) const;
+  void check_gradients(const std::string& caller, int64_t step);
+  StatusWord exchange(const std::function<void(StatusWord&)>& local);
+  void check_word(const std::string& caller, Phase phase, const StatusWord& word,
+                  int64_t step) const;
+  bool all_have_more(const std::string& caller, const StatusWord& word,
+                     const std::string& form, int64_t step) const;
   void name_metrics(const std::vector<std::string>& names);
 };
 
-/// The values of metrics that metric_totals() gave; none of null.
-Logs restored_values(const Json& totals);
-
 /// Shapes of data's inputs with an unknown number of rows.
 Shapes batch_shapes(const DatasetRef& data);
+
+/// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
+std::string form_of(const Examples& batch);
+/// The same number in every process and build.
+uint64_t hash_of(const std::string& text);
 
 /// The number in a loss, reduced if it is pending. Collective.
 double read_loss(const DTensor& loss);

@@ -8,6 +8,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -86,9 +87,9 @@ DTensor TextRows::placed(std::span<const int64_t> rows, const Layout& layout) co
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     const Interval held = block.intervals[0];
-    blocks.push_back(part(rows.subspan(static_cast<size_t>(held.lo),
-                                       static_cast<size_t>(held.size())),
-                          block.intervals[1]));
+    const auto own =
+        rows.subspan(static_cast<size_t>(held.lo), static_cast<size_t>(held.size()));
+    blocks.push_back(moved_to(part(own, block.intervals[1]), block_device(layout.mesh(), block)));
   }
   return DTensor(sharding, std::move(blocks));
 }

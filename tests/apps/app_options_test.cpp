@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
 
+#include "apps/common/processes.hpp"
 #include "tests/apps/sample_program.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -211,4 +212,48 @@ TEST_CASE("arguments without flags are read in order", "[app_options]") {
   const std::string help = parse({"--help"});
   CHECK(help.find("DIR") != std::string::npos);
   CHECK(help.find("TEXT") != std::string::npos);
+}
+
+TEST_CASE("several processes share the mesh", "[app_options]") {
+  const auto chosen = [](std::vector<std::string> arguments, const MeshDims& from_file = {}) {
+    arguments.insert(arguments.begin(), {"--coordinator", "h:1", "--rank", "1"});
+    SampleProgram program;
+    program.parse(arguments);
+    return to_string(app::choose_mesh_dims(program.common, from_file, {{"batch", 8}}));
+  };
+  CHECK(chosen({"--processes", "2"}) == "batch=8");
+  CHECK(chosen({"--processes", "3"}) == "batch=3");
+  CHECK(chosen({"--processes", "3", "--devices", "2"}) == "batch=6");
+  CHECK(chosen({"--processes", "2", "--devices", "2"}, {{"batch", 2}, {"model", 2}}) ==
+        "batch=2,model=2");
+  CHECK(chosen({"--processes", "2", "--devices", "2", "--mesh", "model=4"}) == "model=4");
+  CHECK_THROWS_WITH(chosen({"--processes", "2", "--devices", "4", "--mesh", "batch=4"}),
+                    "[--devices] must be those of one process: 2 processes share the 4 devices of "
+                    "the mesh. Received: 4 with mesh batch=4. To fix: leave --devices out or "
+                    "change the mesh.");
+  CHECK_THROWS_WITH(chosen({"--processes", "4", "--mesh", "batch=2"}),
+                    Catch::StartsWith("[--mesh] must have a device for each of 4 processes"));
+  CHECK_THROWS_WITH(chosen({}), Catch::StartsWith("[--processes] must be given"));
+}
+
+TEST_CASE("the first process prints", "[app_options]") {
+  for (const auto& [rank, prints] : {std::pair("0", true), std::pair("2", false)}) {
+    SampleProgram program;
+    program.parse({"--coordinator", "h:1", "--rank", rank, "--processes", "3", "--verbose", "2"});
+    CHECK(app::is_first_process(program.common) == prints);
+    CHECK(app::verbosity(program.common) == (prints ? 2 : 0));
+  }
+}
+
+TEST_CASE("the options of several processes reach the run", "[app_options]") {
+  SampleProgram program;
+  program.parse({"--timeout", "7", "--connect-timeout", "9", "--check-collectives",
+                 "--no-shared-memory", "--devices", "2", "--device", "cuda"});
+  const DistributedOptions options = app::distributed_options(program.common);
+  CHECK(options.timeout == std::chrono::seconds(7));
+  CHECK(options.connect_timeout == std::chrono::seconds(9));
+  CHECK(options.always_check);
+  CHECK_FALSE(options.shared_memory);
+  CHECK(options.devices == 2);
+  CHECK(options.device_type == Device::Type::cuda);
 }

@@ -49,3 +49,9 @@ TEST_CASE("an exception becomes one line and exit code 1", "[run_app]") {
   CHECK(outcome([]() -> int { throw 3; }) ==
         Outcome{1, "mnist: error: an exception of unknown type\n"});
 }
+
+TEST_CASE("a run that a signal ended says so and exits as a shell would", "[run_app]") {
+  const auto body = []() -> int { throw Interrupted(15, "fit", "SIGTERM in epoch 2", "--resume"); };
+  CHECK(outcome(body) ==
+        Outcome{143, "mnist: [fit] Received: SIGTERM in epoch 2. To fix: --resume.\n"});
+}

@@ -1,5 +1,10 @@
 #include <tessera/framework/base/checkpoint_folder.hpp>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -154,4 +159,38 @@ TEST_CASE("who saves to a new place at the same time replaces, and fails at noth
   other.join();
   CHECK(failures == 0);
   CHECK(steps_in(root.path()).size() == 300);
+}
+
+TEST_CASE("a directory is claimed by one process at a time, until that one ends") {
+  const test::TempFolder root;
+  const std::string directory = root / "runs/one";
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto claim = claim_directory(directory);
+    const bool told = ::write(pipe[1], claim ? "y" : "n", 1) == 1;
+    ::pause();
+    ::_exit(told);
+  }
+  char answer = 0;
+  REQUIRE(::read(pipe[0], &answer, 1) == 1);
+  CHECK(answer == 'y');
+  CHECK_THROWS_WITH(claim_directory(directory, std::chrono::milliseconds(50)),
+                    Contains(directory) && Contains("another process"));
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::kill(child, SIGKILL);
+  });
+  const auto claim = claim_directory(directory, std::chrono::seconds(20));
+  killer.join();
+  ::waitpid(child, nullptr, 0);
+  for (const int end : pipe) ::close(end);
+  CHECK(claim != nullptr);
+  CHECK(claim_directory(directory) == claim);
+  fs::remove_all(directory);
+  // Another folder of the name is another directory.
+  CHECK(claim_directory(directory) != claim);
+  test::write_file(root / "file", "");
+  CHECK(claim_directory(root / "file/run") == nullptr);
 }

@@ -1,7 +1,11 @@
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
 
+#include <atomic>
+
 #include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
@@ -9,13 +13,28 @@
 using namespace tessera;
 using namespace tessera::test;
 
+namespace {
+
+/// Text of the error of type E that a function throws.
+template <class E>
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
 TEST_CASE("the gravest status wins, with its own reason") {
   StatusWord word;
   CHECK(word.status() == StepStatus::ok);
+  word.raise(StepStatus::save, "15");
   word.raise(StepStatus::stop, "callback");
-  word.raise(StepStatus::save, "timer");
-  CHECK(word.status() == StepStatus::stop);
-  CHECK(word.reason() == "callback");
+  CHECK(word.status() == StepStatus::save);
+  CHECK(word.reason() == "15");
   word.raise(StepStatus::error, "bad label");
   CHECK(word.status() == StepStatus::error);
   CHECK(word.reason() == "bad label");
@@ -28,21 +47,122 @@ TEST_CASE("the gravest status wins, with its own reason") {
   CHECK(word.reason().empty());
 }
 
-TEST_CASE("all processes see the gravest status, and who raised it says why") {
+TEST_CASE("all processes see the gravest status, who raised it and why") {
   CHECK_NOTHROW(run_ranks(4, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 4}}, communicator);
     StatusWord word;
     word.exchange(mesh);
     expect(word.status() == StepStatus::ok, "all is well");
-    if (rank == 1) word.raise(StepStatus::stop, "callback");
-    if (rank >= 2) word.raise(StepStatus::error, "bad label");
+    if (rank == 1) word.raise(StepStatus::stop, "");
+    if (rank >= 2) word.raise(StepStatus::error, str("bad label ", rank));
     word.exchange(mesh);
     expect(word.status() == StepStatus::error, "the gravest");
     expect(word.rank() == 2, "the lowest rank that raised it");
-    expect(word.reason() == (rank == 2 ? "bad label" : ""), "its reason");
+    expect(word.reason() == "bad label 2", "its reason");
+    expect(word.reasons() == std::vector<std::string>{"", "", "bad label 2", "bad label 3"},
+           "all reasons");
+    expect(word.error_text() == "an error on rank 2: bad label 2", "its text");
     word.clear();
-    if (rank == 3) word.raise(StepStatus::save, "signal");
+    if (rank == 3) word.raise(StepStatus::save, "15");
     word.exchange(mesh);
     expect(word.status() == StepStatus::save && word.rank() == 3, "the next step");
+    expect(word.reason() == "15", "the next reason");
   }));
+}
+
+TEST_CASE("a process that only stops or goes on gathers no texts") {
+  std::atomic<int> stopped{0};
+  // Rank 1 leaves right after the exchange, so that whoever gathered would not return.
+  CHECK_NOTHROW(run_ranks(2, [&](int rank, const auto& communicator) {
+    StatusWord word;
+    if (rank == 0) word.raise(StepStatus::stop, "");
+    word.exchange(rank_mesh({{"a", 2}}, communicator));
+    if (word.status() == StepStatus::stop) ++stopped;
+    expect(word.reasons().empty(), "no reasons");
+  }));
+  CHECK(stopped == 2);
+}
+
+TEST_CASE("the word tells the rows of all next batches and whether they are alike") {
+  CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 3}}, communicator);
+    StatusWord word;
+    word.set_next_batch(8, 77);
+    word.exchange(mesh);
+    expect(word.fewest_rows() == 8 && word.most_rows() == 8 && word.same_form(), "alike");
+    word.clear();
+    word.set_next_batch(rank == 1 ? 0 : 5 + rank, 77);
+    word.exchange(mesh);
+    expect(word.fewest_rows() == 0 && word.most_rows() == 7 && word.same_form(), "of other rows");
+    word.clear();
+    // Half of all hashes are negative.
+    word.set_next_batch(5, rank == 2 ? ~size_t(0) : 3);
+    word.exchange(mesh);
+    expect(word.fewest_rows() == 5 && !word.same_form(), "of another form");
+  }));
+}
+
+TEST_CASE("processes that made other collectives learn it in the same exchange") {
+  CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 3}}, communicator);
+    const auto call = [&](const Shape& shape) {
+      communicator->begin({.mesh = mesh, .dims = 1, .shape = shape});
+    };
+    StatusWord word;
+    call({3});
+    word.exchange(mesh);
+    call({rank == 1 ? 4 : 3});
+    const std::string text = error_of<CommError>([&] { word.exchange(mesh); });
+    expect(text.find("the same collectives") != std::string::npos, text);
+    expect(text.find("sequence 1 on ranks 0 and 2; sequence 2 on rank 1") != std::string::npos,
+           text);
+    StatusWord failed;
+    if (rank == 1) failed.raise(StepStatus::error, "no file");
+    failed.exchange(mesh);
+    expect(failed.reason() == "no file", "an error comes before what follows from it");
+  }));
+}
+
+TEST_CASE("the exchange is a call that all ranks compare") {
+  CHECK_NOTHROW(run_ranks(2, [](int, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
+    StatusWord word;
+    word.exchange(mesh);
+    expect(notes_of(mesh).calls == 1, str(notes_of(mesh).calls));
+  }));
+}
+
+TEST_CASE("what one process throws is an error for the others, with its text") {
+  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
+    const auto local = [&](StatusWord&) {
+      if (rank == 1) throw FileError("part-2", "readable", "nothing", "");
+    };
+    if (rank == 1) {
+      const std::string text = error_of<FileError>([&] { exchanged(mesh, local); });
+      expect(text.find("[part-2]") != std::string::npos, text);
+    } else {
+      const StatusWord word = exchanged(mesh, local);
+      expect(word.error_text() == "an error on rank 1: [part-2] readable. Received: nothing.",
+             word.error_text());
+    }
+  }));
+}
+
+TEST_CASE("a process tells its own error where the others cannot be reached any more") {
+  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
+    if (rank == 0) return;
+    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
+    const std::string text = error_of<FileError>([&] {
+      exchanged(mesh, [](StatusWord&) { throw FileError("part-2", "readable", "nothing", ""); });
+    });
+    expect(text.find("[part-2]") != std::string::npos, text);
+  }));
+}
+
+TEST_CASE("ranks are named in lists") {
+  CHECK(name_ranks({1}) == "rank 1");
+  CHECK(name_ranks({0, 2}) == "ranks 0 and 2");
+  CHECK(name_ranks({0, 2, 3}) == "ranks 0, 2 and 3");
+  CHECK(said_by({"a", "b", "a"}) == "a on ranks 0 and 2; b on rank 1");
 }

@@ -16,17 +16,19 @@
 namespace tessera::test {
 
 /// Writes a checkpoint whose bytes and state all tell `step`: a tensor of `bytes`, another in two
-/// pieces.
-inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64) {
+/// pieces. With two writers the second writes one of the two, and the tensor.
+inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64,
+                      const CheckpointWriterOptions& options = {}) {
+  const int other = options.writers - 1;
   const std::vector<uint8_t> whole(bytes, static_cast<uint8_t>(step));
   const std::vector<int64_t> half(4, step);
   const std::span<const std::byte> data = std::as_bytes(std::span(half));
   const auto size = static_cast<int64_t>(bytes);
   write_checkpoint(folder, {{"whole", "U8", {size}}, {"halves", "I64", {2, 4}}},
-                   {{"whole", {0}, {size}, std::as_bytes(std::span(whole))},
-                    {"halves", {0, 0}, {1, 4}, data},
-                    {"halves", {1, 0}, {2, 4}, data}},
-                   {{"step", step}});
+                   {{"whole", {0}, {size}, std::as_bytes(std::span(whole)), other},
+                    {"halves", {0, 0}, {1, 4}, data, 0},
+                    {"halves", {1, 0}, {2, 4}, data, other}},
+                   {{"step", step}}, options);
 }
 
 /// The step that a checkpoint of save_step() tells; throws if its parts tell different ones.

@@ -145,7 +145,8 @@ TEST_CASE("a reader beside a writer always finds a whole checkpoint") {
     const std::vector<CheckpointEntry> entries = list_checkpoints(saver.root);
     REQUIRE_FALSE(entries.empty());
     try {
-      CHECK(load_step(entries.back().folder) == entries.back().step);
+      const int64_t found = load_step(entries.back().folder);
+      CHECK(found == entries.back().step);
     } catch (const FileError&) {
       // It is removed before the third save after it.
       CHECK(done->numbered >= entries.back().step + 2);

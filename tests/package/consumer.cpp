@@ -11,7 +11,9 @@ int main() {
   const at::Tensor row = at::arange(4.0).reshape({1, 4});
   const double product = at::mm(row, row.t()).item<double>();
 
-  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
+  // Over Gloo, so that two of it show that Gloo and libtorch get along.
+  const Mesh mesh =
+      create_distributed_mesh({{"batch", 2}, {"model", 2}}, {.shared_memory = false});
   LayoutMap layouts(mesh);
   layouts["hidden/kernel"] = {unsharded, "model"};
   Sequential model({Flatten(), Dense(32, {.activation = "relu", .name = "hidden"}),

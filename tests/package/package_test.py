@@ -6,6 +6,7 @@ program takes to compile and fails beyond the limits.
 import os
 import pathlib
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,26 @@ def check_time(kind, most, output, *command):
     check(seconds <= most, f"{kind} precompiled header {seconds:.1f} s of at most {most} s")
 
 
+def check_libraries(binary):
+    run(sys.executable, "-B", HERE.parent / "scripts" / "linked_libraries.py", binary, TORCH)
+
+
+def two_ranks(binary):
+    """Two processes of the program train together and say the same as one."""
+    alone = run(binary)[0].strip()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = [subprocess.Popen([binary], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT,
+                              env={**ENVIRONMENT, "RANK": str(rank), "WORLD_SIZE": "2",
+                                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+             for rank in range(2)]
+    for rank in ranks:
+        said = rank.communicate(timeout=120)[0].strip()
+        check(rank.returncode == 0 and said == alone, f"one of two processes: {said}")
+
+
 def by_cmake(prefix, folder):
     configure = [CMAKE, "-S", HERE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                  f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}"]
@@ -54,7 +75,9 @@ def by_cmake(prefix, folder):
     run(CMAKE, "--build", folder, "--target", objects / "cmake_pch.hxx.gch")
     check_time("with", PRECOMPILED_SECONDS, folder / objects / "consumer.cpp.o",
                CMAKE, "--build", folder)
+    check_libraries(folder / "consumer")
     check(True, "find_package: " + run(folder / "consumer")[0].strip())
+    two_ranks(folder / "consumer")
 
 
 def by_pkg_config(prefix, folder):
@@ -64,6 +87,7 @@ def by_pkg_config(prefix, folder):
     binary = folder / "consumer"
     check_time("without", PLAIN_SECONDS, binary,
                COMPILER, "-O2", HERE / "consumer.cpp", *said.split(), "-o", binary)
+    check_libraries(binary)
     check(True, "pkg-config: " + run(binary)[0].strip())
 
 
@@ -80,7 +104,7 @@ with tempfile.TemporaryDirectory(prefix="tessera_package_") as name:
     installed.rename(moved)
     headers_alone(moved)
     [library] = moved.glob("lib*/**/libtessera.so")
-    run(sys.executable, "-B", HERE.parent / "scripts" / "linked_libraries.py", library, TORCH)
+    check_libraries(library)
     by_cmake(moved, pathlib.Path(name, "cmake"))
     by_pkg_config(moved, pathlib.Path(name, "pkg_config"))
     said, _ = run(moved / "bin" / "mnist", "--train-size", "128", "--test-size", "32", "--epochs",

@@ -5,7 +5,8 @@ from sources import INCLUDE, finish, sources
 ALLOWED = {
     "framework/base": [],
     "framework/mesh": ["framework/base"],
-    "framework/comm": ["framework/mesh"],
+    "framework/cluster": ["framework/base"],
+    "framework/comm": ["framework/mesh", "framework/cluster"],
     "framework/tensor": ["framework/comm"],
     "framework/ops": ["framework/tensor"],
     "framework/autodiff": ["framework/ops"],
@@ -20,7 +21,7 @@ ALLOWED = {
     "metrics": ["framework/nn"],
     "datasets": ["framework/nn"],
 }
-TORCH_FREE = ["framework/base", "framework/mesh"]
+TORCH_FREE = ["framework/base", "framework/mesh", "framework/cluster"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 
 

@@ -1,4 +1,7 @@
-"""libtessera.so finds libtorch and what the wheel brings with it in that libtorch's folder."""
+"""A library or program finds libtorch and what the wheel brings with it in that libtorch's folder.
+
+Its own list names libgloo, if it is there, before libtorch_cpu, which holds another Gloo.
+"""
 import pathlib
 import subprocess
 import sys
@@ -14,6 +17,12 @@ for line in subprocess.run(["ldd", library], capture_output=True, text=True,
     if arrow:
         resolved[name] = rest.split(" (")[0]
 
+needed = [line.split("[")[1].rstrip("]")
+          for line in subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
+                                     check=True).stdout.splitlines() if "(NEEDED)" in line]
+gloo = [i for i, name in enumerate(needed) if name.startswith("libgloo.so")]
+torch = [i for i, name in enumerate(needed) if name.startswith("libtorch_cpu.so")]
+
 offenders = [f"{name} => not linked" for name in WANTED if name not in resolved]
 for name, path in resolved.items():
     if path == "not found":
@@ -24,5 +33,8 @@ for name, path in resolved.items():
             offenders.append(f"{name} => {path}, not from {torch_folder.parent}")
     elif name.startswith(("libtorch", "libcuda", "libnccl")):
         offenders.append(f"{name} => {path}, but only libtorch_cpu and libc10 may be linked")
+if any(name.startswith("libgloo.so") for name in resolved) and (
+        not gloo or (torch and gloo[0] > torch[0])):
+    offenders.append(f"libgloo.so does not stand before libtorch_cpu.so in {needed}")
 print("\n".join(offenders) or f"{len(resolved)} libraries resolved as they should")
 sys.exit(1 if offenders else 0)

@@ -57,11 +57,11 @@ class Streams {
 
 }  // namespace
 
-ProgramRun run_program(const std::filesystem::path& program,
-                       const std::vector<std::string>& arguments,
-                       const std::vector<std::pair<std::string, std::string>>& environment) {
-  const TempFolder folder;
-  const Streams streams(folder / "out", folder / "err");
+pid_t start_program(const std::filesystem::path& program,
+                    const std::vector<std::string>& arguments,
+                    const std::vector<std::pair<std::string, std::string>>& environment,
+                    const std::filesystem::path& out, const std::filesystem::path& err) {
+  const Streams streams(out, err);
   std::vector<std::string> words = {program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = with_variables(environment);
@@ -69,10 +69,23 @@ ProgramRun run_program(const std::filesystem::path& program,
   const int failed = posix_spawn(&pid, program.c_str(), streams.get(), nullptr,
                                  pointers(words).data(), pointers(variables).data());
   if (failed != 0) throw std::runtime_error("cannot start " + program.string());
+  return pid;
+}
+
+int wait_program(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ProgramRun run_program(const std::filesystem::path& program,
+                       const std::vector<std::string>& arguments,
+                       const std::vector<std::pair<std::string, std::string>>& environment) {
+  const TempFolder folder;
+  const pid_t pid =
+      start_program(program, arguments, environment, folder / "out", folder / "err");
   ProgramRun run;
-  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  run.exit_code = wait_program(pid);
   run.out = read_file(folder / "out");
   run.err = read_file(folder / "err");
   return run;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -20,5 +22,14 @@ struct ProgramRun {
 ProgramRun run_program(const std::filesystem::path& program,
                        const std::vector<std::string>& arguments,
                        const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+/// Starts a program whose texts go to two files, with the environment as above; its process id.
+pid_t start_program(const std::filesystem::path& program,
+                    const std::vector<std::string>& arguments,
+                    const std::vector<std::pair<std::string, std::string>>& environment,
+                    const std::filesystem::path& out, const std::filesystem::path& err);
+
+/// Waits for it; its exit code, or 128 + the signal's number.
+int wait_program(pid_t pid);
 
 }  // namespace tessera::test

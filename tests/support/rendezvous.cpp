@@ -103,6 +103,22 @@ at::Tensor Rendezvous::collect(int from, int to) {
   return tensor;
 }
 
+std::vector<std::string> Rendezvous::gather(int rank, const std::string& key,
+                                            const std::string& text) {
+  Lock lock(mutex_);
+  check_locked();
+  auto& given = texts_[key];
+  given.resize(left_.size());
+  const size_t call = given[static_cast<size_t>(rank)].size();
+  given[static_cast<size_t>(rank)].push_back(text);
+  changed_.notify_all();
+  const auto has = [&](const std::vector<std::string>& texts) { return texts.size() > call; };
+  await(lock, "gather " + key, [&] { return std::all_of(given.begin(), given.end(), has); });
+  std::vector<std::string> all;
+  for (const auto& texts : given) all.push_back(texts[call]);
+  return all;
+}
+
 void Rendezvous::leave(int rank) {
   const Lock lock(mutex_);
   left_[static_cast<size_t>(rank)] = true;

@@ -33,6 +33,9 @@ class Rendezvous {
   void post(int from, int to, const at::Tensor& tensor);
   at::Tensor collect(int from, int to);
 
+  /// The texts of all ranks, once each has given one: the n-th of a key meets the n-th of others.
+  std::vector<std::string> gather(int rank, const std::string& key, const std::string& text);
+
   /// The rank makes no more calls.
   void leave(int rank);
   void abort(const std::string& reason);
@@ -64,6 +67,7 @@ class Rendezvous {
   std::vector<std::shared_ptr<Meeting>> waits_in_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> open_;
   std::map<std::pair<int, int>, std::deque<at::Tensor>> messages_;
+  std::map<std::string, std::vector<std::vector<std::string>>> texts_;  ///< of a key, by rank
 };
 
 }  // namespace tessera::test

@@ -49,6 +49,25 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return hub_->size(); }
 
+  const RankNotes& notes() const { return notes_; }
+
+  void begin(const CollectiveCall& call) override {
+    const std::string text = tessera::str(
+        to_string(call.op), call.dims, call.dtype, to_string(call.shape), to_string(call.kind),
+        call.axis, call.to_axis);
+    ++notes_.calls;
+    notes_.hash = notes_.hash * 1000003 + std::hash<std::string>()(text);
+  }
+  void begin_step(int64_t step, uint64_t form) override {
+    notes_.steps.emplace_back(step, form);
+  }
+  uint64_t calls_hash() const override { return notes_.hash; }
+  void note_failure(const std::string& what) override { notes_.failure = what; }
+
+  std::vector<std::string> gather(const std::string& key, const std::string& text) override {
+    return hub_->gather(rank_, key, text);
+  }
+
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
                      at::Tensor& out) override {
     hub_->check_alive();
@@ -198,6 +217,7 @@ class ThreadCommunicator final : public Communicator {
 
   std::shared_ptr<Rendezvous> hub_;
   int rank_;
+  RankNotes notes_;
 };
 
 }  // namespace
@@ -224,6 +244,10 @@ void run_ranks(int ranks, const RankFunction& function, std::chrono::millisecond
   }
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+}
+
+const RankNotes& notes_of(const Mesh& mesh) {
+  return static_cast<const ThreadCommunicator&>(communicator_of(mesh)).notes();
 }
 
 Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tessera::test {
 
@@ -19,6 +21,15 @@ using RankFunction = std::function<void(int rank, const std::shared_ptr<Communic
 /// came first. Catch2's assertions are for one thread: use expect() inside.
 void run_ranks(int ranks, const RankFunction& function,
                std::chrono::milliseconds patience = std::chrono::seconds(30));
+
+/// What a rank's communicator was told beside collectives.
+struct RankNotes {
+  int64_t calls = 0;  ///< of begin()
+  uint64_t hash = 0;  ///< of them
+  std::vector<std::pair<int64_t, uint64_t>> steps = {};  ///< number and form of each
+  std::string failure = {};
+};
+const RankNotes& notes_of(const Mesh& mesh);
 
 /// The part of a mesh of virtual CPUs that a rank holds: the rank-th run of neighbouring devices.
 Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator);

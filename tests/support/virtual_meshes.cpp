@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -128,6 +129,7 @@ class Joiner {
     const int index = sharding.block_of(at);
     const BlockInfo& block = sharding.blocks[size_t(index)];
     at::Tensor piece = value_.blocks()[size_t(index)];
+    if (piece.defined()) piece = piece.cpu();
     Key key;
     for (int d = 0; d < value_.mesh().rank(); ++d) {
       if (value_.layout().pending_dims() >> d & 1) key.push_back(block.group[size_t(d)]);
@@ -246,8 +248,9 @@ DTensor make_value(const at::Tensor& whole, const Layout& layout, uint64_t seed)
   }
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
-    blocks.push_back(layout.is_pending() ? block_addend(sharding, block, parts)
-                                         : cut(whole, block.intervals).clone());
+    const at::Tensor part = layout.is_pending() ? block_addend(sharding, block, parts)
+                                                : cut(whole, block.intervals).clone();
+    blocks.push_back(moved_to(part, block_device(layout.mesh(), block)));
   }
   return DTensor(sharding, std::move(blocks));
 }

@@ -1,4 +1,5 @@
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cuda_device.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
 #include <ATen/ATen.h>
@@ -49,9 +50,23 @@ TEST_CASE("the lowest block's exception is rethrown") {
   }
 }
 
-TEST_CASE("a GPU in a build without CUDA is named") {
+TEST_CASE("a GPU that cannot be used is named, and why") {
   CHECK(ExecutionContext::of(virtual_cpus(3)[2]).torch_device().is_cpu());
-  CHECK_THROWS_WITH(ExecutionContext::of(cuda_devices(1)[0]),
-                    "[device] this build of Tessera runs on CPUs. Received: cuda:0. To fix: use "
-                    "virtual CPUs (--device cpu).");
+  const Device missing{Device::Type::cuda, cuda_device_count()};
+  CHECK_THROWS_WITH(ExecutionContext::of(missing),
+                    Catch::Matchers::Contains("Received: " + to_string(missing)));
+}
+
+TEST_CASE("blocks of given devices run once each, under InferenceMode") {
+  for (bool parallel : {false, true}) {
+    const std::vector<c10::Device> devices(100, c10::Device(c10::kCPU));
+    std::vector<int> runs(100);
+    std::atomic<int> without_mode{0};
+    run_blocks(devices, parallel, [&](int64_t b) {
+      ++runs[static_cast<size_t>(b)];
+      without_mode += !c10::InferenceMode::is_enabled();
+    });
+    CHECK(runs == std::vector<int>(100, 1));
+    CHECK(without_mode == 0);
+  }
 }

@@ -70,14 +70,16 @@ class EpochListener : public Callback {
 /// Rows of which the last cannot be read.
 class Unreadable : public Dataset {
  public:
+  explicit Unreadable(bool fails) : fails_(fails) {}
   int64_t size() const override { return 12; }
   Examples get(std::span<const int64_t> rows) const override {
-    if (++reads_ == 3) throw FileError("part-2", "readable", "", "");
+    if (++reads_ == 3 && fails_) throw FileError("part-2", "readable", "", "");
     return test::small_data(12).get(rows);
   }
   std::vector<Shape> input_shapes() const override { return {{18}}; }
 
  private:
+  bool fails_;
   mutable int64_t reads_ = 0;
 };
 
@@ -208,10 +210,11 @@ TEST_CASE("what fails on one process ends training on all, each with an error of
       },
       good);
   CHECK_THAT(texts[0], Contains("[/no/log.csv]"));
-  CHECK_THAT(texts[1], Contains("[step] every process goes on. Received: an error on rank 0."));
+  CHECK_THAT(texts[1],
+             Contains("[step] every process goes on. Received: an error on rank 0: [/no/log.csv]"));
   texts = errors([](int) { return FitOptions{.batch_size = 4, .verbose = 0}; },
-                 [&](int rank) { return rank == 1 ? DatasetRef(Unreadable()) : good(rank); });
-  CHECK_THAT(texts[0], Contains("an error on rank 1."));
+                 [&](int rank) { return DatasetRef(Unreadable(rank == 1)); });
+  CHECK_THAT(texts[0], Contains("an error on rank 1: [part-2] readable."));
   CHECK_THAT(texts[1], Contains("[part-2] readable"));
 }
 

@@ -1,8 +1,11 @@
+#include <signal.h>
+
 #include <tessera/tessera.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/training/history.hpp>
 
 #include "tests/support/catch.hpp"
@@ -96,6 +99,46 @@ TEST_CASE("a run goes on where it was kept, bit for bit", "[resume]") {
 
   CHECK(resumed.history.steps == whole.history.steps);
   CHECK(resumed.history.epoch == whole.history.epoch);
+  CHECK(resumed.history.to_json() == whole.history.to_json());
+  for (size_t i = 0; i < whole.weights.size(); ++i) {
+    CHECK(at::equal(resumed.weights[i], whole.weights[i]));
+  }
+}
+
+namespace {
+
+/// Ends the run by a signal, in training or in validation, and keeps it then.
+struct Signalled : Keep {
+  Signalled(int64_t at_epoch, int64_t at_step, bool testing)
+      : Keep(at_epoch, testing ? steps : at_step), tests(testing), last(at_step) {}
+  void on_train_batch_end(int64_t batch, const Logs&) override {
+    if (!tests && now == epoch && batch == last) ::raise(SIGTERM);
+  }
+  void on_test_batch_end(int64_t batch, const Logs&) override {
+    if (tests && now == epoch && batch == last) ::raise(SIGTERM);
+  }
+  void on_epoch_end(int64_t, Logs&) override {}
+  void on_interrupt() override { keep(); }
+  bool tests;
+  int64_t last;
+};
+
+}  // namespace
+
+TEST_CASE("a run that a signal ends goes on bit for bit, in validation, too", "[resume]") {
+  const auto [testing, step] = GENERATE(table<bool, int64_t>(
+      {{false, 0}, {false, 2}, {false, steps - 1}, {true, 0}, {true, 1}}));
+  CAPTURE(testing, step);
+  const Outcome whole = trained(LambdaCallback({}));
+  const StopSignals signals;
+  const auto signalled = std::make_shared<Signalled>(1, step, testing);
+  CHECK_THROWS_AS(trained(signalled), Interrupted);
+  clear_stop_signal();
+  REQUIRE(signalled->kept.weights.size() == whole.weights.size());
+  CHECK(signalled->kept.position.epoch == 1);
+  CHECK(signalled->kept.position.step == (testing ? steps : step + 1));
+  const Outcome resumed = trained(GoOn(signalled->kept));
+  CHECK(resumed.history.steps == whole.history.steps);
   CHECK(resumed.history.to_json() == whole.history.to_json());
   for (size_t i = 0; i < whole.weights.size(); ++i) {
     CHECK(at::equal(resumed.weights[i], whole.weights[i]));

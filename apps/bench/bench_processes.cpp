@@ -1,0 +1,192 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <ATen/Parallel.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/nn/gradient_reducer.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+#include "apps/bench/bench.hpp"
+#include "apps/bench/mlp.hpp"
+#include "apps/bench/timing.hpp"
+#include "apps/bench/worker_group.hpp"
+#include "apps/common/app_options.hpp"
+#include "apps/common/table.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr int64_t warm_up_steps = 5;
+/// What a step may cost against PyTorch's DistributedDataParallel.
+constexpr double most_ratio = 0.8;
+
+struct Flags {
+  int64_t processes = 2;
+  std::string torch;
+  int64_t rounds = 5;
+  int64_t steps = 60;
+  std::string json;
+};
+
+/// Steps of the MLP on a mesh over all processes of the run.
+class Steps {
+ public:
+  explicit Steps(const Mesh& mesh)
+      : layouts_(mesh), data_(mlp_data()), model_(mlp_model(layouts_)) {
+    model_.fit(data_, {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
+  }
+  Json run(int64_t count) {
+    std::vector<double> milliseconds, hidden;
+    for (int64_t i = 0; i < count; ++i) {
+      Examples examples = data_.get(mlp_rows(step_++));
+      milliseconds.push_back(1e3 * seconds_of([&] {
+        read_loss(model_->train_step(pack_batch(std::move(examples), layouts_)));
+      }));
+      const ReductionTimes& times = model_->optimizer()->reducer().last_times();
+      if (times.messages > 0) hidden.push_back(times.hidden());
+    }
+    return {{"milliseconds", milliseconds}, {"hidden", hidden}};
+  }
+
+ private:
+  LayoutMap layouts_;
+  TensorDataset data_;
+  Sequential model_;
+  int64_t step_ = 0;
+};
+
+/// One way to make the step, and its times.
+struct Row {
+  std::string name;
+  /// "milliseconds" of each step, and what part of its reductions backward hid.
+  std::function<Json(int64_t steps)> run;
+  std::vector<double> rounds = {};  ///< median milliseconds of each
+  std::vector<double> hidden = {};  ///< medians, where they are known
+  double best() const { return *std::min_element(rounds.begin(), rounds.end()); }
+};
+
+Row group_row(const std::string& name, int64_t processes, const std::vector<std::string>& command) {
+  const auto group = std::make_shared<WorkerGroup>(static_cast<int>(processes), command);
+  return {name, [group](int64_t steps) { return group->run(steps); }};
+}
+
+std::string own_path() {
+  char path[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof(path));
+  return size > 0 ? std::string(path, static_cast<size_t>(size)) : "bench";
+}
+
+std::vector<Row> make_rows(const Flags& flags) {
+  const std::string count = std::to_string(flags.processes);
+  const auto local = std::make_shared<Steps>(create_mesh({{"batch", flags.processes}}));
+  std::vector<Row> rows;
+  rows.push_back({"1 process, " + count + " devices",
+                  [local](int64_t steps) { return local->run(steps); }});
+  const auto add = [&](const std::string& how, const std::string& option) {
+    rows.push_back(group_row(count + " processes, " + how, flags.processes,
+                             {own_path(), "process-steps", option}));
+  };
+  add("shared memory", "--shared-memory");
+  add("every collective compared", "--check-collectives");
+  add("Gloo", "--no-shared-memory");
+  if (!flags.torch.empty()) {
+    rows.push_back(group_row("PyTorch DDP on Gloo, " + count + " processes", flags.processes,
+                             {flags.torch, TESSERA_PEERS_DIR "/torch_ddp.py"}));
+  }
+  return rows;
+}
+
+void add_round(Row& row, const Json& times) {
+  row.rounds.push_back(median(times.at("milliseconds").get<std::vector<double>>()));
+  const auto hidden = times.value("hidden", std::vector<double>());
+  if (!hidden.empty()) row.hidden.push_back(median(hidden));
+}
+
+void print(const std::vector<Row>& rows, const Flags& flags) {
+  app::Table table({"step of the MLP", "ms per step", "worst round", "to one process",
+                    "reductions hidden"});
+  for (const Row& row : rows) {
+    table.add({row.name, app::fixed(row.best(), 3),
+               app::fixed(*std::max_element(row.rounds.begin(), row.rounds.end()), 3),
+               app::fixed(row.best() / rows[0].best(), 2),
+               row.hidden.empty() ? "" : app::fixed(100 * median(row.hidden), 0) + " %"});
+  }
+  std::cout << "A training step (784-700-500-10, batch " << mlp_batch_size
+            << ", Adam): the least of " << flags.rounds << " rounds' medians of " << flags.steps
+            << " steps, in turns.\n\n" << table.to_string();
+  if (flags.torch.empty()) {
+    std::cout << "\nFor PyTorch beside it: --torch PYTHON, an interpreter that has it.\n";
+    return;
+  }
+  const double ratio = rows[1].best() / rows.back().best();
+  std::cout << "\nshared memory: " << app::fixed(ratio, 2) << " times PyTorch; at most "
+            << app::fixed(most_ratio, 1) << (ratio <= most_ratio ? ": met\n" : ": missed\n");
+}
+
+void save(const std::vector<Row>& rows, const std::string& path) {
+  Json list = Json::array();
+  for (const Row& row : rows) {
+    list.push_back({{"name", row.name},
+                    {"rounds_ms", row.rounds},
+                    {"best_ms", row.best()}, {"hidden", row.hidden}});
+  }
+  write_file_atomically(path, to_json_text({{"processes", list}}) + "\n");
+}
+
+}  // namespace
+
+int process_steps(int argc, const char* const* argv) {
+  DistributedOptions distributed;
+  app::AppOptions options = app::AppOptions::bare("bench process-steps", "One rank of several.");
+  options.add({"shared-memory", "Step", "whether processes of a host share memory",
+               app::toggle(distributed.shared_memory)});
+  options.add({"check-collectives", "Step", "whether ranks compare every collective",
+               app::toggle(distributed.always_check)});
+  if (!options.parse(argc, argv)) return 0;
+  at::set_num_threads(1);
+  const Mesh mesh = create_distributed_mesh({{"batch", -1}}, distributed);
+  Steps steps(mesh);
+  int64_t count = 0;
+  while (std::cin >> count) {
+    const Json times = steps.run(count);
+    if (is_first_rank(mesh)) std::cout << to_json_text(times, -1) << std::endl;
+  }
+  return 0;
+}
+
+int bench_processes(int argc, const char* const* argv) {
+  Flags flags;
+  app::AppOptions options = app::AppOptions::bare(
+      "bench processes",
+      "Times a training step (784-700-500-10, batch 128, Adam) on several processes of one thread, "
+      "on as many devices of one process, and under PyTorch's DDP; they take turns.");
+  options.add({"processes", "Step", "how many", app::integer(flags.processes, 2, 64)});
+  options.add({"torch", "Step", "Python interpreter with PyTorch, to compare with",
+               app::input_file(flags.torch, "PYTHON")});
+  options.add({"rounds", "Step", "turns of every way", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
+  options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
+  if (!options.parse(argc, argv)) return 0;
+  std::vector<Row> rows = make_rows(flags);
+  for (int64_t round = 0; round < flags.rounds; ++round) {
+    for (Row& row : rows) {
+      row.run(warm_up_steps);
+      add_round(row, row.run(flags.steps));
+    }
+  }
+  print(rows, flags);
+  if (!flags.json.empty()) save(rows, flags.json);
+  return 0;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,75 @@
+#include "apps/common/checkpoints.hpp"
+
+#include <cstdlib>
+
+#include <tessera/framework/base/checkpoint_folder.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/nn/optimizer.hpp>
+
+namespace tessera::app {
+
+void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags) {
+  options.add({"checkpoint-dir", "Checkpoints",
+               "folder for checkpoints; training begins with the weights of its newest one",
+               folder_name(flags.folder)});
+  options.add({"save-every", "Checkpoints", "steps between checkpoints; an epoch's if absent",
+               integer(flags.save_every, 1)});
+  options.add({"resume", "Checkpoints",
+               "go on with the run that wrote the newest checkpoint, where it stopped",
+               toggle(flags.resume)});
+}
+
+void settle_checkpoint_options(CheckpointFlags& flags) {
+  // As launch and torchrun count them.
+  for (const char* name : {"TESSERA_RESTART", "TORCHELASTIC_RESTART_COUNT"}) {
+    const char* restarts = std::getenv(name);
+    if (restarts && std::atoi(restarts) > 0 && !flags.folder.empty()) flags.resume = true;
+  }
+  if (flags.resume && flags.folder.empty()) {
+    throw ConfigError("--resume", "needs the checkpoints to go on from", "no --checkpoint-dir",
+                      "add --checkpoint-dir FOLDER");
+  }
+  if (flags.save_every && flags.folder.empty()) {
+    throw ConfigError("--save-every", "needs a folder for the checkpoints", "no --checkpoint-dir",
+                      "add --checkpoint-dir FOLDER");
+  }
+}
+
+int64_t newest_step(const Mesh& mesh, const std::string& folder) {
+  const std::string text = first_text(mesh, folder, [&]() -> std::string {
+    if (!is_first_rank(mesh)) return "";
+    const std::vector<CheckpointEntry> entries = list_checkpoints(folder);
+    return entries.empty() ? "0" : str(entries.back().step);
+  });
+  return std::stoll(text);
+}
+
+void TrainingCheckpoints::on_train_begin() {
+  if (!flags_.resume) return;
+  const std::optional<std::string> from = manager_.restore_latest();
+  const Json& extra = checkpoint_.extra();
+  if (from && extra.is_object()) first_step_ = extra.value("first_step", first_step_);
+  if (params().verbose > 0) {
+    print(from ? "Going on from " + *from : "No checkpoint to go on from: a new training");
+  }
+}
+
+void TrainingCheckpoints::on_train_batch_end(int64_t batch, const Logs&) {
+  if (flags_.save_every && (batch + 1) % *flags_.save_every == 0) save();
+}
+
+void TrainingCheckpoints::on_epoch_end(int64_t, Logs&) { save(); }
+
+void TrainingCheckpoints::on_interrupt() {
+  const std::string folder = save();
+  manager_.wait();
+  if (params().verbose > 0 && !folder.empty()) print("Saved " + folder);
+}
+
+std::string TrainingCheckpoints::save() {
+  return manager_.save(first_step_ + model().optimizer()->steps());
+}
+
+}  // namespace tessera::app

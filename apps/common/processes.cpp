@@ -1,0 +1,84 @@
+#include "apps/common/processes.hpp"
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::app {
+namespace {
+
+int64_t device_count(const MeshDims& mesh) {
+  int64_t size = 1;
+  for (const auto& dim : mesh) {
+    if (dim.second > most_devices / size) {
+      throw ConfigError("--mesh", str("must have at most ", most_devices, " devices"),
+                        to_string(mesh), "write smaller sizes");
+    }
+    size *= dim.second;
+  }
+  return size;
+}
+
+MeshDims default_mesh(const CommonOptions& options, int64_t processes, const MeshDims& fallback) {
+  if (options.devices) return {{"batch", processes * *options.devices}};
+  if (device_count(fallback) % processes == 0) return fallback;
+  return {{"batch", processes}};
+}
+
+}  // namespace
+
+DistributedOptions distributed_options(const CommonOptions& options) {
+  const auto number = [](const std::optional<int64_t>& value) {
+    return static_cast<int>(value.value_or(-1));
+  };
+  return {.cluster = {options.coordinator, number(options.rank), number(options.processes)},
+          .devices = options.devices,
+          .device_type = options.device == "cuda" ? Device::Type::cuda : Device::Type::cpu,
+          .connect_timeout = std::chrono::seconds(options.connect_timeout),
+          .timeout = std::chrono::seconds(options.timeout),
+          .always_check = options.check_collectives,
+          .shared_memory = options.shared_memory};
+}
+
+bool is_first_process(const CommonOptions& options) {
+  return find_cluster(distributed_options(options).cluster).rank == 0;
+}
+
+int64_t verbosity(const CommonOptions& options) {
+  return is_first_process(options) ? options.verbose : 0;
+}
+
+void check_device_count(const CommonOptions& options, const MeshDims& mesh) {
+  const int64_t size = device_count(mesh);
+  const int64_t processes = process_count(distributed_options(options));
+  if (size < processes) {
+    throw ConfigError("--mesh", str("must have a device for each of ", processes, " processes"),
+                      to_string(mesh), "write larger sizes or start fewer processes");
+  }
+  if (!options.devices || *options.devices * processes == size) return;
+  if (processes == 1) {
+    throw ConfigError("--devices", str("must be the number of devices in the mesh, ", size),
+                      str(*options.devices, " with mesh ", to_string(mesh)),
+                      "leave --devices out or change the mesh");
+  }
+  throw ConfigError("--devices",
+                    str("must be those of one process: ", processes, " processes share the ", size,
+                        " devices of the mesh"),
+                    str(*options.devices, " with mesh ", to_string(mesh)),
+                    "leave --devices out or change the mesh");
+}
+
+MeshDims choose_mesh_dims(const CommonOptions& options, const MeshDims& from_layouts,
+                          const MeshDims& fallback) {
+  MeshDims dims = !options.mesh.empty() ? options.mesh : from_layouts;
+  const int processes = process_count(distributed_options(options));
+  if (dims.empty()) dims = default_mesh(options, processes, fallback);
+  check_device_count(options, dims);
+  return dims;
+}
+
+Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
+                 const MeshDims& fallback) {
+  return create_distributed_mesh(choose_mesh_dims(options, from_layouts, fallback),
+                                 distributed_options(options));
+}
+
+}  // namespace tessera::app

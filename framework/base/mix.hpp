@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+/// A number that another `value` makes another one of, the same on every process (Steele, Lea and
+/// Flood's SplitMix64).
+constexpr uint64_t mix(uint64_t seed, uint64_t value) {
+  uint64_t x = seed + 0x9E3779B97F4A7C15 * (value + 1);
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+}  // namespace tessera

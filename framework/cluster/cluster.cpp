@@ -1,0 +1,84 @@
+#include <tessera/framework/cluster/cluster.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/cluster/variables.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int default_port = 29500;
+
+void require_flag(bool given, const std::string& flag) {
+  if (given) return;
+  throw ConfigError(flag, "must be given for a run of several processes", "nothing",
+                    "give --coordinator, --rank and --processes together");
+}
+
+std::optional<Cluster> from_flags(const ClusterFlags& flags) {
+  if (flags.coordinator.empty() && flags.rank < 0 && flags.size < 0) return std::nullopt;
+  require_flag(flags.size >= 0, "--processes");
+  read_integer("--processes", std::to_string(flags.size), 1, most_processes);
+  Cluster cluster;
+  cluster.size = flags.size;
+  cluster.source = "--processes";
+  if (flags.size > 1) {
+    require_flag(!flags.coordinator.empty(), "--coordinator");
+    require_flag(flags.rank >= 0, "--rank");
+  }
+  if (flags.rank >= 0) {
+    cluster.rank = read_integer("--rank", std::to_string(flags.rank), 0, flags.size - 1);
+  }
+  cluster.local_rank = cluster.rank;
+  if (!flags.coordinator.empty()) {
+    const HostPort address = read_host_port("--coordinator", flags.coordinator);
+    cluster.address = address.host;
+    cluster.port = address.port;
+    cluster.source = "--coordinator";
+  }
+  return cluster;
+}
+
+/// What torchrun, mpirun's wrappers and our own launcher set.
+std::optional<Cluster> from_rank(const Variables& variables) {
+  if (!variables.find("RANK") && !variables.find("WORLD_SIZE")) return std::nullopt;
+  Cluster cluster;
+  cluster.size = variables.require_integer("WORLD_SIZE", "RANK", 1, most_processes);
+  cluster.rank = variables.require_integer("RANK", "WORLD_SIZE", 0, cluster.size - 1);
+  cluster.local_rank =
+      variables.find_integer("LOCAL_RANK", 0, cluster.size - 1).value_or(cluster.rank);
+  if (cluster.size > 1) cluster.address = variables.require("MASTER_ADDR", "RANK");
+  cluster.port = variables.find_integer("MASTER_PORT", 1, 65535).value_or(default_port);
+  // On that one a store of torchrun's own listens then.
+  if (variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    cluster.port += cluster.port < 65535 ? 1 : -1;
+  }
+  cluster.source = "RANK";
+  return cluster;
+}
+
+}  // namespace
+
+std::string to_string(TaskType type) {
+  switch (type) {
+    case TaskType::chief: return "chief";
+    case TaskType::worker: return "worker";
+    case TaskType::ps: return "ps";
+    case TaskType::evaluator: break;
+  }
+  return "evaluator";
+}
+
+Cluster find_cluster(const ClusterFlags& flags, const Environment& environment) {
+  const Variables variables(environment);
+  std::optional<Cluster> cluster = from_flags(flags);
+  if (!cluster) cluster = cluster_from_tf_config(variables);
+  if (!cluster) cluster = cluster_from_dtensor(variables);
+  if (!cluster) cluster = from_rank(variables);
+  if (!cluster) cluster = cluster_from_slurm(variables);
+  if (!cluster) return {};
+  if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
+  return *cluster;
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// What a process ends with that failed because another one did, or because it could not join the
+/// others. Such a process is not the first to fail while there is one that ended otherwise.
+inline constexpr int exit_of_lost_run = 3;
+
+struct LaunchOptions {
+  int processes = 1;
+  /// How often all processes are started again after one failed.
+  int max_restarts = 0;
+  /// How long the others may take to leave after one failed, before SIGTERM, and after that.
+  std::chrono::milliseconds grace = std::chrono::seconds(10);
+  std::chrono::milliseconds kill_after = std::chrono::seconds(5);
+};
+
+/// The program that `name` means: a path, else a program in `folder`, else one in PATH. Throws
+/// ConfigError if it is none that can be run.
+std::string find_program(const std::string& name, const std::string& folder);
+
+/// A TCP port of 127.0.0.1 that nobody listens on. Throws ConfigError if there is none.
+int free_port();
+
+/// Runs `command`, of which the first word is the program's path, as processes of this machine that
+/// find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT. TESSERA_JOB is
+/// theirs alone, TESSERA_RESTART counts restarts, and OMP_NUM_THREADS shares the cores out unless
+/// it is set. Every line that they write comes out whole behind "[rank] ", on the stream it was
+/// written to. Where one fails the others are ended, and the one that failed first is named; the
+/// same, once each, for SIGTERM, SIGINT and SIGHUP, which the processes receive too: the second one
+/// kills. No process of theirs outlives the call. Returns 0, the exit code of the rank that failed
+/// first, or 128 + the signal that ended it or this process. Throws ConfigError if the program
+/// cannot be started. To be called from the only thread of a process.
+int launch(const std::vector<std::string>& command, const LaunchOptions& options = {});
+
+}  // namespace tessera

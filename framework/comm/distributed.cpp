@@ -1,0 +1,245 @@
+#include <tessera/framework/comm/distributed.hpp>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/cluster/failure_note.hpp>
+#include <tessera/framework/comm/build_id.hpp>
+#include <tessera/framework/comm/make_engine.hpp>
+#include <tessera/framework/comm/process_communicator.hpp>
+
+namespace tessera {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// "0, 1, 3".
+std::string list(const std::vector<int>& ranks) {
+  std::string text;
+  for (int rank : ranks) text += str(text.empty() ? "" : ", ", rank);
+  return text;
+}
+
+/// "seed (1 on ranks 0, 2; 7 on rank 1)" for the keys of which not all ranks say the same.
+std::string differences(const std::vector<std::string>& texts) {
+  std::vector<std::string> keys;
+  std::map<std::string, std::map<std::string, std::vector<int>>> values;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    const Json facts = parse_json(texts[rank], str("rank ", rank));
+    for (const auto& fact : facts) {
+      const auto key = fact.at(0).get<std::string>();
+      if (!values.count(key)) keys.push_back(key);
+      values[key][fact.at(1).get<std::string>()].push_back(static_cast<int>(rank));
+    }
+  }
+  std::string all;
+  for (const std::string& key : keys) {
+    size_t told = 0;
+    std::string text;
+    for (const auto& [value, ranks] : values[key]) {
+      told += ranks.size();
+      const std::string said =
+          str(one_line(value, 200), ranks.size() > 1 ? " on ranks " : " on rank ", list(ranks));
+      // What rank 0 says comes first.
+      text = ranks[0] == 0 ? said + (text.empty() ? "" : "; ") + text
+                           : text + (text.empty() ? "" : "; ") + said;
+    }
+    if (values[key].size() == 1 && told == texts.size()) continue;
+    all += str(all.empty() ? "" : ", ", key, " (", text, ")");
+  }
+  return all;
+}
+
+/// Throws unless the facts are the same on all ranks; `all` is Control or Communicator.
+template <class All>
+void compare(All& all, const std::string& where, const Facts& facts) {
+  Json json = Json::array();
+  for (const auto& [key, value] : facts) json.push_back({key, value});
+  const std::string different = differences(all.gather(where, to_json_text(json, -1)));
+  if (different.empty()) return;
+  throw ConfigError(where, "every process has the same program, options and data", different,
+                    "start all of them alike");
+}
+
+/// The connections of this process to the others, which last until it ends.
+struct Run {
+  Cluster cluster;
+  std::shared_ptr<ProcessCommunicator> communicator;
+  pid_t process = ::getpid();
+};
+
+std::mutex run_mutex;
+/// Never destroyed: values of meshes may outlive everything that is.
+Run* the_run = nullptr;
+
+void leave_run() {
+  // A child that was forked has none of the threads that this needs.
+  if (the_run && the_run->process == ::getpid()) the_run->communicator->leave();
+}
+
+bool has_run() {
+  const std::lock_guard<std::mutex> lock(run_mutex);
+  return the_run != nullptr;
+}
+
+std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
+                                             const DistributedOptions& options, Device first,
+                                             const Facts& facts) {
+  const std::shared_ptr<Control> control =
+      Control::join({.rank = cluster.rank,
+                     .size = cluster.size,
+                     .address = cluster.address,
+                     .port = cluster.port,
+                     .job = cluster.job,
+                     .connect_timeout = options.connect_timeout,
+                     .timeout = options.timeout});
+  // Before engines, which would wait for each other in vain.
+  compare(*control, "create_distributed_mesh", facts);
+  try {
+    return std::make_shared<ProcessCommunicator>(
+        control, make_engine(control, options, first),
+        ProcessCommunicatorOptions{.always_check = options.always_check});
+  } catch (const std::exception& error) {
+    const std::string reason = control->reason(std::chrono::seconds(1));
+    if (!reason.empty()) throw CommError(reason);
+    control->note_failure(error.what());
+    throw;
+  }
+}
+
+Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device first,
+            const Facts& facts) {
+  const std::lock_guard<std::mutex> lock(run_mutex);
+  if (the_run) {
+    if (the_run->cluster.rank == cluster.rank && the_run->cluster.size == cluster.size) {
+      return *the_run;
+    }
+    throw ConfigError("create_distributed_mesh", "all meshes of a process belong to one cluster",
+                      str("rank ", cluster.rank, " of ", cluster.size, " after rank ",
+                          the_run->cluster.rank, " of ", the_run->cluster.size),
+                      "pass the same options each time");
+  }
+  auto run = std::make_unique<Run>(Run{cluster, connect(cluster, options, first, facts)});
+  the_run = run.release();
+  set_failure_note([&communicator = *the_run->communicator](const std::string& what) {
+    communicator.note_failure(what);
+  });
+  std::atexit(leave_run);
+  return *the_run;
+}
+
+/// The mesh's sizes, an open one found from the devices of all processes.
+MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes) {
+  int64_t known = 1;
+  int64_t* open = nullptr;
+  for (auto& [name, size] : dims) {
+    if (size == -1 && !open) {
+      open = &size;
+    } else {
+      known *= std::max<int64_t>(1, size);
+    }
+  }
+  if (!open) return dims;
+  const int64_t all = options.devices.value_or(1) * processes;
+  if (all % known != 0) {
+    throw MeshError("create_distributed_mesh",
+                    str("the other sizes of ", to_string(dims), " divide the devices"),
+                    str(all, " devices"), "give a number of devices that they divide");
+  }
+  *open = all / known;
+  return dims;
+}
+
+std::vector<Device> devices_of(const DistributedOptions& options, const Cluster& cluster,
+                               int64_t count) {
+  if (options.device_type == Device::Type::cpu) return virtual_cpus(count);
+  // Processes of one host share its GPUs in the order of their ranks.
+  std::vector<Device> devices = cuda_devices(count);
+  for (Device& device : devices) {
+    device.index += static_cast<int>(cluster.local_rank * count);
+  }
+  return devices;
+}
+
+/// Throws unless the devices of every rank fill a box of the mesh; the same on every rank.
+void check_boxes(const MeshDims& dims, int64_t size, int processes) {
+  const auto fit = [&](int count) {
+    for (int rank = 0; rank < count; ++rank) {
+      const Interval part = shard_interval(size, count, rank);
+      std::vector<int64_t> ids;
+      for (int64_t id = part.lo; id < part.hi; ++id) ids.push_back(id);
+      try {
+        create_mesh_part(dims, ids, virtual_cpus(part.size()), nullptr);
+      } catch (const MeshError&) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (fit(processes)) return;
+  std::vector<int> counts;
+  for (int count = 1; count <= size && counts.size() < 8; ++count) {
+    if (size % count == 0 && fit(count)) counts.push_back(count);
+  }
+  throw MeshError("create_distributed_mesh",
+                  "the devices of each process, with neighbouring ids, fill a box of the mesh",
+                  str(processes, " processes with mesh ", to_string(dims)),
+                  "start another number of processes (" + list(counts) + ") or change the mesh");
+}
+
+}  // namespace
+
+int process_count(const DistributedOptions& options) { return find_cluster(options.cluster).size; }
+
+Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& options) {
+  const Cluster cluster = find_cluster(options.cluster);
+  if (cluster.type == TaskType::ps || cluster.type == TaskType::evaluator) {
+    throw ConfigError(cluster.source, "a task that trains: chief or worker",
+                      to_string(cluster.type), "start this program on chief and workers only");
+  }
+  const MeshDims dims = closed(given, options, cluster.size);
+  int64_t size = 1;
+  for (const auto& dim : dims) size *= dim.second;
+  const Interval mine = shard_interval(size, cluster.size, cluster.rank);
+  if (options.devices && *options.devices != mine.size()) {
+    throw MeshError("create_distributed_mesh",
+                    str("the mesh ", to_string(dims), " has ", mine.size(), " devices for rank ",
+                        cluster.rank, " of ", cluster.size),
+                    str(*options.devices, " devices"),
+                    "leave the number of devices out or change the mesh");
+  }
+  if (cluster.size == 1) return create_mesh(dims, devices_of(options, cluster, size));
+  if (size < cluster.size) {
+    throw MeshError("create_distributed_mesh", "each process has a device of the mesh at least",
+                    str(cluster.size, " processes with mesh ", to_string(dims)),
+                    "start fewer processes or use a larger mesh");
+  }
+  check_boxes(dims, size, cluster.size);
+  const std::vector<Device> devices = devices_of(options, cluster, mine.size());
+  const auto yes = [](bool value) { return value ? "true" : "false"; };
+  const Facts facts = {{"build", build_id()},
+                       {"processes", str(cluster.size)},
+                       {"mesh", to_string(dims)},
+                       {"device", options.device_type == Device::Type::cpu ? "cpu" : "cuda"},
+                       {"shared_memory", yes(options.shared_memory)},
+                       {"always_check", yes(options.always_check)}};
+  const bool is_first = !has_run();
+  const Run& run =
+      run_of(cluster, options, devices.front(), facts);
+  if (!is_first) compare(*run.communicator, "create_distributed_mesh", facts);
+  std::vector<int64_t> ids;
+  for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
+  return create_mesh_part(dims, ids, devices, run.communicator);
+}
+
+void check_equal_everywhere(const Mesh& mesh, const std::string& where, const Facts& facts) {
+  if (!mesh.is_local()) compare(communicator_of(mesh), where, facts);
+}
+
+}  // namespace tessera

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/cluster/cluster.hpp>
+#include <tessera/framework/mesh/mesh.hpp>
+
+namespace tessera {
+
+class Communicator;
+
+/// How the processes of a run find each other and how patient they are.
+struct DistributedOptions {
+  /// What beats the environment.
+  ClusterFlags cluster = {};
+  /// Devices of this process; absent: an equal share of the mesh.
+  std::optional<int64_t> devices = std::nullopt;
+  Device::Type device_type = Device::Type::cpu;
+  /// How long the first task waits until all are there.
+  std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
+  /// After how long a process that does not arrive where others wait is given up.
+  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+  /// Whether ranks compare every collective before it, and not only in the first 20 steps and where
+  /// the global batch's shape changes. Loops of one's own that do not tell
+  /// Communicator::begin_step() of their steps are always compared.
+  bool always_check = false;
+  /// Whether processes of one host exchange tensors through shared memory.
+  bool shared_memory = true;
+};
+
+/// A mesh over the devices of all processes of the run
+/// (tf.experimental.dtensor.create_distributed_mesh): rank r of n holds the devices
+/// shard_interval(size, n, r). The first call connects the processes and compares build, world
+/// size and mesh; later ones, of other meshes, use the same connections. Alone, as find_cluster()
+/// tells, the process holds all devices. One size may be -1, which `devices` then fixes.
+/// Collective. Throws ConfigError for a cluster that is described wrongly and for processes that
+/// differ, CommError if not all of them come, MeshError unless each process has devices, which
+/// fill a box of the mesh.
+Mesh create_distributed_mesh(const MeshDims& dims, const DistributedOptions& options = {});
+
+/// The number of processes that create_distributed_mesh() spans, before it is called.
+int process_count(const DistributedOptions& options = {});
+
+/// Compares facts that every process of the mesh must share, such as its model and seed; returns
+/// where they are equal. Throws ConfigError naming `where` and the keys that differ, with the
+/// values and ranks; the same on every rank. Collective.
+void check_equal_everywhere(const Mesh& mesh, const std::string& where,
+                            const std::vector<std::pair<std::string, std::string>>& facts);
+
+}  // namespace tessera

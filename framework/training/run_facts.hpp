@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/options.hpp>
+
+namespace tessera {
+
+/// What all processes of a run must share, by name, for check_equal_everywhere().
+using RunFacts = std::vector<std::pair<std::string, std::string>>;
+
+/// Of any run: mesh, layouts, layers, weights, compile options, seed, dtypes, workers, callbacks.
+RunFacts run_facts(const Model& model, const CompileOptions& options, const LayoutMap& layouts,
+                   const std::vector<CallbackRef>& callbacks);
+
+/// Of what evaluate or predict reads.
+void add_batches(RunFacts& facts, const DatasetRef& data, int64_t batch_size,
+                 const std::optional<int64_t>& steps);
+
+/// Of the data and the other options of fit.
+void add_fit(RunFacts& facts, const FitData& data, const FitOptions& options);
+
+}  // namespace tessera

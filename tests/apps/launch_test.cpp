@@ -1,0 +1,48 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/program.hpp"
+
+namespace {
+
+tessera::test::ProgramRun launch(const std::vector<std::string>& arguments) {
+  return tessera::test::run_program(tessera::test::app_path("launch"), arguments);
+}
+
+}  // namespace
+
+TEST_CASE("launch starts an application beside it, or any program", "[launch]") {
+  const auto help = launch({"-n", "1", "--", "mnist", "--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.out.find("[0] Trains a classifier of handwritten digits") == 0);
+  const auto shell = launch({"--processes=2", "sh", "-c", "echo $RANK/$WORLD_SIZE; exit $RANK"});
+  CHECK(shell.exit_code == 1);
+  CHECK(shell.out.find("[1] 1/2\n") != std::string::npos);
+  CHECK(shell.err.find("launch: rank 1 failed first: exit code 1, after ") != std::string::npos);
+}
+
+TEST_CASE("launch restarts as often as it is told", "[launch]") {
+  const auto run = launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c",
+                           "[ \"$TESSERA_RESTART\" = 2 ]"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.err.find("launch: restart 2 of 2\n") != std::string::npos);
+}
+
+TEST_CASE("a wrong command line is one line", "[launch]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "launch: error: [-n] must be given."},
+      {{"-n", "2"}, "launch: error: [command line] ends with the program to run."},
+      {{"-n", "2", "--"}, "launch: error: [command line] ends with the program to run."},
+      {{"-n", "0", "--", "sh"}, "launch: error: [-n] must be an integer from 1 to 4096."},
+      {{"-n"}, "launch: error: [-n] must be an integer"},
+      {{"--max-restarts=-1", "sh"}, "launch: error: [--max-restarts] must be an integer from 0"},
+      {{"--proceses", "2", "sh"}, "launch: error: [command line] there is no such option."},
+      {{"-n", "2", "--", "mnits"}, "launch: error: [launch] the program is a path,"}};
+  for (const auto& [arguments, expected] : cases) {
+    const auto run = launch(arguments);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 1);
+    CHECK(run.out.empty());
+    CHECK(run.err.rfind(expected, 0) == 0);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+  }
+}

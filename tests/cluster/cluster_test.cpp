@@ -1,0 +1,262 @@
+#include <tessera/framework/cluster/cluster.hpp>
+
+#include <map>
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/variables.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+Environment environment_of(const Values& values) {
+  return [values](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+std::string describe(const Cluster& c) {
+  return str(c.source, " ", to_string(c.type), " ", c.rank, "/", c.size, " local ", c.local_rank,
+             " ", c.address, ":", c.port, c.job.empty() ? "" : " job " + c.job);
+}
+
+/// The cluster, or the text of the error.
+std::string outcome(const Values& values, const ClusterFlags& flags = {}) {
+  try {
+    return describe(find_cluster(flags, environment_of(values)));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+struct Case {
+  Values values;
+  std::string expected;
+};
+
+void check_all(const std::vector<Case>& cases) {
+  for (const auto& [values, expected] : cases) {
+    std::string text;
+    for (const auto& [name, value] : values) text += name + "=" + value + " ";
+    CAPTURE(text);
+    const std::string received = outcome(values);
+    CHECK(received.substr(0, expected.size()) == expected);
+    CHECK(received.find('\n') == received.npos);
+  }
+}
+
+Values rank_values(const std::string& rank, const std::string& size) {
+  return {{"RANK", rank}, {"WORLD_SIZE", size}, {"MASTER_ADDR", "h"}};
+}
+
+Values tf(const std::string& cluster, const std::string& task) {
+  return {{"TF_CONFIG", "{\"cluster\": " + cluster + ", \"task\": " + task + "}"}};
+}
+
+Values jobs(const std::string& list, const std::string& id) {
+  return {{"DTENSOR_JOBS", list}, {"DTENSOR_CLIENT_ID", id}};
+}
+
+Values slurm(const Values& more) {
+  Values values = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "123456"},
+                   {"SLURM_NODELIST", "gpu[03-05,09],cpu1"}};
+  for (const auto& [name, value] : more) values[name] = value;
+  return values;
+}
+
+const std::string two_workers = R"({"worker": ["a:1", "b:2"]})";
+const std::string all_types =
+    R"({"ps": ["p:9"], "worker": ["a:1", "a:2"], "chief": ["a:3"], "evaluator": ["e:1", "e:2"]})";
+
+}  // namespace
+
+TEST_CASE("a process that nothing is said of is alone", "[cluster]") {
+  const Cluster cluster = find_cluster({}, environment_of({}));
+  CHECK(cluster.size == 1);
+  CHECK(cluster.rank == 0);
+  CHECK(cluster.source.empty());
+  check_all({
+      {{{"RANK", ""}, {"WORLD_SIZE", ""}, {"TF_CONFIG", ""}}, " worker 0/1"},
+      {{{"TF_CONFIG", "{}"}}, " worker 0/1"},
+      {{{"DTENSOR_CLIENT_ID", "0"}, {"DTENSOR_NUM_CLIENTS", "1"}}, " worker 0/1"},
+      {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}, " worker 0/1"},
+      {slurm({{"SLURM_JOB_NAME", "bash"}}), " worker 0/1"},
+      {{{"TESSERA_JOB", "x"}, {"MASTER_ADDR", "h"}}, " worker 0/1 local 0 :0"},
+  });
+}
+
+TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
+  check_all({
+      {rank_values("2", "4"), "RANK worker 2/4 local 2 h:29500"},
+      {{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "10.0.0.1"},
+        {"MASTER_PORT", "1234"}, {"TESSERA_JOB", "ab"}},
+       "RANK worker 5/8 local 1 10.0.0.1:1234 job ab"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"},
+        {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
+       "RANK worker 1/2 local 1 h:29501"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, "RANK worker 0/1"},
+      {{{"RANK", "0"}}, "[WORLD_SIZE] must be set where RANK is. Received: nothing"},
+      {{{"WORLD_SIZE", "2"}}, "[RANK] must be set where WORLD_SIZE is"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "[MASTER_ADDR] must be set where RANK is"},
+      {rank_values("4", "4"), "[RANK] must be an integer from 0 to 3. Received: \"4\""},
+      {rank_values("-1", "4"), "[RANK] must be an integer from 0 to 3. Received: \"-1\""},
+      {rank_values("1.0", "4"), "[RANK] must be an integer from 0 to 3"},
+      {rank_values(" 1", "4"), "[RANK] must be an integer"},
+      {rank_values("0", "0"), "[WORLD_SIZE] must be an integer from 1 to 65536"},
+      {rank_values("0", "four"), "[WORLD_SIZE] must be an integer"},
+      {rank_values("0", "99999999999999999999"), "[WORLD_SIZE] must be an integer"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "65536"}},
+       "[MASTER_PORT] must be an integer from 1 to 65535"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"LOCAL_RANK", "2"}},
+       "[LOCAL_RANK] must be an integer from 0 to 1"},
+  });
+}
+
+TEST_CASE("TF_CONFIG's tasks", "[cluster]") {
+  const auto task = [](const std::string& type, int index) {
+    return str("{\"type\": \"", type, "\", \"index\": ", index, "}");
+  };
+  check_all({
+      {tf(two_workers, task("worker", 1)), "TF_CONFIG worker 1/2 local 0 a:1"},
+      {tf(all_types, task("chief", 0)), "TF_CONFIG chief 0/3 local 0 a:3"},
+      {tf(all_types, task("worker", 0)), "TF_CONFIG worker 1/3 local 1 a:3"},
+      {tf(all_types, task("worker", 1)), "TF_CONFIG worker 2/3 local 2 a:3"},
+      {tf(all_types, task("ps", 0)), "TF_CONFIG ps 0/3 local 0 a:3"},
+      {tf(all_types, task("evaluator", 1)), "TF_CONFIG evaluator 1/3 local 0 a:3"},
+      {tf(two_workers, task("evaluator", 0)), "TF_CONFIG evaluator 0/2"},
+      {tf(R"({"worker": ["[::1]:7"]})", R"({"type": "worker"})"),
+       "TF_CONFIG worker 0/1 local 0 ::1:7"},
+      {{{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]}, "environment": "cloud", "job": {},
+                         "task": {"type": "worker", "index": 0, "trial": ""}})"}},
+       "TF_CONFIG worker 0/1"},
+  });
+}
+
+TEST_CASE("a malformed TF_CONFIG is an error that names the key", "[cluster]") {
+  const std::string worker = R"({"type": "worker", "index": 0})";
+  check_all({
+      {{{"TF_CONFIG", "{"}}, "[TF_CONFIG:1:"},
+      {{{"TF_CONFIG", "[1]"}}, "[TF_CONFIG"},
+      {{{"TF_CONFIG", "{\"cluster\": " + two_workers + "}"}}, "[TF_CONFIG"},
+      {{{"TF_CONFIG", "{\"task\": " + worker + "}"}}, "[TF_CONFIG"},
+      {{{"TF_CONFIG", "{\"cluster\": " + two_workers + ", \"tusk\": 1, \"task\": " + worker + "}"}},
+       "[TF_CONFIG] every key must be known. Received: \"tusk\""},
+      {tf("7", worker), "[TF_CONFIG: cluster] the value must be an object"},
+      {tf("{}", worker), "[TF_CONFIG: cluster] must have a chief or a worker"},
+      {tf(R"({"ps": ["a:1"]})", worker), "[TF_CONFIG: cluster] must have a chief or a worker"},
+      {tf(R"({"wroker": ["a:1"]})", worker),
+       "[TF_CONFIG: cluster.wroker] must be a type of task. Received: \"wroker\". To fix: write "
+       "\"worker\""},
+      {tf(R"({"worker": []})", worker), "[TF_CONFIG: cluster.worker] must have a task at least"},
+      {tf(R"({"worker": "a:1"})", worker), "[TF_CONFIG: cluster.worker]"},
+      {tf(R"({"worker": [1]})", worker), "[TF_CONFIG: cluster.worker[0]]"},
+      {tf(R"({"worker": ["a:1", "a"]})", worker),
+       "[TF_CONFIG: cluster.worker[1]] must be a host and a port. Received: \"a\""},
+      {tf(R"({"worker": ["a:1", "a:x"]})", worker),
+       "[TF_CONFIG: cluster.worker[1], port] must be an integer from 1 to 65535"},
+      {tf(R"({"worker": ["a:1", "a:0"]})", worker), "[TF_CONFIG: cluster.worker[1], port] must be"},
+      {tf(R"({"worker": ["a:1", "b:1"], "ps": ["b:1"]})", worker),
+       "[TF_CONFIG: cluster.ps[0]] must have an address of its own. Received: \"b:1\" again"},
+      {tf(R"({"chief": ["a:1", "b:1"]})", worker), "[TF_CONFIG: cluster.chief] must be one task"},
+      {tf(two_workers, R"({"type": "worker", "index": 2})"),
+       "[TF_CONFIG: task.index] must be an integer from 0 to 1. Received: \"2\""},
+      {tf(two_workers, R"({"type": "worker", "index": -1})"), "[TF_CONFIG: task.index] must be"},
+      {tf(two_workers, R"({"type": "worker", "index": "0"})"), "[TF_CONFIG: task.index]"},
+      {tf(two_workers, R"({"type": "chief", "index": 0})"),
+       "[TF_CONFIG: task.type] must be a type that cluster has tasks of. Received: \"chief\""},
+      {tf(two_workers, R"({"type": "boss", "index": 0})"), "[TF_CONFIG: task.type] must be a type"},
+      {tf(two_workers, R"({"index": 0})"), "[TF_CONFIG: task"},
+      {tf(two_workers, R"({"type": "worker", "index": 0, "rank": 1})"),
+       "[TF_CONFIG: task] every key must be known. Received: \"rank\""},
+  });
+}
+
+TEST_CASE("DTENSOR_JOBS and DTENSOR_CLIENT_ID", "[cluster]") {
+  Values counted = jobs("a:1,b:2", "1");
+  counted["DTENSOR_NUM_CLIENTS"] = "2";
+  Values miscounted = counted;
+  miscounted["DTENSOR_NUM_CLIENTS"] = "3";
+  check_all({
+      {jobs("a:1,b:2,a:3", "2"), "DTENSOR_JOBS worker 2/3 local 1 a:1"},
+      {counted, "DTENSOR_JOBS worker 1/2 local 0 a:1"},
+      {miscounted,
+       "[DTENSOR_NUM_CLIENTS] must be the number of jobs in DTENSOR_JOBS, 2. Received: 3"},
+      {jobs("a:1,b:2", "2"), "[DTENSOR_CLIENT_ID] must be an integer from 0 to 1. Received: \"2\""},
+      {{{"DTENSOR_JOBS", "a:1"}}, "[DTENSOR_CLIENT_ID] must be set where DTENSOR_JOBS is"},
+      {jobs("a:1,", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port. Received: \"\""},
+      {jobs("a:1,:2", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port"},
+      {jobs("a:1,a:1", "0"), "[DTENSOR_JOBS, job 1] must have an address of its own"},
+      {jobs("a:1,::1:2", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port"},
+      {jobs("a:1,b:99999", "0"), "[DTENSOR_JOBS, job 1, port] must be an integer"},
+      {{{"DTENSOR_CLIENT_ID", "1"}}, "[DTENSOR_JOBS] must be set where DTENSOR_CLIENT_ID is"},
+      {{{"DTENSOR_NUM_CLIENTS", "2"}}, "[DTENSOR_JOBS] must be set where DTENSOR_NUM_CLIENTS is"},
+  });
+}
+
+TEST_CASE("a step of Slurm", "[cluster]") {
+  Values nowhere = slurm({});
+  nowhere.erase("SLURM_NODELIST");
+  Values nameless = slurm({});
+  nameless.erase("SLURM_JOB_ID");
+  check_all({
+      {slurm({}), "SLURM_PROCID worker 1/4 local 1 gpu03:18456 job 123456"},
+      {slurm({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "cpu7"},
+              {"SLURM_LOCALID", "0"}, {"SLURM_STEP_ID", "3"}}),
+       "SLURM_PROCID worker 1/2 local 0 cpu7:18456 job 123456.3"},
+      {slurm({{"MASTER_ADDR", "x"}, {"MASTER_PORT", "7"}}), "SLURM_PROCID worker 1/4 local 1 x:7"},
+      {slurm({{"SLURM_JOB_ID", "7"}}), "SLURM_PROCID worker 1/4 local 1 gpu03:15007 job 7"},
+      {slurm({{"SLURM_PROCID", "4"}}), "[SLURM_PROCID] must be an integer from 0 to 3"},
+      {slurm({{"SLURM_NTASKS", "x"}}), "[SLURM_NTASKS] must be an integer"},
+      {slurm({{"SLURM_LOCALID", "-2"}}), "[SLURM_LOCALID] must be an integer"},
+      {slurm({{"SLURM_JOB_ID", "a1"}}), "[SLURM_JOB_ID] must be a number"},
+      {nameless, "[SLURM_JOB_ID] must be set where SLURM_PROCID is"},
+      {nowhere, "[SLURM_NODELIST] must be set where SLURM_PROCID is"},
+      {slurm({{"SLURM_NODELIST", "gpu[03"}}), "[SLURM_NODELIST] must be a list of hosts"},
+  });
+}
+
+TEST_CASE("the first host of a list of Slurm", "[cluster]") {
+  CHECK(first_slurm_host("x", "gpu[03-05,09],cpu1") == "gpu03");
+  CHECK(first_slurm_host("x", "cpu1,gpu[1-2]") == "cpu1");
+  CHECK(first_slurm_host("x", "rack[2-3]n[007,9].lan") == "rack2n007.lan");
+  for (const char* list : {"", ",a", "a[", "a[]", "a[x]", "a[1-]", "a[1,]", "a]", "a b", "[[1]]"}) {
+    CAPTURE(list);
+    CHECK_THROWS_AS(first_slurm_host("x", list), ConfigError);
+  }
+}
+
+TEST_CASE("flags beat the environment and are checked", "[cluster]") {
+  Values all = tf(two_workers, R"({"type": "worker", "index": 1})");
+  all.merge(Values{{"DTENSOR_JOBS", "c:1"}, {"DTENSOR_CLIENT_ID", "0"}});
+  all.merge(rank_values("2", "4"));
+  all.merge(slurm({}));
+  CHECK(outcome(all, {"h:5", 1, 3}) == "--coordinator worker 1/3 local 1 h:5");
+  CHECK(outcome(all).rfind("TF_CONFIG", 0) == 0);
+  all.erase("TF_CONFIG");
+  CHECK(outcome(all).rfind("DTENSOR_JOBS", 0) == 0);
+  all.erase("DTENSOR_JOBS");
+  CHECK(outcome(all).rfind("RANK", 0) == 0);
+  all.erase("RANK");
+  all.erase("WORLD_SIZE");
+  CHECK(outcome(all).rfind("SLURM_PROCID", 0) == 0);
+
+  const auto begins = [](const ClusterFlags& flags, const std::string& expected) {
+    const std::string text = outcome({}, flags);
+    INFO(text);
+    CHECK(text.rfind(expected, 0) == 0);
+  };
+  begins({"", -1, 1}, "--processes worker 0/1");
+  begins({"h:5", -1, -1}, "[--processes] must be given");
+  begins({"", 0, 2}, "[--coordinator] must be given");
+  begins({"h:5", -1, 2}, "[--rank] must be given");
+  begins({"h:5", 2, 2}, "[--rank] must be an integer from 0 to 1");
+  begins({"h:5", 0, 0}, "[--processes] must be an integer from 1");
+  begins({"h", 0, 2}, "[--coordinator] must be a host and a port");
+  begins({"h:70000", 0, 2}, "[--coordinator, port] must be an integer");
+}

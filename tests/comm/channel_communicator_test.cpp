@@ -1,0 +1,213 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/channel_communicator.hpp>
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/channel_ranks.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// All members in one process, for the result to compare with.
+Group whole_of(const Owners& owner) { return group_of(Owners(owner.size(), 0), 0); }
+
+Tensors local_parts(const Group& group, const Tensors& all) {
+  Tensors parts;
+  for (int64_t m : group.local) parts.push_back(all[size_t(m)]);
+  return parts;
+}
+
+/// Small whole numbers, so that sums of any order are equal in every dtype.
+at::Tensor values(at::IntArrayRef shape, at::ScalarType dtype, int64_t seed) {
+  const int64_t count = c10::multiply_integers(shape);
+  const at::Tensor numbers = at::arange(count, at::kLong).mul(7).add(seed * 3).remainder(5);
+  return numbers.reshape(shape).to(dtype);
+}
+
+bool same(const at::Tensor& actual, const at::Tensor& expected) {
+  return actual.scalar_type() == expected.scalar_type() && at::equal(actual, expected);
+}
+
+/// Ranks that own the members of some groups, every rank of which has one.
+const std::vector<Owners> shapes = {{0, 1},          {1, 0, 1},    {0, 0, 1, 1},    {0, 1, 2},
+                                    {0, 1, 2, 0, 1}, {3, 1, 2, 0}, {0, 1, 2, 3, 4}, {2, 0, 0, 1}};
+
+int ranks_of(const Owners& owner) { return *std::max_element(owner.begin(), owner.end()) + 1; }
+
+/// Runs the test for every kind of channel and every group.
+void on_all_groups(
+    const std::function<void(const Owners&, int, const std::shared_ptr<Engine>&)>& test) {
+  for (const auto& [name, make] : channel_kinds()) {
+    for (const Owners& owner : shapes) {
+      INFO(name << " with " << owner.size() << " members on " << ranks_of(owner) << " ranks");
+      CHECK_NOTHROW(run_engines(make, ranks_of(owner), [&](int rank, const auto& engine) {
+        test(owner, rank, engine);
+      }));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("engine: all_reduce gives every rank what one process gets") {
+  on_all_groups([](const Owners& owner, int rank, const auto& engine) {
+    const Group group = group_of(owner, rank);
+    for (int64_t count : {0, 1, 5, 4097, 70001}) {
+      Tensors all;
+      for (int64_t m = 0; m < group.size(); ++m) all.push_back(values({count}, at::kFloat, m));
+      for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+        at::Tensor out, expected;
+        wait(local_communicator()->all_reduce(whole_of(owner), kind, all, expected));
+        wait(engine->all_reduce(group, kind, local_parts(group, all), out));
+        expect(same(out, expected), str("all_reduce of ", count));
+      }
+    }
+  });
+}
+
+TEST_CASE("engine: all_reduce of every dtype, shape and stride") {
+  for (const auto& [name, make] : channel_kinds()) {
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 3, [](int rank, const auto& engine) {
+      const Group group = group_of({0, 1, 2}, rank);
+      for (at::ScalarType dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong,
+                                   at::kInt, at::kShort, at::kChar, at::kByte, at::kBool}) {
+        for (int64_t count : {3, 9001}) {
+          for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+            Tensors all;
+            for (int64_t m = 0; m < 3; ++m) all.push_back(values({2, count}, dtype, m).t());
+            at::Tensor out;
+            wait(engine->all_reduce(group, kind, {all[size_t(rank)]}, out));
+            expect(same(out, reduce_all(kind, all)), str(c10::toString(dtype), " ", count));
+          }
+        }
+      }
+      at::Tensor scalar;
+      wait(engine->all_reduce(group, Reduce::sum, {at::full({}, rank)}, scalar));
+      expect(scalar.dim() == 0 && scalar.template item<float>() == 3, "scalar");
+    }));
+  }
+}
+
+TEST_CASE("engine: sums are the same bits on every rank, and parts stay as they are") {
+  for (const auto& [name, make] : channel_kinds()) {
+    Tensors outs(4);
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 4, [&](int rank, const auto& engine) {
+      for (int64_t count : {1000, 1300000}) {
+        const at::Tensor mine = at::sin(at::arange(count) * (rank + 1.7)) * std::pow(10, rank);
+        const at::Tensor before = mine.clone();
+        wait(engine->all_reduce(group_of({0, 1, 2, 3}, rank), Reduce::sum, {mine},
+                                outs[size_t(rank)]));
+        expect(same(mine, before), "untouched");
+        engine->barrier();
+        for (const at::Tensor& out : outs) expect(same(out, outs[0]), "the same bits");
+        at::Tensor sum = at::sin(at::arange(count) * 1.7);
+        for (int r = 1; r < 4; ++r) sum += at::sin(at::arange(count) * (r + 1.7)) * std::pow(10, r);
+        expect(same(outs[0], sum), "added in the order of the ranks");
+        engine->barrier();
+      }
+    }));
+  }
+}
+
+TEST_CASE("engine: all_gather joins members in order along any axis") {
+  on_all_groups([](const Owners& owner, int rank, const auto& engine) {
+    const Group group = group_of(owner, rank);
+    for (int64_t axis : {0, 1}) {
+      for (int64_t width : {1, 3000}) {
+        Tensors all;
+        std::vector<int64_t> counts;
+        for (int64_t m = 0; m < group.size(); ++m) {
+          counts.push_back((m * 2) % 3);
+          all.push_back(axis == 0 ? values({counts.back(), width}, at::kInt, m)
+                                  : values({width, counts.back()}, at::kInt, m));
+        }
+        at::Tensor out;
+        wait(engine->all_gather(group, axis, counts, local_parts(group, all), out));
+        expect(same(out, at::cat(all, axis)), str("axis ", axis, " width ", width));
+      }
+    }
+  });
+}
+
+TEST_CASE("engine: reduce_scatter gives each member its piece") {
+  on_all_groups([](const Owners& owner, int rank, const auto& engine) {
+    const Group group = group_of(owner, rank);
+    for (int64_t axis : {0, 1}) {
+      for (int64_t width : {2, 40000}) {
+        Tensors all;
+        std::vector<Interval> pieces;
+        const int64_t extent = 7;
+        for (int64_t m = 0; m < group.size(); ++m) {
+          pieces.push_back(shard_interval(extent, group.size() + 3, m));
+          const Shape shape = axis == 0 ? Shape{extent, width} : Shape{width, extent};
+          all.push_back(values(shape, at::kDouble, m));
+        }
+        Tensors out;
+        wait(engine->reduce_scatter(group, Reduce::sum, axis, pieces, local_parts(group, all),
+                                    out));
+        const at::Tensor sum = reduce_all(Reduce::sum, all);
+        expect(out.size() == group.local.size(), "one for each local member");
+        for (size_t i = 0; i < out.size(); ++i) {
+          const Interval piece = pieces[size_t(group.local[i])];
+          expect(same(out[i], sum.narrow(axis, piece.lo, piece.size())), str("piece ", i));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("engine: all_to_all hands every member what each one has for it") {
+  on_all_groups([](const Owners& owner, int rank, const auto& engine) {
+    const Group group = group_of(owner, rank);
+    const int64_t members = group.size();
+    // From 1 to 0 nothing goes, to the last an empty tensor; the others differ in their extents.
+    const auto cell = [&](int64_t from, int64_t to) {
+      if (from == 1 && to == 0) return at::Tensor();
+      return values({to == members - 1 ? 0 : 1 + from + to, 3}, at::kFloat, from * 10 + to);
+    };
+    std::vector<Tensors> send, recv;
+    for (int64_t me : group.local) {
+      send.emplace_back();
+      recv.emplace_back();
+      for (int64_t m = 0; m < members; ++m) {
+        send.back().push_back(cell(me, m));
+        const at::Tensor place = cell(m, me);
+        const bool remote = owner[size_t(m)] != rank;
+        recv.back().push_back(remote && place.defined() ? at::empty_like(place) : at::Tensor());
+      }
+    }
+    wait(engine->all_to_all(group, send, recv));
+    for (size_t i = 0; i < recv.size(); ++i) {
+      for (int64_t m = 0; m < members; ++m) {
+        const at::Tensor expected = cell(m, group.local[i]);
+        const at::Tensor& got = recv[i][size_t(m)];
+        expect(got.defined() == expected.defined(), "defined");
+        expect(!got.defined() || same(got, expected), str("from ", m));
+      }
+    }
+  });
+}
+
+TEST_CASE("engine: broadcast from any member, into any tensor") {
+  on_all_groups([](const Owners& owner, int rank, const auto& engine) {
+    const Group group = group_of(owner, rank);
+    for (int64_t root = 0; root < group.size(); ++root) {
+      const at::Tensor expected = values({100, 90}, at::kFloat, root);
+      const bool mine = owner[size_t(root)] == rank;
+      at::Tensor tensor = mine ? expected.clone() : at::zeros({90, 100}).t();
+      wait(engine->broadcast(group, root, tensor));
+      expect(same(tensor, expected), str("from ", root));
+    }
+  });
+}

@@ -1,0 +1,124 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/channel_communicator.hpp>
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/channel_ranks.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+TEST_CASE("engine: messages between two ranks keep their order, whoever waits first") {
+  for (const auto& [name, make] : channel_kinds()) {
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 3, [](int rank, const auto& engine) {
+      for (int64_t count : {1, 2000000}) {
+        std::vector<WorkPtr> works;
+        std::vector<std::pair<at::Tensor, double>> awaited;
+        for (int peer = 0; peer < 3; ++peer) {
+          if (peer == rank) continue;
+          for (int64_t i = 0; i < 3; ++i) {
+            works.push_back(engine->send(peer, at::full({count}, rank * 10.0 + double(i))));
+          }
+        }
+        for (int peer = 0; peer < 3; ++peer) {
+          if (peer == rank) continue;
+          for (int64_t i = 0; i < 3; ++i) {
+            at::Tensor place = at::empty({count});
+            works.push_back(engine->recv(peer, place));
+            awaited.emplace_back(place, peer * 10.0 + double(i));
+          }
+        }
+        for (const WorkPtr& work : works) wait(work);
+        for (const auto& [place, expected] : awaited) {
+          expect(at::all(place == expected).template item<bool>(), "message");
+        }
+      }
+    }));
+  }
+}
+
+TEST_CASE("engine: nobody passes a barrier before all have come") {
+  for (const auto& [name, make] : channel_kinds()) {
+    std::atomic<int> arrived{0};
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 4, [&](int rank, const auto& engine) {
+      for (int round = 1; round <= 20; ++round) {
+        if (rank == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        ++arrived;
+        engine->barrier();
+        expect(arrived >= 4 * round, "all are there");
+        engine->barrier();
+      }
+    }));
+  }
+}
+
+TEST_CASE("engine: collectives under way end in any order of waits, and without any") {
+  for (const auto& [name, make] : channel_kinds()) {
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 2, [](int rank, const auto& engine) {
+      const Group group = group_of({0, 1}, rank);
+      std::vector<at::Tensor> outs(12);
+      std::vector<WorkPtr> works;
+      for (size_t i = 0; i < outs.size(); ++i) {
+        const int64_t count = i % 3 == 0 ? 600001 : 17;
+        works.push_back(
+            engine->all_reduce(group, Reduce::sum, {at::full({count}, double(i))}, outs[i]));
+      }
+      if (rank == 0) {
+        for (size_t i = works.size(); i-- > 0;) wait(works[i]);
+      } else {
+        while (!works.back()->done()) std::this_thread::yield();
+      }
+      for (size_t i = 0; i < outs.size(); ++i) {
+        wait(works[i]);
+        expect(works[i]->done() && at::all(outs[i] == 2.0 * double(i)).template item<bool>(),
+               str("result ", i));
+      }
+      // Nobody waits for the last.
+      engine->all_reduce(group, Reduce::sum, {at::ones({3})}, outs[0]);
+      engine->barrier();
+    }));
+  }
+}
+
+TEST_CASE("engine: groups of some ranks do not wait for the others") {
+  for (const auto& [name, make] : channel_kinds()) {
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 4, [](int rank, const auto& engine) {
+      const int row = rank / 2 * 2;
+      // The second row calls more often.
+      for (int i = 0; i < 1 + rank / 2 * 5; ++i) {
+        at::Tensor out;
+        wait(engine->all_reduce(group_of({row, row + 1}, rank), Reduce::sum, {at::full({9}, rank)},
+                                out));
+        expect(out[0].template item<float>() == 2 * row + 1, "row");
+      }
+      at::Tensor out;
+      const int column = rank % 2;
+      wait(engine->all_reduce(group_of({column, column + 2}, rank), Reduce::sum,
+                              {at::full({50000}, rank)}, out));
+      expect(out[0].template item<float>() == 2 * column + 2, "column");
+    }));
+  }
+}
+
+TEST_CASE("engine: a local group stays in its process") {
+  for (const auto& [name, make] : channel_kinds()) {
+    INFO(name);
+    CHECK_NOTHROW(run_engines(make, 2, [](int rank, const auto& engine) {
+      if (rank == 1) return;
+      at::Tensor out;
+      wait(engine->all_reduce(group_of({0, 0}, 0), Reduce::sum, {at::ones({2}), at::ones({2})},
+                              out));
+      expect(at::all(out == 2).template item<bool>(), "sum");
+    }));
+  }
+}

@@ -1,0 +1,207 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/nccl_engine.hpp>
+
+#include <functional>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "tests/gpu/meshes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/rendezvous.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// One rank of a run whose ranks are threads, each with a GPU of its own.
+class Rank {
+ public:
+  Rank(Rendezvous& hub, int number)
+      : rank(number), size(hub.size()), device(c10::kCUDA, static_cast<c10::DeviceIndex>(number)),
+        engine(make_nccl_engine({.rank = number,
+                                 .size = hub.size(),
+                                 .device = number,
+                                 .gather = [&hub, number](const auto& key, const auto& text) {
+                                   return hub.gather(number, key, text);
+                                 }})) {}
+
+  /// Members of which every rank holds `each`, in turns.
+  Group everyone(int each = 1) const {
+    Group group;
+    for (int m = 0; m < each * size; ++m) {
+      group.owner.push_back(m % size);
+      if (m % size == rank) group.local.push_back(m);
+    }
+    return group;
+  }
+
+  const int rank, size;
+  const c10::Device device;
+  const std::shared_ptr<Engine> engine;
+};
+
+/// Runs `body` on 1, 2, … ranks, as many as there are GPUs; what it returns is what is wrong.
+void check_ranks(const std::function<std::string(Rank&)>& body) {
+  for (int size = 1; size <= cuda_device_count(); ++size) {
+    Rendezvous hub(size, std::chrono::minutes(1));
+    std::vector<std::string> wrong(static_cast<size_t>(size));
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size; ++r) {
+      threads.emplace_back([&, r] {
+        const c10::InferenceMode inference;
+        try {
+          Rank rank(hub, r);
+          wrong[size_t(r)] = body(rank);
+          rank.engine->barrier();
+        } catch (const std::exception& e) {
+          wrong[size_t(r)] = e.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int r = 0; r < size; ++r) {
+      INFO("rank " << r << " of " << size);
+      CHECK(wrong[size_t(r)] == "");
+    }
+  }
+}
+
+at::Tensor numbers(const Shape& shape, int64_t seed, at::ScalarType dtype = at::kFloat) {
+  const at::Tensor values = whole_numbers(shape, seed);
+  if (dtype == at::kBool) return values.gt(0);
+  return (dtype == at::kByte ? values.abs() : values).to(dtype);
+}
+
+std::string unlike(const at::Tensor& actual, const at::Tensor& expected) {
+  return difference(actual.cpu(), expected, 0, 0);
+}
+
+}  // namespace
+
+TEST_CASE("NCCL reduces every dtype, wherever the addends lie") {
+  check_ranks([](Rank& r) -> std::string {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kChar,
+                                       at::kByte, at::kShort, at::kInt, at::kLong, at::kBool}) {
+      for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+        for (const bool on_host : {false, true}) {
+          std::vector<at::Tensor> all;
+          for (int i = 0; i < r.size; ++i) all.push_back(numbers({3, 5}, i, dtype));
+          const at::Tensor mine = all[size_t(r.rank)];
+          at::Tensor out;
+          wait(r.engine->all_reduce(r.everyone(), kind, {on_host ? mine : mine.to(r.device)}, out));
+          if (out.is_cpu() != on_host) return "the result lies elsewhere";
+          const std::string wrong = unlike(out, reduce_all(kind, all));
+          if (!wrong.empty()) return str(c10::toString(dtype), " ", to_string(kind), ": ", wrong);
+        }
+      }
+    }
+    return "";
+  });
+}
+
+TEST_CASE("NCCL gathers and scatters uneven parts, several of a rank in turns") {
+  check_ranks([](Rank& r) -> std::string {
+    for (const int64_t axis : {0, 1}) {
+      const Group group = r.everyone(2);
+      std::vector<int64_t> counts;
+      std::vector<at::Tensor> all, mine;
+      for (int64_t m = 0; m < group.size(); ++m) {
+        counts.push_back(m * 2 % 5);
+        all.push_back(numbers(axis == 0 ? Shape{counts.back(), 3} : Shape{3, counts.back()}, m));
+      }
+      for (int64_t m : group.local) mine.push_back(all[size_t(m)].to(r.device));
+      at::Tensor joined;
+      wait(r.engine->all_gather(group, axis, counts, mine, joined));
+      std::string wrong = unlike(joined, at::cat(all, axis));
+      if (!wrong.empty()) return "all_gather: " + wrong;
+
+      std::vector<Interval> pieces;
+      for (int64_t m = 0; m < group.size(); ++m) {
+        pieces.push_back(shard_interval(7, group.size(), m));
+      }
+      std::vector<at::Tensor> addends, out;
+      for (int i = 0; i < r.size; ++i) addends.push_back(numbers({7, 7}, i));
+      const at::Tensor total = reduce_all(Reduce::sum, addends);
+      wait(r.engine->reduce_scatter(group, Reduce::sum, axis, pieces,
+                                    {addends[size_t(r.rank)].to(r.device)}, out));
+      for (size_t i = 0; i < group.local.size(); ++i) {
+        const Interval piece = pieces[size_t(group.local[i])];
+        wrong = unlike(out[i], total.narrow(axis, piece.lo, piece.size()));
+        if (!wrong.empty()) return "reduce_scatter: " + wrong;
+      }
+    }
+    return "";
+  });
+}
+
+TEST_CASE("NCCL sends from each member to each, and broadcasts") {
+  check_ranks([](Rank& r) -> std::string {
+    const Group group = r.everyone(2);
+    const auto letter = [](int64_t from, int64_t to) {
+      return numbers({from % 3, to + 1}, from * 100 + to);
+    };
+    std::vector<std::vector<at::Tensor>> send, recv;
+    for (int64_t me : group.local) {
+      send.emplace_back();
+      recv.emplace_back();
+      for (int64_t m = 0; m < group.size(); ++m) {
+        const bool here = group.owner[size_t(m)] == r.rank;
+        send.back().push_back(letter(me, m).to(r.device));
+        recv.back().push_back(here ? at::Tensor() : at::empty_like(letter(m, me), r.device));
+      }
+    }
+    wait(r.engine->all_to_all(group, send, recv));
+    for (size_t i = 0; i < recv.size(); ++i) {
+      for (int64_t m = 0; m < group.size(); ++m) {
+        const std::string wrong = unlike(recv[i][size_t(m)], letter(m, group.local[i]));
+        if (!wrong.empty()) return "all_to_all: " + wrong;
+      }
+    }
+    const int64_t root = group.size() - 1;
+    at::Tensor value = numbers({4, 3}, r.rank).to(r.device).t();
+    wait(r.engine->broadcast(group, root, value));
+    return unlike(value, numbers({4, 3}, group.owner[size_t(root)]).t());
+  });
+}
+
+TEST_CASE("NCCL serves groups of some ranks, each with its own communicator") {
+  check_ranks([](Rank& r) -> std::string {
+    if (r.size < 2) return "";
+    // The first and the last rank, beside those between.
+    const bool outer = r.rank == 0 || r.rank == r.size - 1;
+    Group group;
+    int64_t expected = 0;
+    for (int i = 0; i < r.size; ++i) {
+      if ((i == 0 || i == r.size - 1) != outer) continue;
+      if (i == r.rank) group.local = {group.size()};
+      group.owner.push_back(i);
+      expected += i + 1;
+    }
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      at::Tensor out;
+      const at::Tensor mine = at::full({2}, r.rank + 1, at::kLong).to(r.device);
+      wait(r.engine->all_reduce(group, Reduce::sum, {mine}, out));
+      const std::string wrong = unlike(out, at::full({2}, expected, at::kLong));
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  });
+}
+
+TEST_CASE("an aborted NCCL engine says why") {
+  Rendezvous hub(1, std::chrono::minutes(1));
+  Rank r(hub, 0);
+  const c10::InferenceMode inference;
+  at::Tensor out;
+  const WorkPtr work =
+      r.engine->all_reduce(r.everyone(), Reduce::sum, {at::ones({4}).to(r.device)}, out);
+  r.engine->abort("rank 3 died");
+  r.engine->abort("a later reason");
+  CHECK_THROWS_WITH(work->wait(), Catch::Matchers::Contains("rank 3 died"));
+  CHECK_THROWS_WITH(r.engine->barrier(), Catch::Matchers::Contains("rank 3 died"));
+}

@@ -1,0 +1,28 @@
+#include <iostream>
+
+#include "tests/gpu/meshes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/oracle.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+TEST_CASE("every registered operation gives on GPUs what one CPU gives") {
+  OracleStats stats;
+  for (const OpInfo* info : op_registry()) {
+    Failures failures;
+    ++stats.ops;
+    for (const OracleCase& c : op_cases(*info)) {
+      ++stats.samples;
+      const Reference reference = make_reference(c, failures);
+      for (const MeshDims& dims : {MeshDims{{"x", 1}}, {{"x", 3}}, {{"x", 2}, {"y", 2}}}) {
+        const Failures wrong = check_layouts(c, reference, gpu_mesh(dims),
+                                             BlockPolicy::per_worker, 24, stats);
+        failures.insert(failures.end(), wrong.begin(), wrong.end());
+      }
+    }
+    INFO(info->name);
+    CHECK(joined(failures) == "");
+  }
+  std::cout << "oracle on GPUs: " << stats.to_string() << "\n";
+}

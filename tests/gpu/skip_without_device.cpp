@@ -1,0 +1,33 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cuda_device.hpp>
+
+#include <cstdlib>
+#include <iostream>
+
+#include <catch2/catch.hpp>
+
+namespace tessera::test {
+namespace {
+
+/// What ctest takes for a skipped test.
+constexpr int skipped = 77;
+
+/// Nothing here is to pass where there is nothing to test.
+class SkipWithoutDevice final : public Catch::TestEventListenerBase {
+ public:
+  using TestEventListenerBase::TestEventListenerBase;
+  void testRunStarting(const Catch::TestRunInfo&) override {
+    if (cuda_device_count() > 0) return;
+    try {
+      cuda_device(0);
+    } catch (const ConfigError& e) {
+      std::cout << "skipped: " << e.what() << std::endl;
+    }
+    std::_Exit(skipped);
+  }
+};
+
+CATCH_REGISTER_LISTENER(SkipWithoutDevice)
+
+}  // namespace
+}  // namespace tessera::test

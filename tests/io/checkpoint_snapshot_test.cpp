@@ -1,0 +1,45 @@
+#include <tessera/framework/io/checkpoint_snapshot.hpp>
+
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/tessera.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+
+TEST_CASE("saves into folders of one name do not mix, whichever a process writes first") {
+  const test::TempFolder folder;
+  test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+    const Mesh mesh = test::rank_mesh({{"x", 2}}, communicator);
+    const Layout layout({"x", unsharded}, mesh);
+    Variable w("w", filled({8, 1000}, 1, at::kFloat, layout));
+    Checkpoint checkpoint({w});
+    const CheckpointSnapshot one({.variables = {w}}, nullptr);
+    w.assign(filled(w.shape(), 2, at::kFloat, layout));
+    const CheckpointSnapshot two({.variables = {w}}, nullptr);
+    const auto write = [&](const CheckpointSnapshot& snapshot, const std::string& run) {
+      return std::async(std::launch::async, [&snapshot, path = folder / run] {
+        const c10::InferenceMode inference;
+        snapshot.write(path);
+      });
+    };
+    auto first = rank == 0 ? write(one, "a/last") : write(two, "b/last");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    auto second = rank == 0 ? write(two, "b/last") : write(one, "a/last");
+    first.get();
+    second.get();
+    for (const auto& [run, sum] : {std::pair{"a/last", 8000.0}, std::pair{"b/last", 16000.0}}) {
+      checkpoint.restore(folder / run);
+      test::expect(w.value().full().sum().item<double>() == sum, "another state was saved");
+    }
+  });
+}

@@ -1,0 +1,63 @@
+#include <tessera/tessera.hpp>
+
+#include <csignal>
+#include <memory>
+
+#include <tessera/framework/base/file.hpp>
+
+#include "tests/io/resumable.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/checkpoint_model.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using test::differs;
+using test::dropout_model;
+using test::Everything;
+using test::optimizer_named;
+using test::Run;
+using test::some_layouts;
+using test::train;
+using test::with_everything;
+
+namespace {
+
+/// Does after so many steps what fit() does when a signal comes.
+class Signal final : public Callback {
+ public:
+  Signal(const CallbackRef& told, int64_t steps, const std::string& saved)
+      : told_(told), left_(steps), saved_(saved) {}
+  void on_train_batch_end(int64_t, const Logs&) override {
+    if (--left_ != 0) return;
+    told_->on_interrupt();
+    test::expect(exists(saved_), "nothing is on disk yet");
+    throw Interrupted(SIGTERM, "fit", "SIGTERM", "start it again");
+  }
+
+ private:
+  CallbackRef told_;
+  int64_t left_;
+  std::string saved_;
+};
+
+}  // namespace
+
+TEST_CASE("a backup is made at once when a signal ends the run, in the middle of an epoch") {
+  const Json optimizer = with_everything(optimizer_named("adam"));
+  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const Run expected = train(whole, {});
+  for (const bool asynchronous : {false, true}) {
+    const test::TempFolder folder;
+    const BackupAndRestore backup(folder / "backup", {.asynchronous = asynchronous});
+    const ModelHandle first = dropout_model(optimizer, some_layouts());
+    const auto signal =
+        std::make_shared<Signal>(backup, 13, folder / "backup/step-000013/index.json");
+    CHECK_THROWS_AS(train(first, {backup, signal}), Interrupted);
+    const ModelHandle second = dropout_model(optimizer, some_layouts());
+    const Run resumed = train(second, {BackupAndRestore(folder / "backup")});
+    CHECK(resumed.steps == 8);
+    CHECK(differs(expected, resumed) == "");
+    CHECK(Everything(second).difference(Everything(whole)) == "");
+  }
+}

@@ -1,0 +1,146 @@
+#include <cmath>
+#include <csignal>
+#include <thread>
+
+#include <tessera/framework/base/json.hpp>
+
+#include "tests/processes/ranks.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/program.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// A program with a scheme of its own.
+struct Training {
+  std::string app;
+  Words scheme;
+};
+
+/// The schemes of both applications, over eight devices.
+std::vector<Training> trainings() {
+  const auto layouts = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/mnist/layouts";
+  return {{"mnist", {"--mesh", "batch=8", "--layouts", layouts / "data.json"}},
+          {"mnist", {"--mesh", "batch=2,model=4", "--layouts", layouts / "model.json"}},
+          {"mnist",
+           {"--mesh", "batch=2,feature=2,model=2", "--layouts", layouts / "feature.json"}},
+          {"imdb", {"--scheme", "data"}},
+          {"imdb", {"--scheme", "model"}},
+          {"imdb", {"--scheme", "spatial"}}};
+}
+
+/// The environment of a training: real data where there are any, else synthetic ones.
+Processes::Variables environment() {
+  static const TempFolder cache;
+  return {{"TESSERA_DATA", real_data_folder()}, {"XDG_CACHE_HOME", cache.path()}};
+}
+
+/// Runs the program on `count` processes; what its history file says.
+Json trained(const Training& training, int count, const Words& more) {
+  const TempFolder folder;
+  const std::string file = folder / "history.json";
+  Words words = training.scheme;
+  words.insert(words.end(), {"--verbose", "0", "--history", file});
+  words.insert(words.end(), more.begin(), more.end());
+  Processes processes(count, app_path(training.app), words, environment());
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
+    CAPTURE(training.app, words, count, end.out, end.err);
+    REQUIRE(end.exit_code == 0);
+    CHECK(end.err.empty());
+  }
+  return read_json_file(file);
+}
+
+std::vector<double> steps(const Json& history) {
+  return history.at("steps").get<std::vector<double>>();
+}
+
+void check_close(const std::vector<double>& got, const std::vector<double>& expected, double bar) {
+  REQUIRE(got.size() == expected.size());
+  double most = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // The largest of numbers passes over one that is none.
+    REQUIRE(std::isfinite(got[i]));
+    most = std::max(most, std::abs(got[i] / expected[i] - 1));
+  }
+  CHECK(most <= bar);
+}
+
+}  // namespace
+
+TEST_CASE("eight devices in 1, 2, 4 or 8 processes: the same losses, float64") {
+  const Training training = GENERATE(from_range(trainings()));
+  CAPTURE(training.app, training.scheme);
+  const Words words = {"--dtype", "float64", "--epochs", "2", "--steps-per-epoch", "25"};
+  const std::vector<double> expected = steps(trained(training, 1, words));
+  REQUIRE(expected.size() == 50);
+  for (const int count : {2, 4, 8}) {
+    CAPTURE(count);
+    check_close(steps(trained(training, count, words)), expected, 1e-9);
+  }
+}
+
+TEST_CASE("eight devices in several processes: the same losses, float32") {
+  const Training training = GENERATE(from_range(trainings()));
+  CAPTURE(training.app, training.scheme);
+  // At its own rate imdb drifts apart by what float32 rounds, on any two machines.
+  const bool is_imdb = training.app == "imdb";
+  const Words words = {"--epochs", "1", "--steps-per-epoch", is_imdb ? "50" : "20",
+                       "--learning-rate", is_imdb ? "1e-4" : "1e-3"};
+  const std::vector<double> expected = steps(trained(training, 1, words));
+  check_close(steps(trained(training, 4, words)), expected, 2e-5);
+}
+
+TEST_CASE("processes go on from what others, of another number, have saved") {
+  const Training training = GENERATE_COPY(from_range(std::vector<Training>{
+      trainings()[0], trainings()[1], trainings()[4], trainings()[5]}));
+  CAPTURE(training.app, training.scheme);
+  const auto words = [](int epochs) -> Words {
+    return {"--dtype", "float64", "--epochs", std::to_string(epochs), "--steps-per-epoch", "8"};
+  };
+  const std::vector<double> expected = steps(trained(training, 1, words(5)));
+  const TempFolder folder;
+  std::vector<double> got;
+  int epochs = 0;
+  for (const int count : {8, 2, 1, 4, 2}) {
+    Words all = words(++epochs);
+    all.insert(all.end(), {"--checkpoint-dir", folder.path().string()});
+    if (epochs > 1) all.emplace_back("--resume");
+    got = steps(trained(training, count, all));
+  }
+  check_close(got, expected, 1e-9);
+}
+
+TEST_CASE("launch starts again what was killed, with the same losses") {
+  const Training training = trainings()[3];
+  const Words words = {"--dtype", "float64", "--epochs", "4", "--steps-per-epoch", "20"};
+  const std::vector<double> expected = steps(trained(training, 1, words));
+  const TempFolder folder;
+  const std::string file = folder / "history.json", checkpoints = folder / "checkpoints";
+  Words all = {"-n", "2", "--max-restarts", "1", "--", "imdb", "train", "--verbose", "2"};
+  all.insert(all.end(), training.scheme.begin(), training.scheme.end());
+  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.end(), {"--history", file, "--checkpoint-dir", checkpoints, "--save-every", "7"});
+  const std::string out = folder / "out", err = folder / "err";
+  Processes::Variables variables = environment();
+  variables.emplace_back("OMP_NUM_THREADS", "1");
+  const pid_t launcher = start_program(app_path("launch"), all, variables, out, err);
+  // One of the two, once there is something to go on from.
+  const std::filesystem::path saved = checkpoints + "/step-000027";
+  for (int i = 0; i < 6000 && !std::filesystem::exists(saved); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::vector<pid_t> ranks = children_of(launcher);
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks[1], SIGKILL);
+  const int code = wait_program(launcher);
+  CAPTURE(read_file(out), read_file(err));
+  REQUIRE(code == 0);
+  CHECK_THAT(read_file(out) + read_file(err), Catch::Contains("restart 1 of 1"));
+  check_close(steps(read_json_file(file)), expected, 1e-9);
+}

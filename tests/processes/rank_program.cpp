@@ -1,0 +1,231 @@
+// One of several processes that train the small model, in which something may go wrong.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/tessera.hpp>
+
+#include "apps/common/run_app.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// The arguments, as name=value.
+class Arguments {
+ public:
+  Arguments(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const size_t equals = word.find('=');
+      values_[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  }
+  std::string text(const std::string& name, const std::string& otherwise = "") const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? otherwise : found->second;
+  }
+  int64_t number(const std::string& name, int64_t otherwise) const {
+    return values_.count(name) ? std::stoll(values_.at(name)) : otherwise;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// What goes wrong on one rank: fault=kill|stop|throw|nan|sleep|KIND, at=PHASE, rank=R, step=S.
+struct Fault {
+  std::string kind, phase;
+  int64_t step = 0;
+  bool here = false;
+
+  void at(const std::string& now, int64_t number) const {
+    if (!here || now != phase || number != step) return;
+    if (kind == "kill") ::raise(SIGKILL);
+    if (kind == "stop") ::raise(SIGSTOP);
+    if (kind == "throw") throw std::runtime_error("the planted error");
+    if (kind == "exit") ::_exit(3);
+    if (kind == "hang") ::pause();
+  }
+};
+
+/// A value whose first axis is cut over all devices.
+DTensor spread(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
+  return filled({rows, 8}, 1, dtype, Layout({mesh.dims()[0].first.c_str(), nullptr}, mesh));
+}
+
+DTensor addends(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
+  return ops::sum(spread(mesh, dtype, rows), {0});
+}
+
+void gather(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
+  relayout_value(spread(mesh, dtype, rows), Layout({nullptr, nullptr}, mesh));
+}
+
+void reduce(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
+  resolve(addends(mesh, dtype, rows));
+}
+
+/// Collectives that are not the same on the rank at fault.
+void mismatched(const Fault& fault, const Mesh& mesh, int64_t step) {
+  if (fault.phase != "call" || fault.step != step) return;
+  const NoRecording untaped;
+  const bool odd = fault.here;
+  if (fault.kind == "shape") gather(mesh, at::kDouble, odd ? 24 : 16);
+  if (fault.kind == "dtype") gather(mesh, odd ? at::kFloat : at::kDouble, 16);
+  if (fault.kind == "op") (odd ? reduce : gather)(mesh, at::kDouble, 16);
+  if (fault.kind == "skip" && !odd) gather(mesh, at::kDouble, 16);
+  if (fault.kind == "twice") {
+    for (int i = odd ? 0 : 1; i < 2; ++i) gather(mesh, at::kDouble, 16);
+  }
+  if (fault.kind == "order") {
+    if (odd) reduce(mesh, at::kDouble, 8);
+    gather(mesh, at::kDouble, 16);
+    if (!odd) reduce(mesh, at::kDouble, 8);
+  }
+}
+
+/// The small model, in whose steps the fault happens.
+struct FaultyModel : Model {
+  FaultyModel(const Sequential& made, Fault given)
+      : Model(LayerOptions()), fault(std::move(given)) {
+    for (const LayerHandle& layer : made.layers()) layers.push_back(track(layer));
+  }
+  std::string class_name() const override { return "FaultyModel"; }
+  DTensor call(const Inputs& in, const CallContext& context) override {
+    DTensor x = in[0];
+    for (const LayerHandle& layer : layers) x = layer(x, context);
+    return x;
+  }
+  DTensor train_step(const Batch& given) override {
+    const int64_t step = optimizer()->steps();
+    Batch batch = given;
+    if (fault.kind == "nan" && fault.step == step) batch.x[0] = spoiled(batch.x[0]);
+    mismatched(fault, batch.x[0].mesh(), step);
+    GradientTape tape;
+    fault.at("forward", step);
+    const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
+    const DTensor loss = compute_loss(batch, y_pred);
+    if (fault.phase != "backward" && fault.phase != "update") {
+      minimize(loss, tape);
+    } else {
+      by_hand(loss, tape, step);
+    }
+    update_metrics(batch, y_pred);
+    return loss;
+  }
+  DTensor test_step(const Batch& batch) override {
+    fault.at("evaluate", optimizer()->steps());
+    return Model::test_step(batch);
+  }
+  void by_hand(const DTensor& loss, GradientTape& tape, int64_t step) {
+    std::vector<DTensor> values;
+    for (const Variable& variable : trainable_weights()) values.push_back(variable.value());
+    const auto ready = [&](size_t, const DTensor&) { fault.at("backward", step); };
+    const auto gradients = tape.gradient(loss, values, {.on_ready = ready});
+    values.clear();
+    fault.at("update", step);
+    optimizer()->apply(gradients, trainable_weights());
+  }
+  /// The value, in which there are no numbers on the rank at fault.
+  DTensor spoiled(const DTensor& value) const {
+    Blocks blocks = value.blocks();
+    for (at::Tensor& block : blocks) {
+      if (fault.here) block = block * NAN;
+    }
+    return DTensor(value.sharding(), blocks);
+  }
+
+  Fault fault;
+  std::vector<LayerHandle> layers;
+};
+
+/// Prints every step's loss and saves checkpoints.
+struct Watch : Callback {
+  Watch(const Fault& given, std::string folder, int64_t freq)
+      : fault(given), checkpoints(std::move(folder)), every(freq) {}
+  void on_train_batch_end(int64_t, const Logs&) override {
+    const int64_t step = model().optimizer()->steps();
+    if (params().is_first_rank) {
+      std::printf("step %lld loss %.17g\n", static_cast<long long>(step), model_loss());
+      std::fflush(stdout);
+    }
+    if (checkpoints.empty() || step % every != 0) return;
+    fault.at("save", step - 1);
+    Checkpoint(model()).save(checkpoints + "/" + checkpoint_name(step));
+  }
+  bool wants_batch_logs(int64_t) override { return false; }
+  double model_loss() const { return model().history().steps.back(); }
+
+  Fault fault;
+  std::string checkpoints;
+  int64_t every;
+};
+
+/// Of the bytes that the first device of this process holds.
+std::string digest(const ModelHandle& model) {
+  Xxh128 sum;
+  for (const Variable& weight : model.weights()) {
+    const at::Tensor part = weight.value().local(0).contiguous();
+    sum.update({static_cast<const std::byte*>(part.const_data_ptr()), part.nbytes()});
+  }
+  return sum.digits();
+}
+
+int run(int argc, char** argv) {
+  const Arguments arguments(argc, argv);
+  const StopSignals signals;
+  const char* rank = std::getenv("RANK");
+  const bool here = rank && arguments.text("rank") == rank;
+  const Fault fault{arguments.text("fault"), arguments.text("at"), arguments.number("step", 0),
+                    here};
+  fault.at("start", 0);
+  set_random_seed(arguments.number(here ? "odd_seed" : "seed", arguments.number("seed", 7)));
+  const auto seconds = [&](const char* name, int64_t otherwise) {
+    return std::chrono::milliseconds(arguments.number(name, otherwise));
+  };
+  const std::string dims = arguments.text("mesh", "batch=4");
+  const Mesh mesh = create_distributed_mesh(
+      parse_mesh_dims(arguments.text(here ? "odd_mesh" : "mesh", dims)),
+      {.connect_timeout = seconds("connect_timeout", 60000),
+       .timeout = seconds("timeout", 60000),
+       .always_check = arguments.number("always_check", 0) != 0,
+       .shared_memory = arguments.number("shared_memory", 1) != 0});
+  fault.at("connected", 0);
+  const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));
+  const std::string scheme = arguments.text("layouts", "data");
+  model.compile(
+      small_compile(small_layouts(arguments.text(here ? "odd_layouts" : "layouts", scheme), mesh)));
+  const int64_t rows = arguments.number(here ? "odd_rows" : "rows", arguments.number("rows", 320));
+  FitOptions options{.batch_size = arguments.number("batch", 32),
+                     .epochs = static_cast<int64_t>(arguments.number("epochs", 2)),
+                     .verbose = 0};
+  if (arguments.number("validate", 0) != 0) options.validation_data = small_data(40, 2);
+  options.callbacks.push_back(
+      Watch(fault, arguments.text("checkpoints"), arguments.number("every", 5)));
+  if (!arguments.text("backup").empty()) {
+    options.callbacks.push_back(BackupAndRestore(
+        arguments.text("backup"),
+        {.save_freq = static_cast<int>(arguments.number("every", 5)), .delete_checkpoint = false}));
+  }
+  model.fit(small_data(rows), options);
+  std::printf("weights %s\n", digest(model).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace tessera::test
+
+int main(int argc, char** argv) {
+  return tessera::app::run_app(argc, argv, tessera::test::run);
+}

@@ -1,0 +1,108 @@
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/processes/ranks.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tessera::test;
+using std::chrono::milliseconds;
+
+TEST_CASE("several processes give the losses of one") {
+  struct Case {
+    std::string layouts, mesh;
+  };
+  const Case scheme = GENERATE(values<Case>({{"data", "batch=4"},
+                                             {"model", "batch=2,model=2"},
+                                             {"model", "model=4"},
+                                             {"feature", "feature=2,model=2,batch=1"},
+                                             {"fsdp", "batch=4"}}));
+  CAPTURE(scheme.layouts, scheme.mesh);
+  const std::vector<std::string> arguments = {"mesh=" + scheme.mesh, "layouts=" + scheme.layouts,
+                                              "rows=330", "validate=1"};
+  const std::vector<double> expected = losses(run_ranks_program(1, arguments)[0]);
+  REQUIRE(expected.size() == 22);
+  for (const int count : {2, 4}) {
+    const bool shared = count == 2;
+    std::vector<std::string> all = arguments;
+    all.emplace_back(shared ? "shared_memory=1" : "shared_memory=0");
+    const std::vector<RankEnd> ends = run_ranks_program(count, all);
+    for (const RankEnd& end : ends) {
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 0);
+      CHECK(end.err.empty());
+    }
+    const std::vector<double> got = losses(ends[0]);
+    REQUIRE(got.size() == expected.size());
+    for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("replicas stay equal on all processes, bit by bit") {
+  for (const char* shared : {"shared_memory=1", "shared_memory=0"}) {
+    const std::vector<RankEnd> ends = run_ranks_program(4, {"epochs=6", "rows=330", shared});
+    const auto weights = [](const RankEnd& end) {
+      return end.out.substr(end.out.find("weights "));
+    };
+    for (const RankEnd& end : ends) {
+      REQUIRE(end.exit_code == 0);
+      CHECK(weights(end) == weights(ends[0]));
+    }
+  }
+}
+
+TEST_CASE("a port that is taken, and a rank that does not come, are named") {
+  Processes first(2, app_path("rank_program"), {"mesh=batch=2", "connect_timeout=3000",
+                                                "fault=kill", "at=start", "rank=1"});
+  REQUIRE(first.writes(0, "waiting for rank", std::chrono::seconds(20)));
+  Processes second(1, app_path("rank_program"), {"mesh=batch=2", "connect_timeout=1000"},
+                   {{"WORLD_SIZE", "2"}, {"MASTER_PORT", std::to_string(first.port())}});
+  const RankEnd taken = second.wait(std::chrono::seconds(20))[0];
+  CHECK(taken.exit_code == 3);
+  CHECK_THAT(taken.err, Catch::Contains(std::to_string(first.port())));
+  const RankEnd alone = first.wait(std::chrono::seconds(20))[0];
+  CAPTURE(alone.err);
+  CHECK(alone.exit_code == 3);
+  CHECK_THAT(alone.err, Catch::Contains("no sign of rank 1"));
+}
+
+TEST_CASE("a signal saves and ends all processes; they go on where they stopped") {
+  const int number = GENERATE(SIGTERM, SIGINT);
+  CAPTURE(number);
+  const TempFolder folder;
+  const std::vector<std::string> arguments = {"mesh=batch=4", "rows=640", "epochs=40",
+                                              "backup=" + folder.path().string(), "every=1000"};
+  const std::vector<double> whole = losses(run_ranks_program(2, {"mesh=batch=4", "rows=640",
+                                                                 "epochs=40"})[0]);
+  Processes processes(2, app_path("rank_program"), arguments);
+  REQUIRE(processes.writes(0, "step 30 ", std::chrono::seconds(60)));
+  processes.signal(1, number);
+  const std::vector<RankEnd> ends = processes.wait(std::chrono::seconds(20));
+  for (const RankEnd& end : ends) {
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 128 + number);
+    CHECK(line_count(end.err) == 1);
+    CHECK_THAT(end.err, Catch::Contains("rank 1"));
+  }
+  std::vector<double> got = losses(ends[0]);
+  REQUIRE(got.size() >= 30);
+  REQUIRE(got.size() < whole.size());
+  const std::vector<double> rest = losses(run_ranks_program(2, arguments)[0]);
+  got.insert(got.end(), rest.begin(), rest.end());
+  CHECK(got == whole);
+}
+
+TEST_CASE("many starts and ends: no hang, no failure, no process left", "[nightly]") {
+  // What a rank leaves behind becomes a child of this process.
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  for (int round = 0; round < 100; ++round) {
+    CAPTURE(round);
+    for (const RankEnd& end : run_ranks_program(4, {"epochs=1", "rows=64"})) {
+      CAPTURE(end.err);
+      REQUIRE(end.exit_code == 0);
+      REQUIRE(end.err.empty());
+    }
+    REQUIRE(children_of(::getpid()).empty());
+  }
+}

@@ -1,0 +1,92 @@
+#include "tests/support/channel_ranks.hpp"
+
+#include <tessera/framework/comm/channel_communicator.hpp>
+#include <tessera/framework/comm/gloo_channel.hpp>
+#include <tessera/framework/comm/shared_memory_channel.hpp>
+
+#include <c10/core/InferenceMode.h>
+
+#include <exception>
+#include <thread>
+
+#include "tests/support/rendezvous.hpp"
+
+namespace tessera::test {
+namespace {
+
+using Gather = std::function<std::vector<std::string>(const std::string&)>;
+
+std::unique_ptr<Channel> make_gloo(int rank, int size, const Gather& gather) {
+  return gloo_channel({.rank = rank, .size = size, .gather = gather});
+}
+
+std::unique_ptr<Channel> make_shared_memory(int rank, int size, const Gather& gather) {
+  return shared_memory_channel({rank, size, gather, nullptr});
+}
+
+/// Even ranks and odd ones cannot reach each other's memory.
+std::unique_ptr<Channel> make_mixed(int rank, int size, const Gather& gather) {
+  const Gather apart = [rank, gather](const std::string& text) {
+    std::vector<std::string> texts = gather(text);
+    for (size_t r = 0; r < texts.size(); ++r) {
+      const bool offer = texts[r].find(' ') != std::string::npos;
+      if (offer && (r + static_cast<size_t>(rank)) % 2) texts[r] = "0 -1 0";
+    }
+    return texts;
+  };
+  return shared_memory_channel({rank, size, apart, [=] { return make_gloo(rank, size, gather); }});
+}
+
+}  // namespace
+
+Group group_of(const Owners& owner, int rank) {
+  Group group{{0}, owner, {}};
+  for (int64_t m = 0; m < group.size(); ++m) {
+    if (owner[static_cast<size_t>(m)] == rank) group.local.push_back(m);
+  }
+  return group;
+}
+
+const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds() {
+  static const std::vector<std::pair<std::string, MakeChannel>> kinds = {
+      {"gloo", make_gloo}, {"shared memory", make_shared_memory}, {"mixed", make_mixed}};
+  return kinds;
+}
+
+void run_channels(const MakeChannel& make, int ranks,
+                  const std::function<void(int rank, std::unique_ptr<Channel>)>& function) {
+  Rendezvous hub(ranks, std::chrono::seconds(30));
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        function(r, make(r, ranks, [&](const std::string& text) {
+                   return hub.gather(r, "addresses", text);
+                 }));
+      } catch (...) {
+        errors[static_cast<size_t>(r)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+void run_engines(const MakeChannel& make, int ranks,
+                 const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function) {
+  run_channels(make, ranks, [&](int rank, std::unique_ptr<Channel> channel) {
+    const c10::InferenceMode inference;
+    const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
+    try {
+      function(rank, engine);
+    } catch (const std::exception& error) {
+      engine->abort("rank " + std::to_string(rank) + " failed: " + error.what());
+      throw;
+    }
+  });
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,203 @@
+#include <tessera/framework/tensor/bucket.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+#include <ATen/ATen.h>
+
+#include <limits>
+#include <list>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/noted_communicator.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// Values of every pending layout of vectors and matrices, with empty shards and absent addends.
+std::vector<TestValue> samples(const Mesh& mesh, at::ScalarType dtype = at::kFloat) {
+  std::vector<TestValue> list;
+  int64_t seed = 0;
+  for (Reduce kind : {Reduce::sum, Reduce::max}) {
+    for (int64_t rank : {1, 2}) {
+      for (const Layout& layout : pending_layouts(mesh, rank, kind)) {
+        for (int64_t extent : {1, 3, 7}) {
+          const Shape shape = rank == 1 ? Shape{extent} : Shape{extent, 5};
+          list.push_back(test_value(shape, layout, ++seed, dtype));
+        }
+      }
+    }
+  }
+  return list;
+}
+
+/// Empty if values reduced in buckets are those that relayouts give, bit for bit, block by block.
+std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
+  BufferPool pool;
+  std::list<Bucket> buckets;
+  std::vector<DTensor> alone;
+  for (const TestValue& sample : made) {
+    const DTensor& value = sample.value;
+    alone.push_back(relayout_value(DTensor(value.sharding(), value.blocks()),
+                                   value.layout().resolved()));
+    auto place = std::find_if(buckets.begin(), buckets.end(),
+                              [&](const Bucket& bucket) { return bucket.fits(value); });
+    if (place == buckets.end()) place = buckets.emplace(place, pool);
+    place->add(value);
+  }
+  count = buckets.size();
+  for (Bucket& bucket : buckets) bucket.start();
+  for (Bucket& bucket : buckets) bucket.finish();
+  for (size_t v = 0; v < made.size(); ++v) {
+    const DTensor& value = made[v].value;
+    if (value.sharding() != alone[v].sharding()) return "other blocks: " + value.to_string();
+    for (size_t b = 0; b < value.blocks().size(); ++b) {
+      if (!at::equal(value.blocks()[b], alone[v].blocks()[b])) return value.to_string();
+    }
+    const std::string wrong = wrong_shards(value, made[v].whole);
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+const std::vector<MeshDims> meshes = {
+    {{"x", 4}}, {{"x", 2}, {"y", 2}}, {{"x", 4}, {"y", 2}}, {{"x", 1}, {"y", 4}}};
+
+}  // namespace
+
+TEST_CASE("buckets give what relayouts give, in one process") {
+  for (BlockPolicy policy : policies) {
+    const BlockPolicyScope scope(policy);
+    for (const MeshDims& dims : {MeshDims{{"x", 4}}, {{"x", 2}, {"y", 3}}}) {
+      size_t count = 0;
+      CHECK(wrong_buckets(samples(create_mesh(dims)), count) == "");
+    }
+  }
+}
+
+TEST_CASE("buckets give what relayouts give, in several processes") {
+  for (int ranks : {2, 4}) {
+    for (const MeshDims& dims : meshes) {
+      for (BlockPolicy policy : policies) {
+        INFO(ranks << " ranks, " << to_string(dims) << " " << test::to_string(policy));
+        CHECK_NOTHROW(run_ranks(ranks, [&](int, const auto& communicator) {
+          const BlockPolicyScope scope(policy);
+          const Mesh mesh = rank_mesh(dims, communicator);
+          for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+            size_t count = 0;
+            std::vector<TestValue> made = samples(mesh, dtype);
+            // A dimension of one device is nothing to reduce over.
+            std::erase_if(made, [](const TestValue& sample) {
+              return sample.value.mesh().size_of(sample.value.layout().pending_dims()) == 1;
+            });
+            const std::string wrong = wrong_buckets(made, count);
+            expect(wrong.empty(), wrong);
+            expect(3 * count <= made.size(), str(count, " buckets of ", made.size()));
+          }
+        }));
+      }
+    }
+  }
+}
+
+TEST_CASE("values made under another block policy go into buckets") {
+  CHECK_NOTHROW(run_ranks(2, [](int, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"x", 4}, {"y", 2}}, communicator);
+    for (BlockPolicy made : policies) {
+      std::vector<TestValue> values;
+      {
+        const BlockPolicyScope scope(made);
+        values = samples(mesh);
+      }
+      for (BlockPolicy now : policies) {
+        const BlockPolicyScope scope(now);
+        std::vector<TestValue> fresh;
+        for (const TestValue& value : values) {
+          fresh.push_back({DTensor(value.value.sharding(), value.value.blocks()), value.whole});
+        }
+        size_t count = 0;
+        const std::string wrong = wrong_buckets(fresh, count);
+        expect(wrong.empty(), test::to_string(made) + " " + test::to_string(now) + wrong);
+      }
+    }
+  }));
+}
+
+TEST_CASE("a process without devices is told of buckets too") {
+  CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
+    CommNotes notes;
+    const auto noted = noted_communicator(communicator, notes);
+    const bool none = shard_interval(2, 3, rank).empty();
+    const Mesh mesh = none ? create_mesh_part({{"x", 2}}, {}, {}, noted)
+                           : create_mesh_part({{"x", 2}}, {shard_interval(2, 3, rank).lo},
+                                              virtual_cpus(1), noted);
+    const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+    size_t count = 0;
+    const std::string wrong =
+        wrong_buckets({test_value({3}, pending, 1), test_value({4}, pending, 2)}, count);
+    expect(wrong.empty(), wrong);
+    expect(notes.calls.size() == 3, "a bucket and two relayouts announced");
+    expect(notes.started == (none ? 0 : 3), str("rank ", rank));
+  }));
+}
+
+TEST_CASE("what differs does not fit into one bucket") {
+  const Mesh mesh = create_mesh({{"x", 2}, {"y", 2}, {"z", 1}});
+  const Layout whole = Layout::replicated(mesh, 1);
+  const DTensor first = test_value({3}, whole.with_pending(1, Reduce::sum), 1).value;
+  BufferPool pool;
+  Bucket bucket(pool);
+  bucket.add(first);
+  const auto fits = [&](const Layout& layout, at::ScalarType dtype = at::kFloat) {
+    return bucket.fits(test_value({4}, layout, 2, dtype).value);
+  };
+  CHECK(fits(whole.with_pending(1, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_pending(2, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_pending(3, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_pending(1, Reduce::max)));
+  CHECK_FALSE(fits(whole.with_pending(1, Reduce::sum), at::kDouble));
+  CHECK_FALSE(fits(whole));
+  CHECK_FALSE(fits(whole.with_pending(4, Reduce::sum)));
+  CHECK(bucket.bytes() == 12);
+}
+
+TEST_CASE("memory is used again once nobody holds it") {
+  BufferPool pool;
+  at::Tensor first = pool.take(8, at::kFloat);
+  const void* memory = first.data_ptr();
+  at::Tensor second = pool.take(8, at::kFloat);
+  CHECK(second.data_ptr() != memory);
+  at::Tensor view = first.narrow(0, 2, 3);
+  first.reset();
+  CHECK(pool.take(8, at::kFloat).data_ptr() != memory);
+  view.reset();
+  CHECK(pool.take(8, at::kFloat).data_ptr() == memory);
+  CHECK(pool.take(8, at::kDouble).scalar_type() == at::kDouble);
+  CHECK(pool.take(9, at::kFloat).numel() == 9);
+}
+
+TEST_CASE("the first value with an infinite addend or none is found before the reduction") {
+  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"x", 2}}, communicator);
+    const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+    const float large = std::numeric_limits<float>::max();
+    for (float bad : {1.0F, large, HUGE_VALF, NAN}) {
+      BufferPool pool;
+      Bucket bucket(pool);
+      const ShardingPtr form = intern({3}, at::kFloat, pending);
+      for (int v = 0; v < 4; ++v) {
+        const bool here = rank == 1 && v >= 2;
+        bucket.add(DTensor(form, {at::full({3}, here ? bad : 1.0F)}));
+      }
+      bucket.start();
+      const bool found = rank == 1 && !std::isfinite(bad);
+      expect(bucket.find_non_finite() == (found ? std::optional<size_t>(2) : std::nullopt),
+             str("rank ", rank, " with ", bad));
+      bucket.finish();
+    }
+  }));
+}

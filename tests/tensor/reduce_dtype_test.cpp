@@ -1,0 +1,102 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/bucket.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/thread_communicator.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// 256 and fifteen halves. Beside 256 a bfloat16 has a step of 2, so each half is lost there.
+DTensor addends(const Mesh& mesh, at::ScalarType dtype) {
+  const BlockPolicyScope separate(BlockPolicy::per_device);
+  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  Blocks blocks;
+  for (int64_t id : mesh.local_ids()) {
+    blocks.push_back(at::full({2}, id == 0 ? 256.0 : 0.5, dtype));
+  }
+  return DTensor(intern({2}, dtype, pending), blocks);
+}
+
+double sum_of(const Mesh& mesh, at::ScalarType dtype, bool in_bucket) {
+  const DTensor value = addends(mesh, dtype);
+  if (in_bucket) {
+    BufferPool pool;
+    Bucket bucket(pool);
+    bucket.add(value);
+    bucket.start();
+    bucket.finish();
+  }
+  const at::Tensor whole = value.full();
+  expect(whole.scalar_type() == dtype, "the sum has the addends' dtype");
+  return whole[1].item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("sums of half types are made in float32, or as it is said", "[reduce_dtype]") {
+  const auto sums = [](const Mesh& mesh, double in_bfloat16) {
+    for (bool in_bucket : {false, true}) {
+      const auto sum = [&] { return sum_of(mesh, at::kBFloat16, in_bucket); };
+      expect(sum() == 264, str("float32 by itself: ", sum()));
+      {
+        const ReduceDtypeScope scope(at::kBFloat16);
+        expect(sum() == in_bfloat16, str("bfloat16: ", sum()));
+        const ReduceDtypeScope inner(at::kDouble);
+        expect(sum() == 264, str("float64: ", sum()));
+      }
+      expect(sum() == 264, "float32 again");
+      const ReduceDtypeScope scope(at::kBFloat16);
+      expect(sum_of(mesh, at::kFloat, in_bucket) == 263.5, "other dtypes are not concerned");
+    }
+  };
+  CHECK_NOTHROW(sums(create_mesh({{"x", 16}}), 256));
+  // Four halves of one process are 2 together.
+  CHECK_NOTHROW(run_ranks(4, [&](int, const std::shared_ptr<Communicator>& communicator) {
+    sums(rank_mesh({{"x", 16}}, communicator), 262);
+  }));
+}
+
+TEST_CASE("the common reduce dtype holds until it is set anew", "[reduce_dtype]") {
+  const Mesh mesh = create_mesh({{"x", 16}});
+  set_reduce_dtype(at::kBFloat16);
+  CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kBFloat16);
+  CHECK(reduction_dtype(at::kHalf, Reduce::max) == at::kHalf);
+  CHECK(sum_of(mesh, at::kBFloat16, false) == 256);
+  set_reduce_dtype(std::nullopt);
+  CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kFloat);
+  CHECK(sum_of(mesh, at::kBFloat16, false) == 264);
+}
+
+TEST_CASE("bytes of a reduction are those of the reduce dtype", "[reduce_dtype]") {
+  const Mesh mesh = create_mesh({{"x", 16}});
+  const auto received = [&] {
+    CommLog log;
+    const CommLogScope scope(log);
+    const DTensor value = addends(mesh, at::kBFloat16);
+    const Layout whole = value.layout().resolved();
+    const double planned = relayout_bytes({2}, at::kBFloat16, value.layout(), whole);
+    value.full();
+    CHECK(log.received() == planned);
+    return log.entries()[0].bytes;
+  };
+  CHECK(received() == 8);
+  const ReduceDtypeScope narrow(at::kBFloat16);
+  CHECK(received() == 4);
+  const ReduceDtypeScope wide(at::kDouble);
+  CHECK(received() == 16);
+}
+
+TEST_CASE("a reduce dtype has a floating point", "[reduce_dtype]") {
+  CHECK_THROWS_WITH(set_reduce_dtype(at::kInt),
+                    Contains("[reduce_dtype]") && Contains("Received: Int"));
+  CHECK_THROWS_AS(ReduceDtypeScope(at::kBool), ConfigError);
+  CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kFloat);
+}
