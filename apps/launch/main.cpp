@@ -27,9 +27,9 @@ constexpr const char* help =
     "\n"
     "PROGRAM is a path, an application beside this one, or a program in PATH. Each process finds\n"
     "the others by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, and what it prints\n"
-    "comes behind \"[rank] \"; none of them reads this program's input. A restarted program goes on\n"
-    "from its checkpoints if it keeps some (--checkpoint-dir). The exit code is that of the rank\n"
-    "that failed first.\n";
+    "comes behind \"[rank] \"; none of them reads this program's input. A restarted program\n"
+    "goes on from its checkpoints if it keeps some (--checkpoint-dir). The exit code is that of\n"
+    "the rank that failed first.\n";
 
 struct Arguments {
   bool help = false;

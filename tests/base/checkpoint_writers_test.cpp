@@ -214,7 +214,7 @@ TEST_CASE("writers that save different things are refused on all, by their ranks
     if (rank != 0) std::swap(pieces[1], pieces[2]);
   };
   const Outcome outcome = save(folder, 2, {.pieces = other});
-  check_refused(root.path(), outcome, {0, 1, 2}, "on ranks 1, 2");
+  check_refused(root.path(), outcome, {0, 1, 2}, "on ranks 1 and 2");
 }
 
 TEST_CASE("the end of another process leaves the former checkpoint and nothing else") {

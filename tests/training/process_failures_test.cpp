@@ -235,27 +235,27 @@ TEST_CASE("processes that differ are refused before the first collective") {
   CHECK_THAT(difference_error([](Run& run) { run.fit.initial_epoch = 1; }),
              Contains("initial_epoch (0 on"));
   CHECK_THAT(difference_error([](Run& run) { run.fit.steps_per_epoch = 2; }),
-             Contains("steps_per_epoch (2 on rank 1; none on rank 0)"));
+             Contains("steps_per_epoch (none on rank 0; 2 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.fit.shuffle = false; }),
-             Contains("shuffle (no on rank 1; yes on rank 0)"));
+             Contains("shuffle (yes on rank 0; no on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.fit.class_weight = {{1, 2.0}}; }),
              Contains("class_weight ("));
   CHECK_THAT(difference_error([](Run& run) { run.fit.callbacks = {TerminateOnNaN()}; }),
-             Contains("callbacks (Terminator on rank 1; none on rank 0)"));
+             Contains("callbacks (none on rank 0; Terminator on rank 1)"));
 }
 
 TEST_CASE("models and options of compile that differ are refused, too") {
   const auto rate = [](Run& run) { run.compile.optimizer = Adam(1e-3); };
   CHECK_THAT(difference_error(rate),
-             Contains("optimizer's learning_rate (0.001 on rank 1; 0.01 on rank 0)"));
+             Contains("optimizer's learning_rate (0.01 on rank 0; 0.001 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.compile.optimizer = "sgd"; }),
              Contains("optimizer (Adam on rank 0; SGD on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.compile.loss = "mse"; }), Contains("loss ("));
   CHECK_THAT(difference_error([](Run& run) { run.compile.metrics = {}; }), Contains("metrics ("));
   CHECK_THAT(difference_error([](Run& run) { run.compile.bucket_cap_mb = 1; }),
-             Contains("bucket_cap_mb (1 on rank 1; 25 on rank 0)"));
+             Contains("bucket_cap_mb (25 on rank 0; 1 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.reduce_dtype.emplace(at::kBFloat16); }),
-             Contains("reduce_dtype (BFloat16 on rank 1; Float on rank 0)"));
+             Contains("reduce_dtype (Float on rank 0; BFloat16 on rank 1)"));
   const auto layout = [](Run& run) {
     run.compile.layouts["logits/bias"] = {"batch"};
   };
