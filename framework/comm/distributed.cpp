@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -13,57 +14,45 @@
 #include <tessera/framework/comm/build_id.hpp>
 #include <tessera/framework/comm/make_engine.hpp>
 #include <tessera/framework/comm/process_communicator.hpp>
+#include <tessera/framework/comm/status.hpp>
 
 namespace tessera {
 namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// "0, 1, 3".
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (int rank : ranks) text += str(text.empty() ? "" : ", ", rank);
-  return text;
-}
+constexpr const char* where = "create_distributed_mesh";
 
-/// "seed (1 on ranks 0, 2; 7 on rank 1)" for the keys of which not all ranks say the same.
+/// "seed (1 on ranks 0 and 2; 7 on rank 1)" for the keys of which not all ranks say the same.
 std::string differences(const std::vector<std::string>& texts) {
   std::vector<std::string> keys;
-  std::map<std::string, std::map<std::string, std::vector<int>>> values;
+  std::map<std::string, std::vector<std::string>> values;  // by rank
   for (size_t rank = 0; rank < texts.size(); ++rank) {
-    const Json facts = parse_json(texts[rank], str("rank ", rank));
-    for (const auto& fact : facts) {
+    for (const auto& fact : parse_json(texts[rank], str("rank ", rank))) {
       const auto key = fact.at(0).get<std::string>();
-      if (!values.count(key)) keys.push_back(key);
-      values[key][fact.at(1).get<std::string>()].push_back(static_cast<int>(rank));
+      const auto [at, fresh] = values.try_emplace(key, texts.size(), "none");
+      if (fresh) keys.push_back(key);
+      at->second[rank] = fact.at(1).get<std::string>();
     }
   }
   std::string all;
   for (const std::string& key : keys) {
-    size_t told = 0;
-    std::string text;
-    for (const auto& [value, ranks] : values[key]) {
-      told += ranks.size();
-      const std::string said =
-          str(one_line(value, 200), ranks.size() > 1 ? " on ranks " : " on rank ", list(ranks));
-      // What rank 0 says comes first.
-      text = ranks[0] == 0 ? said + (text.empty() ? "" : "; ") + text
-                           : text + (text.empty() ? "" : "; ") + said;
-    }
-    if (values[key].size() == 1 && told == texts.size()) continue;
-    all += str(all.empty() ? "" : ", ", key, " (", text, ")");
+    std::vector<std::string>& said = values[key];
+    if (std::count(said.begin(), said.end(), said[0]) == std::ssize(said)) continue;
+    for (std::string& text : said) text = one_line(text, 200);
+    all += str(all.empty() ? "" : ", ", key, " (", said_by(said), ")");
   }
   return all;
 }
 
 /// Throws unless the facts are the same on all ranks; `all` is Control or Communicator.
 template <class All>
-void compare(All& all, const std::string& where, const Facts& facts) {
+void compare(All& all, const std::string& caller, const Facts& facts) {
   Json json = Json::array();
   for (const auto& [key, value] : facts) json.push_back({key, value});
-  const std::string different = differences(all.gather(where, to_json_text(json, -1)));
+  const std::string different = differences(all.gather(caller, to_json_text(json, -1)));
   if (different.empty()) return;
-  throw ConfigError(where, "every process has the same program, options and data", different,
+  throw ConfigError(caller, "every process has the same program, options and data", different,
                     "start all of them alike");
 }
 
@@ -83,11 +72,6 @@ void leave_run() {
   if (the_run && the_run->process == ::getpid()) the_run->communicator->leave();
 }
 
-bool has_run() {
-  const std::lock_guard<std::mutex> lock(run_mutex);
-  return the_run != nullptr;
-}
-
 std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                                              const DistributedOptions& options, Device first,
                                              const Facts& facts) {
@@ -100,7 +84,7 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                      .connect_timeout = options.connect_timeout,
                      .timeout = options.timeout});
   // Before engines, which would wait for each other in vain.
-  compare(*control, "create_distributed_mesh", facts);
+  compare(*control, where, facts);
   try {
     return std::make_shared<ProcessCommunicator>(
         control, make_engine(control, options, first),
@@ -118,9 +102,10 @@ Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device fi
   const std::lock_guard<std::mutex> lock(run_mutex);
   if (the_run) {
     if (the_run->cluster.rank == cluster.rank && the_run->cluster.size == cluster.size) {
+      compare(*the_run->communicator, where, facts);
       return *the_run;
     }
-    throw ConfigError("create_distributed_mesh", "all meshes of a process belong to one cluster",
+    throw ConfigError(where, "all meshes of a process belong to one cluster",
                       str("rank ", cluster.rank, " of ", cluster.size, " after rank ",
                           the_run->cluster.rank, " of ", the_run->cluster.size),
                       "pass the same options each time");
@@ -148,7 +133,7 @@ MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes)
   if (!open) return dims;
   const int64_t all = options.devices.value_or(1) * processes;
   if (all % known != 0) {
-    throw MeshError("create_distributed_mesh",
+    throw MeshError(where,
                     str("the other sizes of ", to_string(dims), " divide the devices"),
                     str(all, " devices"), "give a number of devices that they divide");
   }
@@ -183,14 +168,14 @@ void check_boxes(const MeshDims& dims, int64_t size, int processes) {
     return true;
   };
   if (fit(processes)) return;
-  std::vector<int> counts;
-  for (int count = 1; count <= size && counts.size() < 8; ++count) {
-    if (size % count == 0 && fit(count)) counts.push_back(count);
+  std::string counts = "1";
+  for (int count = 2; count <= std::min<int64_t>(size, 64); ++count) {
+    if (size % count == 0 && fit(count)) counts += str(", ", count);
   }
-  throw MeshError("create_distributed_mesh",
+  throw MeshError(where,
                   "the devices of each process, with neighbouring ids, fill a box of the mesh",
                   str(processes, " processes with mesh ", to_string(dims)),
-                  "start another number of processes (" + list(counts) + ") or change the mesh");
+                  "start another number of processes (" + counts + ") or change the mesh");
 }
 
 }  // namespace
@@ -208,7 +193,7 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   for (const auto& dim : dims) size *= dim.second;
   const Interval mine = shard_interval(size, cluster.size, cluster.rank);
   if (options.devices && *options.devices != mine.size()) {
-    throw MeshError("create_distributed_mesh",
+    throw MeshError(where,
                     str("the mesh ", to_string(dims), " has ", mine.size(), " devices for rank ",
                         cluster.rank, " of ", cluster.size),
                     str(*options.devices, " devices"),
@@ -216,7 +201,7 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   }
   if (cluster.size == 1) return create_mesh(dims, devices_of(options, cluster, size));
   if (size < cluster.size) {
-    throw MeshError("create_distributed_mesh", "each process has a device of the mesh at least",
+    throw MeshError(where, "each process has a device of the mesh at least",
                     str(cluster.size, " processes with mesh ", to_string(dims)),
                     "start fewer processes or use a larger mesh");
   }
@@ -229,17 +214,14 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
                        {"device", options.device_type == Device::Type::cpu ? "cpu" : "cuda"},
                        {"shared_memory", yes(options.shared_memory)},
                        {"always_check", yes(options.always_check)}};
-  const bool is_first = !has_run();
-  const Run& run =
-      run_of(cluster, options, devices.front(), facts);
-  if (!is_first) compare(*run.communicator, "create_distributed_mesh", facts);
+  const Run& run = run_of(cluster, options, devices.front(), facts);
   std::vector<int64_t> ids;
   for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
   return create_mesh_part(dims, ids, devices, run.communicator);
 }
 
-void check_equal_everywhere(const Mesh& mesh, const std::string& where, const Facts& facts) {
-  if (!mesh.is_local()) compare(communicator_of(mesh), where, facts);
+void check_equal_everywhere(const Mesh& mesh, const std::string& caller, const Facts& facts) {
+  if (!mesh.is_local()) compare(communicator_of(mesh), caller, facts);
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 
@@ -49,15 +50,6 @@ std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbe
 
 }  // namespace
 
-std::string name_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += str(ranks[i]);
-  }
-  return text;
-}
-
 std::string said_by(const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::vector<int>>> groups;
   std::map<std::string, size_t> index;
@@ -68,7 +60,7 @@ std::string said_by(const std::vector<std::string>& texts) {
   }
   std::string all;
   for (const auto& [text, ranks] : groups) {
-    all += str(all.empty() ? "" : "; ", text, " on ", name_ranks(ranks));
+    all += str(all.empty() ? "" : "; ", text, " on ", rank_names(ranks));
   }
   return all;
 }

@@ -60,7 +60,5 @@ StatusWord exchanged(const Mesh& mesh, const std::function<void(StatusWord&)>& l
 
 /// What each rank said, equal texts together: "8 on ranks 0 and 2; 7 on rank 1".
 std::string said_by(const std::vector<std::string>& texts);
-/// "rank 1", "ranks 0, 2 and 3".
-std::string name_ranks(const std::vector<int>& ranks);
 
 }  // namespace tessera

@@ -32,6 +32,15 @@ void check_positive(const std::string& caller, const std::string& argument,
 void check_has_end(const std::string& caller, const DatasetRef& data, const std::string& option,
                    const std::optional<int64_t>& steps);
 
+/// All of these, for the options of evaluate or predict.
+template <class Options>
+void check_passes(const std::string& caller, const DatasetRef& data, const Options& options) {
+  check_data(caller, data);
+  check_positive(caller, "batch_size", options.batch_size);
+  check_positive(caller, "steps", options.steps);
+  check_has_end(caller, data, "steps", options.steps);
+}
+
 /// What fit works on.
 struct FitData {
   DatasetRef train;

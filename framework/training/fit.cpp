@@ -155,25 +155,14 @@ Logs Model::evaluate(const DatasetRef& given, const EvaluateOptions& options) {
   const std::shared_ptr<Training> kept = training_;
   const Mesh& mesh = state.layouts.mesh();
   return noting_failure(mesh, [&] {
-    check_data("evaluate", given);
-    check_positive("evaluate", "batch_size", options.batch_size);
-    check_positive("evaluate", "steps", options.steps);
-    check_has_end("evaluate", given, "steps", options.steps);
+    check_passes("evaluate", given, options);
     const DatasetRef data = options.sample_weight.defined()
                                 ? with_sample_weight(given, options.sample_weight, "evaluate")
                                 : given;
-    const BatchLoaderOptions batches{
-        .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
-    const CallbackList callbacks(options.callbacks, *this, mesh,
-                                 {.steps = epoch_steps(data, batches), .verbose = options.verbose});
-    if (!mesh.is_local()) {
-      RunFacts facts = run_facts(*this, state.options, state.layouts, options.callbacks);
-      add_batches(facts, data, options.batch_size, options.steps);
-      check_equal_everywhere(mesh, "evaluate", facts);
-    }
-    if (!state.placed) ensure_placed(batch_shapes(data));
-    BatchLoader loader(data, batches);
-    return state.evaluate("evaluate", *this, loader, callbacks);
+    return state.over("evaluate", *this, data, options,
+                      [&](BatchLoader& loader, const CallbackList& callbacks) {
+                        return state.evaluate("evaluate", *this, loader, callbacks);
+                      });
   });
 }
 

@@ -3,9 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/training/data_views.hpp>
-#include <tessera/framework/training/run_facts.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
@@ -17,22 +15,11 @@ std::vector<at::Tensor> Model::predict_all(const DatasetRef& data, const Predict
   const std::shared_ptr<Training> kept = training_;
   const Mesh& mesh = state.layouts.mesh();
   return noting_failure(mesh, [&] {
-    check_data("predict", data);
-    check_positive("predict", "batch_size", options.batch_size);
-    check_positive("predict", "steps", options.steps);
-    check_has_end("predict", data, "steps", options.steps);
-    const BatchLoaderOptions batches{
-        .batch_size = options.batch_size, .steps = options.steps, .layouts = state.layouts};
-    const CallbackList callbacks(options.callbacks, *this, mesh,
-                                 {.steps = epoch_steps(data, batches), .verbose = options.verbose});
-    if (!mesh.is_local()) {
-      RunFacts facts = run_facts(*this, state.options, state.layouts, options.callbacks);
-      add_batches(facts, data, options.batch_size, options.steps);
-      check_equal_everywhere(mesh, "predict", facts);
-    }
-    if (!state.placed) ensure_placed(batch_shapes(data));
-    BatchLoader loader(data, batches);
-    return state.predict_all(*this, loader, callbacks);
+    check_passes("predict", data, options);
+    return state.over("predict", *this, data, options,
+                      [&](BatchLoader& loader, const CallbackList& callbacks) {
+                        return state.predict_all(*this, loader, callbacks);
+                      });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
@@ -48,7 +49,7 @@ std::string culprits(const Mesh& mesh, const Blocks& parts) {
     if (answers[r] == "no") ranks.push_back(static_cast<int>(r));
   }
   if (ranks.empty() || ranks.size() == answers.size()) return "";
-  return str(" (the part of ", name_ranks(ranks), ")");
+  return str(" (the part of ", rank_names(ranks), ")");
 }
 
 }  // namespace

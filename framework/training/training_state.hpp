@@ -9,12 +9,14 @@
 #include <vector>
 
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callback_list.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/run_facts.hpp>
 
 namespace tessera {
 
@@ -70,6 +72,9 @@ auto noting_failure(const Mesh& mesh, const Work& work) {
     throw;
   }
 }
+
+/// Shapes of data's inputs with an unknown number of rows.
+Shapes batch_shapes(const DatasetRef& data);
 
 /// What compile() leaves in a model.
 struct Model::Training {
@@ -127,6 +132,25 @@ struct Model::Training {
   /// Runs validation or evaluation and gives its logs.
   Logs evaluate(const std::string& caller, Model& model, BatchLoader& loader,
                 const CallbackList& callbacks);
+  /// Gives `pass` the loader and the callbacks of evaluate or predict, once every process is known
+  /// to do the same and the weights are placed. Throws ConfigError where processes differ.
+  template <class Options, class Pass>
+  auto over(const std::string& caller, Model& model, const DatasetRef& data,
+            const Options& given, const Pass& pass) {
+    const Mesh& mesh = layouts.mesh();
+    const BatchLoaderOptions batches{
+        .batch_size = given.batch_size, .steps = given.steps, .layouts = layouts};
+    const CallbackList callbacks(given.callbacks, model, mesh,
+                                 {.steps = epoch_steps(data, batches), .verbose = given.verbose});
+    if (!mesh.is_local()) {
+      RunFacts facts = run_facts(model, options, layouts, given.callbacks);
+      add_batches(facts, data, given.batch_size, given.steps);
+      check_equal_everywhere(mesh, caller, facts);
+    }
+    if (!placed) model.ensure_placed(batch_shapes(data));
+    BatchLoader loader(data, batches);
+    return pass(loader, callbacks);
+  }
 
  private:
   void restore_metrics();
@@ -148,9 +172,6 @@ struct Model::Training {
                      const std::string& form, int64_t step) const;
   void name_metrics(const std::vector<std::string>& names);
 };
-
-/// Shapes of data's inputs with an unknown number of rows.
-Shapes batch_shapes(const DatasetRef& data);
 
 /// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
 std::string form_of(const Examples& batch);

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/names.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
@@ -161,8 +162,8 @@ TEST_CASE("a process tells its own error where the others cannot be reached any 
 }
 
 TEST_CASE("ranks are named in lists") {
-  CHECK(name_ranks({1}) == "rank 1");
-  CHECK(name_ranks({0, 2}) == "ranks 0 and 2");
-  CHECK(name_ranks({0, 2, 3}) == "ranks 0, 2 and 3");
+  CHECK(rank_names(std::vector<int>{1}) == "rank 1");
+  CHECK(rank_names(std::vector<int>{0, 2}) == "ranks 0 and 2");
+  CHECK(rank_names(std::vector<int>{0, 2, 3}) == "ranks 0, 2 and 3");
   CHECK(said_by({"a", "b", "a"}) == "a on ranks 0 and 2; b on rank 1");
 }

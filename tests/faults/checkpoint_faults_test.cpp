@@ -14,35 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> entries_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// Where saves go wrong: beside a former checkpoint, or with none.
-struct Scene {
-  bool replaces = true;
-  bool no_exchange = false;
-
-  std::string folder(const TempFolder& root) const { return (root / "run/latest").string(); }
-  int64_t before() const { return replaces ? 1 : -1; }
-  void set(const TempFolder& root) const {
-    fs::remove_all(root / "run");
-    if (replaces) save_step(folder(root), 1);
-  }
-};
-
-const std::vector<Scene> scenes{{true, false}, {true, true}, {false, false}};
-
-/// -1 for no checkpoint; throws for a damaged one.
-int64_t step_at(const std::string& folder) {
-  return is_checkpoint(folder) ? load_step(folder) : -1;
-}
-
 std::vector<IoCall> calls_of(const Scene& scene, const TempFolder& root) {
   scene.set(root);
   start_io_faults({.no_exchange = scene.no_exchange});

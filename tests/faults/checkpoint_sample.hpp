@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/checkpoint_writer.hpp>
 #include <tessera/framework/base/error.hpp>
+
+#include "tests/support/files.hpp"
 
 namespace tessera::test {
 
@@ -47,6 +50,37 @@ inline int64_t load_step(const std::string& folder) {
   if (!same) throw FileError(folder, str("step ", step, " everywhere"), "another step", "");
   return step;
 }
+
+/// -1 for no checkpoint; throws for a damaged one.
+inline int64_t step_at(const std::string& folder) {
+  return is_checkpoint(folder) ? load_step(folder) : -1;
+}
+
+/// Names of what lies in a folder, sorted.
+inline std::vector<std::string> entries_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Where saves go wrong: beside a former checkpoint, or with none; without the system call that
+/// exchanges two folders.
+struct Scene {
+  bool replaces = true;
+  bool no_exchange = false;
+
+  std::string folder(const TempFolder& root) const { return (root / "run/latest").string(); }
+  int64_t before() const { return replaces ? 1 : -1; }
+  void set(const TempFolder& root) const {
+    std::filesystem::remove_all(root / "run");
+    if (replaces) save_step(folder(root), 1);
+  }
+};
+
+inline const std::vector<Scene> scenes{{true, false}, {true, true}, {false, false}};
 
 /// Exit code of `work` in a process of its own; 128 + the signal's number if one ended it.
 template <class Work>

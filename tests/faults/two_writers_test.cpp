@@ -24,33 +24,6 @@ namespace fs = std::filesystem;
 /// Exit codes of a writer.
 enum Code : int { saved = 0, other_failed = 11, alone = 12, own_error = 13 };
 
-std::vector<std::string> entries_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  return names;
-}
-
-struct Scene {
-  bool replaces = true;
-  bool no_exchange = false;
-
-  std::string folder(const TempFolder& root) const { return (root / "run/latest").string(); }
-  int64_t before() const { return replaces ? 1 : -1; }
-  void set(const TempFolder& root) const {
-    fs::remove_all(root / "run");
-    if (replaces) save_step(folder(root), 1);
-  }
-};
-
-const std::vector<Scene> scenes{{true, false}, {true, true}, {false, false}};
-
-/// -1 for no checkpoint; throws for a damaged one.
-int64_t step_at(const std::string& folder) {
-  return is_checkpoint(folder) ? load_step(folder) : -1;
-}
-
 /// What became of a save of step 2 by `rank` of two.
 Code save_as(int rank, TextPair& pair, const std::string& folder) {
   try {

@@ -10,28 +10,11 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/warnings.hpp"
 
 using namespace tessera;
 
 namespace {
-
-/// Keeps what is written to std::cerr while it lives.
-class Warnings {
- public:
-  Warnings() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
-  ~Warnings() { std::cerr.rdbuf(before_); }
-  Warnings(const Warnings&) = delete;
-  Warnings& operator=(const Warnings&) = delete;
-  std::string text() const { return text_.str(); }
-  int64_t lines() const {
-    const std::string all = text_.str();
-    return std::count(all.begin(), all.end(), '\n');
-  }
-
- private:
-  std::ostringstream text_;
-  std::streambuf* before_;
-};
 
 /// A variable whose value is the step that it was saved at.
 struct Counter {
@@ -142,7 +125,7 @@ TEST_CASE("newest is what was saved last, whatever its step") {
   CHECK(next.restore_latest() == directory + "/step-000025");
   CHECK(next.latest() == directory + "/step-000025");
   test::write_file(directory + "/step-000025/index.json", "{}");
-  const Warnings warnings;
+  const test::Warnings warnings;
   CHECK(next.restore_latest() == directory + "/step-000030");
   CHECK(warnings.text().find("step-000025") != std::string::npos);
 }
@@ -152,7 +135,7 @@ TEST_CASE("a metric that is not there keeps no best one, with one warning") {
   Counter counter;
   CheckpointManager manager(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
   {
-    const Warnings warnings;
+    const test::Warnings warnings;
     manager.save(1, {{"val_loss", 2}});
     CHECK(warnings.lines() == 0);
     manager.save(2, {{"accuracy", 1}, {"loss", 2}});
@@ -162,7 +145,7 @@ TEST_CASE("a metric that is not there keeps no best one, with one warning") {
                              "There are: accuracy, loss.\n");
   }
   CheckpointManager without(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
-  const Warnings warnings;
+  const test::Warnings warnings;
   without.save(4);
   CHECK(warnings.text().find("There are: none.") != std::string::npos);
 }
@@ -178,7 +161,7 @@ TEST_CASE("what a manager did not make stays") {
   manager.save(3);
   test::write_file(directory + "/step-000003/mine.txt", "mine");
   {
-    const Warnings warnings;
+    const test::Warnings warnings;
     manager.save(4);
     CHECK(warnings.text().find("step-000003") != std::string::npos);
   }
@@ -207,7 +190,7 @@ TEST_CASE("a damaged newest checkpoint gives way to the one before, with one war
 
   CheckpointManager next(counter.checkpoint, directory, {.max_to_keep = 1});
   {
-    const Warnings warnings;
+    const test::Warnings warnings;
     CHECK(next.restore_latest() == directory + "/step-000001");
     CHECK(warnings.lines() == 1);
     CHECK(warnings.text().find("step-000003") != std::string::npos);
@@ -248,7 +231,7 @@ TEST_CASE("a save that fails ends the run, or warns") {
       manager.wait();
     };
     CHECK_THROWS_AS(save(), FileError);
-    const Warnings warnings;
+    const test::Warnings warnings;
     lenient.save(1);
     lenient.wait();
     CHECK(warnings.lines() == 1);
@@ -263,7 +246,7 @@ TEST_CASE("a save that fails ends the run, or warns") {
 TEST_CASE("nobody is left to throw to: the last error is a warning") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "not a folder");
-  const Warnings warnings;
+  const test::Warnings warnings;
   {
     Counter counter;
     counter.checkpoint.save(folder / "file/one", {.asynchronous = true});

@@ -16,6 +16,7 @@
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
+#include "tests/support/warnings.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -71,20 +72,6 @@ Variable sharded(const std::string& name, double value, const CommunicatorRef& c
   const Mesh mesh = test::rank_mesh({{"x", communicator->size()}}, communicator);
   return Variable(name, filled({8, 1000}, value, at::kFloat, Layout({"x", unsharded}, mesh)));
 }
-
-/// What goes to the standard error output while it lives.
-class Warnings {
- public:
-  Warnings() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
-  ~Warnings() { std::cerr.rdbuf(before_); }
-  Warnings(const Warnings&) = delete;
-  Warnings& operator=(const Warnings&) = delete;
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::streambuf* before_;
-};
 
 template <class Work>
 std::string error_of(Work work) {
@@ -224,7 +211,7 @@ TEST_CASE("what one process cannot read makes all take the checkpoint before") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   std::vector<std::string> from(2), last(2);
-  const Warnings warnings;
+  const test::Warnings warnings;
   test::run_ranks(2, [&](int rank, const CommunicatorRef& communicator) {
     const auto at = static_cast<size_t>(rank);
     Variable w = sharded("w", 0, communicator);

@@ -47,6 +47,12 @@ LayoutMap small_layouts(const std::string& name, const Mesh& mesh) {
   return make_layout_map(read_layout_file(file), mesh);
 }
 
+Sequential compiled_small(const Mesh& mesh) {
+  const Sequential model = small_model();
+  model.compile(small_compile(small_layouts("data", mesh)));
+  return model;
+}
+
 const std::vector<SmallScheme>& small_schemes() {
   static const std::vector<SmallScheme> schemes = {
       {"data", {{"batch", 8}}},

@@ -17,6 +17,9 @@ TensorDataset small_data(int64_t rows, int64_t seed = 1, bool weighted = false);
 /// The layouts of mnist's files for the small model, by name: "data", "model", "feature", "fsdp".
 LayoutMap small_layouts(const std::string& name, const Mesh& mesh);
 
+/// The small model, compiled for data parallelism on a mesh.
+Sequential compiled_small(const Mesh& mesh);
+
 /// A way to train the small model: the name for small_layouts(), and a mesh.
 struct SmallScheme {
   std::string layouts;

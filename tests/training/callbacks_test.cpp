@@ -18,12 +18,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Sequential compiled(const Mesh& mesh) {
-  const Sequential model = test::small_model();
-  model.compile(test::small_compile(test::small_layouts("data", mesh)));
-  return model;
-}
-
 Mesh four() { return create_mesh({{"batch", 4}}); }
 
 /// Writes down what it is told.
@@ -84,7 +78,7 @@ class Unreadable : public Dataset {
 };
 
 int64_t reductions(const std::vector<CallbackRef>& callbacks) {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   CommLog log;
   const CommLogScope scope(log);
   model.fit(test::small_data(12), {.batch_size = 4, .verbose = 0, .callbacks = callbacks});
@@ -103,7 +97,7 @@ std::string error_of(const std::function<void()>& function) {
 }  // namespace
 
 TEST_CASE("callbacks are told in Keras' order") {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   const auto recorder = std::make_shared<Listener>();
   model.fit(test::small_data(8), {.batch_size = 4,
                                   .verbose = 0,
@@ -139,7 +133,7 @@ TEST_CASE("metrics are read after a batch only for a callback that hears it") {
 }
 
 TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   const FitOptions options{
       .batch_size = 4, .epochs = 2, .verbose = 0, .callbacks = {EpochListener()}};
   const History history = model.fit(test::small_data(8), options);
@@ -147,7 +141,7 @@ TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
 }
 
 TEST_CASE("a callback may compile the model anew while it trains") {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   const CallbackRef again = LambdaCallback({.on_epoch_begin = [&](int64_t) {
     model.compile(test::small_compile(test::small_layouts("data", four())));
   }});
@@ -157,7 +151,7 @@ TEST_CASE("a callback may compile the model anew while it trains") {
 }
 
 TEST_CASE("a callback ends training after its batch") {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
     if (batch == 1) model->set_stop_training(true);
   }});
@@ -174,7 +168,7 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
   std::mutex mutex;
   std::map<int, History> histories;
   test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
-    const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+    const Sequential model = test::compiled_small(test::rank_mesh({{"batch", 4}}, communicator));
     const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
       if (rank == 1 && batch == 2) model->set_stop_training(true);
     }});
@@ -196,7 +190,7 @@ TEST_CASE("what fails on one process ends training on all, each with an error of
     std::mutex mutex;
     std::map<int, std::string> texts;
     test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
-      const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+      const Sequential model = test::compiled_small(test::rank_mesh({{"batch", 4}}, communicator));
       const std::string text = error_of([&] { model.fit(data(rank), options(rank)); });
       const std::lock_guard<std::mutex> lock(mutex);
       texts[rank] = text;
@@ -223,7 +217,7 @@ TEST_CASE("the first process alone prints and writes") {
   const std::string log = folder / "log.csv";
   const test::StandardOutput output;
   test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
-    const Sequential model = compiled(test::rank_mesh({{"batch", 4}}, communicator));
+    const Sequential model = test::compiled_small(test::rank_mesh({{"batch", 4}}, communicator));
     model.fit(test::small_data(8),
               {.batch_size = 4,
                .epochs = 4,
@@ -244,7 +238,7 @@ TEST_CASE("the first process alone prints and writes") {
 TEST_CASE("early stopping knows which way a value is to go") {
   const TensorDataset data = test::small_data(8);
   const auto fit = [&](const EarlyStoppingOptions& options) {
-    const Sequential model = compiled(four());
+    const Sequential model = test::compiled_small(four());
     return error_of([&] {
       model.fit(data, {.batch_size = 4, .epochs = 2, .verbose = 0,
                        .callbacks = {EarlyStopping(options)}, .validation_data = data});
@@ -256,7 +250,7 @@ TEST_CASE("early stopping knows which way a value is to go") {
                                        Contains("\"mni\"") && Contains("write \"min\""));
   const CallbackRef add = LambdaCallback(
       {.on_epoch_end = [](int64_t, Logs& logs) { set_value(logs, "size", 1); }});
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   CHECK_THAT(error_of([&] {
                model.fit(data, {.batch_size = 4, .verbose = 0,
                                 .callbacks = {add, EarlyStopping({.monitor = "size"})}});
@@ -265,7 +259,7 @@ TEST_CASE("early stopping knows which way a value is to go") {
 }
 
 TEST_CASE("early stopping stops at the best accuracy's patience, and tells") {
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   // The rate 0 improves nothing.
   CompileOptions compile = test::small_compile(test::small_layouts("data", four()));
   compile.optimizer = SGD(0.0);
@@ -284,7 +278,7 @@ TEST_CASE("wrong options of callbacks are refused in one line") {
   CHECK_THAT(error_of([] { CSVLogger("x", {.separator = "--"}); }),
              Contains("[CSVLogger] separator is one character. Received: \"--\"."));
   CHECK_THAT(error_of([] { LearningRateScheduler(nullptr); }), Contains("[LearningRateScheduler]"));
-  const Sequential model = compiled(four());
+  const Sequential model = test::compiled_small(four());
   const auto fit = [&](const CallbackRef& callback) {
     return error_of([&] {
       model.fit(test::small_data(8), {.batch_size = 4, .verbose = 0, .callbacks = {callback}});

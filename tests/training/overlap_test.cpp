@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/comm_lines.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/noted_communicator.hpp"
 #include "tests/support/small_model.hpp"
@@ -42,15 +43,6 @@ std::vector<at::Tensor> trained(const test::SmallScheme& scheme, const Mesh& mes
   const Sequential model = compiled(scheme, mesh, cap);
   model.fit(test::small_data(27), {.batch_size = 8, .epochs = 1, .verbose = 0});
   return test::whole_weights(model);
-}
-
-std::vector<std::string> lines(const std::vector<CommEntry>& entries) {
-  std::vector<std::string> list;
-  for (const CommEntry& entry : entries) {
-    list.push_back(str(entry.place, ": ", to_string(entry.op), " over ", entry.dims, ", ",
-                       entry.members, " members, ", entry.bytes, " bytes, ", entry.received));
-  }
-  return list;
 }
 
 /// Two layers, of which the second's kernel may be assigned between the passes.
@@ -114,7 +106,8 @@ TEST_CASE("two processes log what a plan says, bucket or not", "[overlap]") {
           const CommLogScope logged(log);
           model.model().train_step(batch).full();
         }
-        test::expect(lines(plan.collectives) == lines(log.entries()), "another log");
+        test::expect(test::comm_lines(plan.collectives) == test::comm_lines(log.entries()),
+                     "another log");
       };
       CHECK_NOTHROW(test::run_ranks(2, half));
     }

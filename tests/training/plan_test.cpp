@@ -10,6 +10,7 @@
 
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/comm_lines.hpp"
 #include "tests/support/small_model.hpp"
 
 using namespace tessera;
@@ -33,16 +34,6 @@ Batch batch_of(const test::SmallScheme& scheme) {
   std::iota(all.begin(), all.end(), 0);
   return pack_batch(test::small_data(rows).get(all),
                     test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
-}
-
-/// One line a collective.
-std::vector<std::string> lines(const std::vector<CommEntry>& entries) {
-  std::vector<std::string> list;
-  for (const CommEntry& entry : entries) {
-    list.push_back(str(entry.place, ": ", to_string(entry.op), " over ", entry.dims, ", ",
-                       entry.members, " members, ", entry.bytes, " bytes, ", entry.received));
-  }
-  return list;
 }
 
 /// Bytes of one column on all devices.
@@ -84,7 +75,7 @@ TEST_CASE("a plan's collectives are those of a real step, in order", "[plan]") {
         const CommLogScope logged(log);
         model.model().train_step(batch).full();
       }
-      CHECK(lines(plan.collectives) == lines(log.entries()));
+      CHECK(test::comm_lines(plan.collectives) == test::comm_lines(log.entries()));
       CHECK(plan.collectives.empty() == (scheme.mesh.size() == 0));
     }
   }

@@ -25,12 +25,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Sequential compiled(const Mesh& mesh) {
-  const Sequential model = test::small_model();
-  model.compile(test::small_compile(test::small_layouts("data", mesh)));
-  return model;
-}
-
 /// The small data with another value in all features of a row.
 TensorDataset with_row(int64_t rows, int64_t row, double value) {
   std::vector<int64_t> numbers;
@@ -108,7 +102,7 @@ TEST_CASE("a signal to one process ends fit on all after the same step") {
     const auto callback = std::make_shared<Signalling>(rank == 1, 1, 2);
     int caught = 0;
     try {
-      compiled(mesh).fit(test::small_data(20), {.batch_size = 4,
+      test::compiled_small(mesh).fit(test::small_data(20), {.batch_size = 4,
                                                 .epochs = 3,
                                                 .verbose = 0,
                                                 .callbacks = {CallbackRef(callback)}});
@@ -136,15 +130,16 @@ TEST_CASE("a process alone ends after the step, too") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const FitOptions options{
       .batch_size = 4, .verbose = 0, .callbacks = {CallbackRef(callback)}};
-  CHECK_THROWS_WITH(compiled(mesh).fit(test::small_data(20), options),
+  CHECK_THROWS_WITH(test::compiled_small(mesh).fit(test::small_data(20), options),
                     Contains("[fit] Received: SIGTERM at epoch 1, step 2."));
   CHECK(callback->interrupts == 1);
   // The signal is there still.
-  CHECK_THROWS_WITH(compiled(mesh).evaluate(test::small_data(8), {.batch_size = 4, .verbose = 0}),
+  CHECK_THROWS_WITH(test::compiled_small(mesh).evaluate(test::small_data(8),
+                                                        {.batch_size = 4, .verbose = 0}),
                     Contains("[evaluate] Received: SIGTERM at step 0."));
-  CHECK_THROWS_AS(compiled(mesh).predict(test::small_data(8), {}), Interrupted);
+  CHECK_THROWS_AS(test::compiled_small(mesh).predict(test::small_data(8), {}), Interrupted);
   clear_stop_signal();
-  CHECK(compiled(mesh).predict(test::small_data(8), {}).size(0) == 8);
+  CHECK(test::compiled_small(mesh).predict(test::small_data(8), {}).size(0) == 8);
 }
 
 TEST_CASE("a signal ends evaluate and predict on all processes in the same step") {
@@ -153,7 +148,8 @@ TEST_CASE("a signal ends evaluate and predict on all processes in the same step"
     const CallbackRef callback = LambdaCallback({.on_predict_batch_end = [&](int64_t batch) {
       if (rank == 1 && batch == 1) ::raise(SIGINT);
     }});
-    compiled(mesh).predict(test::small_data(20), {.batch_size = 4, .callbacks = {callback}});
+    test::compiled_small(mesh).predict(test::small_data(20),
+                                       {.batch_size = 4, .callbacks = {callback}});
   });
   clear_stop_signal();
   for (const test::RankEnd& end : all) {
@@ -166,7 +162,7 @@ TEST_CASE("a signal ends evaluate and predict on all processes in the same step"
 TEST_CASE("a signal is graver than a callback's wish to stop") {
   const StopSignals signals;
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
-    const Sequential model = compiled(mesh);
+    const Sequential model = test::compiled_small(mesh);
     const CallbackRef callback =
         LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
           if (rank == 0 && batch == 1) model->set_stop_training(true);
@@ -185,13 +181,13 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
     const TensorDataset data = with_row(12, 6, value);
     const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
     const auto all = test::rank_ends(
-        2, [&](int, const Mesh& mesh) { compiled(mesh).fit(data, options); });
+        2, [&](int, const Mesh& mesh) { test::compiled_small(mesh).fit(data, options); });
     for (const test::RankEnd& end : all) {
       CHECK_THAT(end.error, Contains("[fit] the loss stays finite. Received: ") &&
                                 Contains("nan at epoch 1, step 2 (the part of rank 1)."));
       CHECK(end.steps.size() == 2);
     }
-    CHECK_THROWS_WITH(compiled(create_mesh({{"batch", 4}})).fit(data, options),
+    CHECK_THROWS_WITH(test::compiled_small(create_mesh({{"batch", 4}})).fit(data, options),
                       Contains("nan at epoch 1, step 2. To fix"));
   }
 }
@@ -199,7 +195,7 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
 TEST_CASE("where every process' part is at fault none is named") {
   const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
     const double none = std::numeric_limits<double>::quiet_NaN();
-    const Sequential model = compiled(mesh);
+    const Sequential model = test::compiled_small(mesh);
     model.build({-1, 18});
     model.set_weights([&] {
       std::vector<at::Tensor> weights = model.get_weights();
@@ -216,7 +212,7 @@ TEST_CASE("where every process' part is at fault none is named") {
 TEST_CASE("a callback that takes losses as they are hears of them on every process") {
   const TensorDataset data = with_row(12, 6, std::numeric_limits<double>::quiet_NaN());
   const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
-    const History history = compiled(mesh).fit(data, {.batch_size = 4,
+    const History history = test::compiled_small(mesh).fit(data, {.batch_size = 4,
                                                       .verbose = 0,
                                                       .callbacks = {TerminateOnNaN()},
                                                       .shuffle = false});
@@ -279,7 +275,7 @@ TEST_CASE("a callback's error on one process keeps it from no collective of late
       };
       const std::vector<CallbackRef> callbacks = {std::make_shared<Told>(fail),
                                                   std::make_shared<Told>(meet)};
-      compiled(mesh).fit(test::small_data(8), {.batch_size = 4,
+      test::compiled_small(mesh).fit(test::small_data(8), {.batch_size = 4,
                                                .verbose = 0,
                                                .callbacks = callbacks,
                                                .validation_data = test::small_data(4)});

@@ -14,29 +14,12 @@
 #include "tests/support/rank_ends.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
+#include "tests/support/warnings.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
 
 namespace {
-
-/// Keeps what is written to std::cerr while it lives.
-class Warnings {
- public:
-  Warnings() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
-  ~Warnings() { std::cerr.rdbuf(before_); }
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::streambuf* before_;
-};
-
-Sequential compiled(const Mesh& mesh) {
-  const Sequential model = test::small_model();
-  model.compile(test::small_compile(test::small_layouts("data", mesh)));
-  return model;
-}
 
 /// The rows of small_data in batches of 4, `count` of them an epoch; the batch `odd` has 3 rows.
 GeneratorDataset stream(int64_t count, int64_t odd = -1) {
@@ -68,10 +51,10 @@ class Ragged final : public Dataset {
 }  // namespace
 
 TEST_CASE("streams that end apart end the epoch for all, with one warning") {
-  const Warnings warnings;
+  const test::Warnings warnings;
   std::vector<size_t> steps(3);
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
-    const Sequential model = compiled(mesh);
+    const Sequential model = test::compiled_small(mesh);
     const History history =
         model.fit(stream(rank == 1 ? 3 : 5), {.epochs = 2, .verbose = 0});
     steps[size_t(rank)] = history.steps.size();
@@ -88,9 +71,9 @@ TEST_CASE("streams that end apart end the epoch for all, with one warning") {
 }
 
 TEST_CASE("a stream that ends before its first batch ends the epoch for all") {
-  const Warnings warnings;
+  const test::Warnings warnings;
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
-    const Sequential model = compiled(mesh);
+    const Sequential model = test::compiled_small(mesh);
     model.build({-1, 18});
     std::shared_ptr<int> epochs = std::make_shared<int>(0);
     const GeneratorDataset none([rank, epochs] {
@@ -105,7 +88,7 @@ TEST_CASE("a stream that ends before its first batch ends the epoch for all") {
 
 TEST_CASE("batches of other forms are an error on every process") {
   auto all = test::rank_ends(3, [&](int rank, const Mesh& mesh) {
-    compiled(mesh).fit(stream(4, rank == 1 ? 2 : -1), {.verbose = 0});
+    test::compiled_small(mesh).fit(stream(4, rank == 1 ? 2 : -1), {.verbose = 0});
   });
   for (const test::RankEnd& end : all) {
     CHECK_THAT(end.error,
@@ -115,7 +98,7 @@ TEST_CASE("batches of other forms are an error on every process") {
     CHECK(end.steps.size() == 2);
   }
   all = test::rank_ends(2, [&](int, const Mesh& mesh) {
-    compiled(mesh).predict(DatasetRef(Ragged()), {.batch_size = 8});
+    test::compiled_small(mesh).predict(DatasetRef(Ragged()), {.batch_size = 8});
   });
   for (const test::RankEnd& end : all) {
     CHECK_THAT(end.error, Contains("[predict] all processes have batches of one form") &&
@@ -130,7 +113,8 @@ TEST_CASE("a process that makes other collectives is found in the same step") {
       if (rank == 1 && batch == 1) communicator_of(mesh).begin({.mesh = mesh, .shape = shape});
     };
     const CallbackRef extra = LambdaCallback({.on_train_batch_end = call});
-    compiled(mesh).fit(test::small_data(16), {.batch_size = 4, .verbose = 0, .callbacks = {extra}});
+    test::compiled_small(mesh).fit(test::small_data(16),
+                                   {.batch_size = 4, .verbose = 0, .callbacks = {extra}});
   });
   for (const test::RankEnd& end : all) {
     CHECK_THAT(end.error, Contains("every process makes the same collectives") &&
@@ -141,7 +125,7 @@ TEST_CASE("a process that makes other collectives is found in the same step") {
 
 TEST_CASE("communicators are told of every step and the form of its global batch") {
   const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
-    const Sequential model = compiled(mesh);
+    const Sequential model = test::compiled_small(mesh);
     model.fit(test::small_data(11), {.batch_size = 8, .verbose = 0});
     model.evaluate(test::small_data(5), {.batch_size = 8, .verbose = 0});
     model.predict(test::small_data(6), {.batch_size = 8});
@@ -268,12 +252,13 @@ TEST_CASE("models and options of compile that differ are refused, too") {
 
 TEST_CASE("what is evaluated and predicted has to be equal as well") {
   const auto all = test::rank_ends(2, [](int rank, const Mesh& mesh) {
-    compiled(mesh).evaluate(test::small_data(8), {.batch_size = 4 + rank, .verbose = 0});
+    test::compiled_small(mesh).evaluate(test::small_data(8),
+                                        {.batch_size = 4 + rank, .verbose = 0});
   });
   CHECK_THAT(all[0].error, Contains("[evaluate]") && Contains("batch_size (4 on rank 0; 5 on"));
   CHECK(all[1].error == all[0].error);
   const auto other = test::rank_ends(2, [](int rank, const Mesh& mesh) {
-    compiled(mesh).predict(test::small_data(8 + rank), {.batch_size = 4});
+    test::compiled_small(mesh).predict(test::small_data(8 + rank), {.batch_size = 4});
   });
   CHECK_THAT(other[1].error, Contains("[predict]") && Contains("data's size (8 rows on rank 0"));
 }
