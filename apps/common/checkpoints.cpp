@@ -60,6 +60,11 @@ void TrainingCheckpoints::on_train_batch_end(int64_t batch, const Logs&) {
   if (flags_.save_every && (batch + 1) % *flags_.save_every == 0) save();
 }
 
+std::optional<int64_t> TrainingCheckpoints::batches_to_weights() {
+  if (!flags_.save_every) return std::nullopt;
+  return *flags_.save_every - model().fit_position().step % *flags_.save_every;
+}
+
 void TrainingCheckpoints::on_epoch_end(int64_t, Logs&) { save(); }
 
 void TrainingCheckpoints::on_interrupt() {

@@ -43,6 +43,7 @@ class TrainingCheckpoints final : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_interrupt() override;
   bool wants_batch_logs(int64_t) override { return false; }
+  std::optional<int64_t> batches_to_weights() override;
   bool is_told_last() const override { return true; }
 
  private:

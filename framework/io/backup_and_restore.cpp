@@ -39,6 +39,9 @@ class Backup final : public Callback {
   }
 
   bool wants_batch_logs(int64_t) override { return false; }
+  std::optional<int64_t> batches_to_weights() override {
+    return batches_to_save(options_.save_freq, batches_);
+  }
 
   void on_test_begin() override {
     // The epoch's metrics, before those of its validation take their place.

@@ -61,6 +61,10 @@ class Saver final : public Callback {
     return !options_.save_freq.by_epoch() && batches_ + 1 >= options_.save_freq.batches();
   }
 
+  std::optional<int64_t> batches_to_weights() override {
+    return batches_to_save(options_.save_freq, batches_);
+  }
+
   std::string class_name() const override { return "ModelCheckpoint"; }
 
   Json state() const override {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace tessera {
 
@@ -18,6 +19,13 @@ class SaveFreq {
  private:
   int64_t batches_ = 0;
 };
+
+/// How many batches on the next save is due, `batches` after the last; nothing where it is not
+/// counted in batches.
+inline std::optional<int64_t> batches_to_save(const SaveFreq& freq, int64_t batches) {
+  if (freq.by_epoch()) return std::nullopt;
+  return freq.batches() > batches ? freq.batches() - batches : 1;
+}
 
 /// What happens when a checkpoint cannot be written: the error is thrown, or a warning says so and
 /// training goes on.

@@ -75,6 +75,7 @@ class Writer final : public Callback {
   }
 
   bool wants_batch_logs(int64_t) override { return options_.update_freq.due(train_batch_); }
+  std::optional<int64_t> batches_to_weights() override { return std::nullopt; }
 
   void on_test_end(const Logs& logs) override {
     if (!params().is_first_rank || !model().optimizer()) return;

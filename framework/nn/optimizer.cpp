@@ -91,7 +91,15 @@ void Optimizer::build(const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) build_state(variable);
 }
 
-void Optimizer::build_state(const Variable& variable) {
+void Optimizer::build_part(const Variable& part, const Variable& whole) {
+  if (states_.count(part.id())) {
+    throw StateError(part.path(), "a part that is new to the optimizer", "one that has slots",
+                     "make its slots once");
+  }
+  build_state(part).decays = decays(whole);
+}
+
+Optimizer::State& Optimizer::build_state(const Variable& variable) {
   const auto [found, fresh] = states_.try_emplace(variable.id(), State{variable, {}});
   State& state = found->second;
   const auto make = [&](const SlotSpec& spec) {
@@ -112,6 +120,7 @@ void Optimizer::build_state(const Variable& variable) {
   for (Variable& kept : state.all()) kept.place(placement);
   // The first step begins the means; that of a variable which joins later begins here.
   if (fresh && options_.use_ema && steps_ > 0) state.average.assign(variable.value());
+  return state;
 }
 
 const Optimizer::State& Optimizer::state_of(const Variable& variable) const {

@@ -87,6 +87,21 @@ class Optimizer {
   /// What reduces the gradients of a step. Call reset() where a step that has called
   /// reduce_when_ready() ends without apply().
   GradientReducer& reducer() { return *reducer_; }
+  /// What takes the place of the updates of a step: it gets the variables and their gradients,
+  /// divided by the loss scale, averaged over accumulated steps and clipped, each in its variable's
+  /// layout.
+  using UpdateSink =
+      std::function<void(const std::vector<Variable>&, const std::vector<DTensor>&)>;
+  /// From now on apply() hands its gradients to `sink` and changes neither weights nor slots, which
+  /// rest elsewhere; an empty function: as before.
+  void send_updates_to(UpdateSink sink) { sink_ = std::move(sink); }
+  /// One update by gradients that a sink was given: decay, update, averages, constraints. Counts as
+  /// gradient_accumulation_steps calls of apply().
+  void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// Makes the slots of a variable that is a part of `whole`, which decays if that does. Throws
+  /// StateError if it has some.
+  void build_part(const Variable& part, const Variable& whole);
+
   /// With use_ema the variables' values become their moving averages, if there was a step. Throws
   /// StateError for a variable not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
@@ -125,7 +140,7 @@ class Optimizer {
   /// Where a variable is updated: where it rests, or cut further with its slots (ZeRO).
   static const Layout& update_layout(const Variable& variable);
   static ShardingPtr update_form(const State& state);
-  void build_state(const Variable& variable);
+  State& build_state(const Variable& variable);
   const State& state_of(const Variable& variable) const;
   bool decays(const Variable& variable) const;
   void check_step(const std::vector<DTensor>& gradients,
@@ -133,6 +148,9 @@ class Optimizer {
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void reduce_early(const Variable& variable, const DTensor& gradient);
   bool accumulate(Step& step);
+  Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  void finish(const Step& step);
+  void hand_over(const Step& step) const;
   void update_weights(const Step& step);
   void reset_accumulators();
   void update_averages();
@@ -145,6 +163,7 @@ class Optimizer {
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
   std::shared_ptr<GradientReducer> reducer_;
+  UpdateSink sink_;
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;
 };

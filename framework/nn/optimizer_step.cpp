@@ -60,15 +60,43 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
   check_step(gradients, variables);
   build(variables);
   Step step = reduced(gradients, variables);
-  if (accumulate(step)) {
+  const bool complete = accumulate(step);
+  if (complete) {
     step.gradients = clip_gradients(step.gradients, options_);
-    update_weights(step);
+    if (sink_) {
+      hand_over(step);
+    } else {
+      update_weights(step);
+    }
     reset_accumulators();
   }
+  if (!sink_) finish(step);
+  if (!planning()) ++steps_;
+}
+
+void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
+                            const std::vector<Variable>& variables) {
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  check_step(gradients, variables);
+  build(variables);
+  const Step step = step_of(gradients, variables);
+  update_weights(step);
+  finish(step);
+  steps_ += options_.gradient_accumulation_steps.value_or(1);
+}
+
+void Optimizer::finish(const Step& step) {
   update_averages();
   overwrite_weights();
   constrain(step);
-  if (!planning()) ++steps_;
+}
+
+void Optimizer::hand_over(const Step& step) const {
+  if (planning()) return;
+  std::vector<Variable> variables;
+  for (const State* state : step.states) variables.push_back(state->variable);
+  sink_(variables, step.gradients);
 }
 
 /// The blocks that a variable is updated in: those of what is kept for it, else its own.
@@ -104,15 +132,25 @@ Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
     if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
   }
   reducer_->finish();
+  Step step = step_of(gradients, variables);
+  if (PlanningNotes* notes = planning_notes()) {
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
+    }
+  }
+  return step;
+}
+
+/// The gradients where their variables are updated. Collective.
+Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
+                                   const std::vector<Variable>& variables) {
   Step step;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i].defined()) continue;
     State& state = states_.at(variables[i].id());
     const ShardingPtr form = update_form(state);
     const CommPlace place(variables[i].path());
-    if (PlanningNotes* notes = planning_notes()) {
-      notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
-    }
     reducer_->log(gradients[i]);
     const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
     step.states.push_back(&state);

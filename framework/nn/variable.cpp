@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/variable.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -35,6 +36,10 @@ Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
   state_->tag->trainable = state_->spec.trainable;
   const int64_t rank = static_cast<int64_t>(shape().size());
   state_->placement = {shape(), Layout::replicated(default_mesh(), rank)};
+  if (default_storage().defined()) {
+    state_->placement.use = std::exchange(state_->placement.layout,
+                                          Layout::replicated(default_storage(), rank));
+  }
 }
 
 Variable::Variable(std::string path, DTensor value, bool trainable)
@@ -90,7 +95,10 @@ const DTensor& Variable::value() const {
 
 DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
   DTensor result = value();
-  if (state_->placement.use) result = ops::relayout(result, *state_->placement.use);
+  if (const auto& use = state_->placement.use) {
+    result = use->mesh() == result.mesh() ? ops::relayout(result, *use)
+                                          : ops::copy_to_mesh(result, *use);
+  }
   if (wanted && *wanted != dtype() && at::isFloatingType(dtype())) {
     result = ops::cast(result, *wanted);
   }

@@ -98,6 +98,17 @@ bool CallbackList::accepts_non_finite_loss() const {
   });
 }
 
+std::optional<int64_t> CallbackList::batches_to_weights() const {
+  std::optional<int64_t> soonest;
+  // The last one is the progress bar.
+  for (auto at = callbacks_.begin(); at != callbacks_.end() - 1; ++at) {
+    if (!at->hears_train_batches()) continue;
+    const std::optional<int64_t> next = (*at)->batches_to_weights();
+    if (next && (!soonest || *next < *soonest)) soonest = next;
+  }
+  return soonest;
+}
+
 bool CallbackList::hears_train_batches() const {
   // The last one is the progress bar.
   return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackRef& callback) {

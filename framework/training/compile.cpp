@@ -48,7 +48,9 @@ void Model::compile(const CompileOptions& options) {
   made->layouts = options.layouts;
   if (!made->layouts.defined()) {
     made->layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
+    if (!options.mesh.defined()) made->layouts.set_storage(default_storage());
   }
+  made->remote = current_remote_steps();
   // A subclass tells how many outputs it has only when it is called.
   if (output_names().size() > 1) Choices(options, output_names());
   training_ = made;
@@ -140,6 +142,7 @@ void Model::Training::reset_metrics() {
   loss = RowMean();
   restored = nullptr;
   for (const auto& [name, metric] : metrics) metric->reset();
+  if (remote_sums) remote_sums->clear();
 }
 
 const OptimizerRef& Model::optimizer() const { return training("optimizer").optimizer; }

@@ -53,6 +53,12 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
   const Mesh& mesh = state.layouts.mesh();
   return noting_failure(mesh, [&] {
     const FitData data = fit_data(given, options);
+    if (state.remote) {
+      if (!state.placed) ensure_placed(batch_shapes(data.train));
+      if (const auto history = state.remote->serve(*this, data, options)) {
+        return state.history = *history;
+      }
+    }
     const auto steps = epoch_steps(data.train, training_batches(options, {}, {}));
     const CallbackList callbacks(
         options.callbacks, *this, mesh,
@@ -67,6 +73,10 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
       state.fit(*this, data, options, callbacks);
     } catch (const Interrupted&) {
       callbacks.interrupt();
+      if (state.remote) state.remote->fail("the fit was interrupted");
+      throw;
+    } catch (const std::exception& error) {
+      if (state.remote) state.remote->fail(error.what());
       throw;
     }
     return state.history;
@@ -91,14 +101,19 @@ void Model::Training::fit(Model& model, const FitData& data, const FitOptions& g
                           const CallbackList& callbacks) {
   const auto over =
       c10::make_scope_exit([this] { must_be_finite = gradients_must_be_finite = false; });
+  const auto here = c10::make_scope_exit([this] { remote_sums.reset(); });
   begin_fit(given, callbacks);
   check_position(position, given.epochs,
                  epoch_steps(data.train, training_batches(given, {}, {})));
   history.data = data.train.name();
+  if (remote) begin_remote(model, data, given);
   for (int64_t epoch = position.epoch; epoch < given.epochs && !stop; ++epoch) {
     do_everywhere([&] { callbacks.epoch_begin(epoch); });
     begin_epoch();
-    {
+    if (remote) {
+      const auto steps = epoch_steps(data.train, training_batches(given, {}, {}));
+      run_remote(model, {Phase::train, epoch, position.step, *steps}, callbacks);
+    } else {
       BatchLoader loader(data.train, training_batches(given, position, layouts));
       run("fit", Phase::train, loader, callbacks, [&](Examples&& examples, int64_t step) {
         history.steps.push_back(train(model, std::move(examples)));
@@ -110,6 +125,7 @@ void Model::Training::fit(Model& model, const FitData& data, const FitOptions& g
   const bool trained = optimizer && optimizer->built();
   if (trained) optimizer->finalize_variable_values(model.trainable_weights());
   do_everywhere([&] { callbacks.end(Phase::train, epoch_logs); });
+  if (remote) remote->end(history);
 }
 
 void Model::Training::end_epoch(Model& model, const FitData& data, const FitOptions& given,
@@ -121,8 +137,7 @@ void Model::Training::end_epoch(Model& model, const FitData& data, const FitOpti
   if (!stop) position = {.epoch = epoch + 1};
   if (data.validation && given.validation_freq.due(epoch)) {
     try {
-      BatchLoader loader(data.validation, validation_batches(given, layouts));
-      for (const auto& [name, value] : evaluate("fit, validation", model, loader, callbacks)) {
+      for (const auto& [name, value] : validate(model, data, given, callbacks)) {
         epoch_logs.emplace_back("val_" + name, value);
       }
     } catch (const Interrupted&) {
@@ -137,6 +152,21 @@ void Model::Training::end_epoch(Model& model, const FitData& data, const FitOpti
   do_everywhere([&] { callbacks.epoch_end(epoch, epoch_logs); });
   epoch_ends = false;
   history.append(epoch, epoch_logs);
+}
+
+Logs Model::Training::validate(Model& model, const FitData& data, const FitOptions& given,
+                               const CallbackList& callbacks) {
+  if (!remote) {
+    BatchLoader loader(data.validation, validation_batches(given, layouts));
+    return evaluate("fit, validation", model, loader, callbacks);
+  }
+  callbacks.begin(Phase::test);
+  reset_metrics();
+  const auto steps = epoch_steps(data.validation, validation_batches(given, layouts));
+  run_remote(model, {Phase::test, position.epoch, 0, *steps}, callbacks);
+  const Logs values = logs();
+  callbacks.end(Phase::test, values);
+  return values;
 }
 
 Logs Model::Training::evaluate(const std::string& caller, Model& model, BatchLoader& loader,

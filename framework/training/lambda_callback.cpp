@@ -38,6 +38,9 @@ class Functions final : public Callback {
   void on_predict_batch_begin(int64_t batch) override { call(on_.on_predict_batch_begin, batch); }
   void on_predict_batch_end(int64_t batch) override { call(on_.on_predict_batch_end, batch); }
 
+  std::optional<int64_t> batches_to_weights() override {
+    return on_.on_train_batch_end ? std::optional<int64_t>(1) : std::nullopt;
+  }
   bool wants_batch_logs(int64_t) override {
     return static_cast<bool>(testing_ ? on_.on_test_batch_end : on_.on_train_batch_end);
   }

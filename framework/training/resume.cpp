@@ -35,7 +35,11 @@ void Model::Training::begin_epoch() {
   if (kept.is_null() || position.step == 0) return;
   restored = kept;
   loss = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
-  if (!metrics.empty()) restore_metrics();
+  if (remote_sums) {
+    begin_sums();
+  } else if (!metrics.empty()) {
+    restore_metrics();
+  }
 }
 
 /// Metrics of other names than then begin anew.
@@ -71,6 +75,7 @@ History Model::history() const {
 void Model::set_history(const History& history) { training("set_history").history = history; }
 
 Json Model::Training::totals() const {
+  if (remote_sums) return {{"loss", {loss.sum(), loss.rows()}}, {"metrics", remote_values()}};
   std::vector<const Metric*> list;
   for (const auto& [name, metric] : metrics) list.push_back(metric.get());
   const std::vector<std::vector<double>> sums = Metric::totals(list);

@@ -84,6 +84,15 @@ void Model::Training::check_gradients(const std::string& caller, int64_t step) {
   check_word(caller, Phase::train, word, step);
 }
 
+Interrupted interrupted(int signal, const std::string& caller, Phase phase,
+                        const std::string& at) {
+  return Interrupted(signal, caller, signal_name(signal) + at,
+                     phase == Phase::train
+                         ? "start it again; from a checkpoint (--resume, BackupAndRestore) "
+                           "it goes on there"
+                         : "start it again");
+}
+
 /// Throws what the word of a step asks for, on every process the same.
 void Model::Training::check_word(const std::string& caller, Phase phase, const StatusWord& word,
                                  int64_t step) const {
@@ -97,12 +106,7 @@ void Model::Training::check_word(const std::string& caller, Phase phase, const S
                      "lower the learning rate, or look for bad values in the data");
   }
   if (word.status() == StepStatus::save) {
-    const int signal = std::stoi(word.reason());
-    throw Interrupted(signal, caller, str(signal_name(signal), on, at),
-                      phase == Phase::train
-                          ? "start it again; from a checkpoint (--resume, BackupAndRestore) "
-                            "it goes on there"
-                          : "start it again");
+    throw interrupted(std::stoi(word.reason()), caller, phase, on + at);
   }
 }
 

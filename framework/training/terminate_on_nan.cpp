@@ -26,6 +26,7 @@ class Terminator final : public Callback {
   }
 
   bool wants_batch_logs(int64_t) override { return false; }
+  std::optional<int64_t> batches_to_weights() override { return std::nullopt; }
   bool accepts_non_finite_loss() const override { return true; }
 
  private:

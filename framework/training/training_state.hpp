@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/status.hpp>
@@ -16,6 +17,7 @@
 #include <tessera/framework/training/callback_list.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/remote_steps.hpp>
 #include <tessera/framework/training/run_facts.hpp>
 
 namespace tessera {
@@ -96,6 +98,10 @@ struct Model::Training {
   /// Empty until the first batch, whose shapes choose some.
   std::vector<CompiledOutput> outputs;
   std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics;
+  /// Makes the steps of fit; null: this process does.
+  std::shared_ptr<RemoteSteps> remote;
+  /// While it does: what they have added to the metrics; `value` is a sum over rows.
+  std::optional<std::vector<StepTotals::Of>> remote_sums;
 
   /// Makes outputs and metrics for a first batch. Throws ConfigError.
   void choose(std::vector<std::string> names, const Batch& batch,
@@ -153,6 +159,16 @@ struct Model::Training {
   }
 
  private:
+  void begin_remote(Model& model, const FitData& data, const FitOptions& given);
+  /// Has steps made elsewhere and tells the callbacks. Throws as run().
+  void run_remote(Model& model, const StepRange& range, const CallbackList& callbacks);
+  int64_t run_part(Model& model, const StepRange& part, const CallbackList& callbacks);
+  Logs validate(Model& model, const FitData& data, const FitOptions& given,
+                const CallbackList& callbacks);
+  void add_remote(const StepTotals& step);
+  /// Takes over what is restored, to count on from.
+  void begin_sums();
+  Json remote_values() const;
   void restore_metrics();
   Batch prepare(Model& model, Examples&& examples);
   void check_finite(double loss, const Blocks& parts) const;
@@ -172,6 +188,9 @@ struct Model::Training {
                      const std::string& form, int64_t step) const;
   void name_metrics(const std::vector<std::string>& names);
 };
+
+/// What a signal ends a run with; `at` tells where, " at step 3".
+Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at);
 
 /// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
 std::string form_of(const Examples& batch);

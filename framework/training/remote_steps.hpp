@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/callback_list.hpp>
+#include <tessera/framework/training/data_views.hpp>
+
+namespace tessera {
+
+/// What one step adds to loss and metrics.
+struct StepTotals {
+  /// Sum of the loss over rows, and the rows.
+  double loss = 0;
+  int64_t rows = 0;
+  struct Of {
+    std::string name;            ///< in logs
+    std::vector<double> totals;  ///< as Metric::totals()
+    double value = 0;            ///< of this step alone
+  };
+  std::vector<Of> metrics = {};
+};
+
+/// Steps [first, last) of an epoch, or of a validation.
+struct StepRange {
+  Phase phase = Phase::train;
+  int64_t epoch = 0;
+  int64_t first = 0, last = 0;
+};
+
+/// Makes the steps of fit in other processes, where they do not make them all together: a parameter
+/// server's coordinator, and its tasks. compile() takes the one of the innermost RemoteStepsScope.
+/// evaluate() and predict() run here, with the weights of the last fit.
+class RemoteSteps {
+ public:
+  virtual ~RemoteSteps() = default;
+
+  /// On a process that works for another one's fit: does so until that fit is over, and returns
+  /// what it gave there. Nothing on the process that leads.
+  virtual std::optional<History> serve(Model& model, const FitData& data,
+                                       const FitOptions& options) = 0;
+
+  // On the process that leads.
+
+  /// Training begins with the model's weights and all that its optimizer keeps, as they are here.
+  virtual void begin(Model& model, const FitData& data, const FitOptions& options) = 0;
+  /// Makes the steps, begun in order and done in any. `done` hears, on this thread, what each adds;
+  /// when it returns false no further step begins. Returns how many steps are done: all that have
+  /// begun. Rethrows what `done` throws and what a step threw.
+  virtual int64_t run(const StepRange& range,
+                      const std::function<bool(int64_t step, const StepTotals&)>& done) = 0;
+  /// Brings the present weights, and all that the optimizer keeps, here.
+  virtual void fetch(Model& model) = 0;
+  /// The fit is over and gave this.
+  virtual void end(const History& history) = 0;
+  /// The fit ends with an error or a signal.
+  virtual void fail(const std::string& what) noexcept = 0;
+};
+
+/// While alive, models compiled on this thread make their steps so.
+class RemoteStepsScope {
+ public:
+  explicit RemoteStepsScope(std::shared_ptr<RemoteSteps> steps);
+  ~RemoteStepsScope();
+  RemoteStepsScope(const RemoteStepsScope&) = delete;
+  RemoteStepsScope& operator=(const RemoteStepsScope&) = delete;
+
+ private:
+  std::shared_ptr<RemoteSteps> former_;
+};
+/// Of the innermost scope; null: none.
+std::shared_ptr<RemoteSteps> current_remote_steps();
+
+}  // namespace tessera

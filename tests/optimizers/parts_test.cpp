@@ -1,0 +1,121 @@
+// Gradients that are handed out instead of applied, and parts of variables that are updated by them
+// elsewhere: the way of a parameter server.
+#include <functional>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/optimizers/optimizers.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+const Shape shape = {5, 3};
+
+DTensor replicated(const at::Tensor& whole) {
+  return pack(whole, Layout::replicated(default_mesh(), whole.dim()));
+}
+
+at::Tensor draw(int64_t seed) {
+  return stateless_normal(shape, {seed, 7}, 0, 1, at::kDouble).full();
+}
+
+std::vector<Variable> variables() {
+  return {Variable("dense/kernel", replicated(draw(1))),
+          Variable("dense/bias", replicated(draw(2)))};
+}
+
+/// Rows [0, 2) and [2, 5) of each.
+std::vector<Variable> parts_of(const std::vector<Variable>& whole) {
+  std::vector<Variable> parts;
+  for (const Variable& variable : whole) {
+    const at::Tensor value = variable.value().full();
+    parts.emplace_back(variable.path(), replicated(value.slice(0, 0, 2)));
+    parts.emplace_back(variable.path(), replicated(value.slice(0, 2, 5)));
+  }
+  return parts;
+}
+
+/// The same optimizer in three roles: as usual, where gradients are made, where parts rest.
+void check_parts(const std::function<OptimizerRef()>& make, int64_t steps = 7) {
+  std::vector<Variable> usual = variables(), here = variables();
+  std::vector<Variable> parts = parts_of(usual);
+  const OptimizerRef ordinary = make(), sender = make(), keeper = make();
+  for (size_t i = 0; i < parts.size(); ++i) keeper->build_part(parts[i], here[i / 2]);
+  sender->send_updates_to([&](const std::vector<Variable>& of, const std::vector<DTensor>& ready) {
+    REQUIRE(of.size() == 2);
+    std::vector<DTensor> cut;
+    for (const DTensor& gradient : ready) {
+      const at::Tensor whole = gradient.full();
+      cut.push_back(replicated(whole.slice(0, 0, 2)));
+      cut.push_back(replicated(whole.slice(0, 2, 5)));
+    }
+    keeper->apply_ready(cut, parts);
+  });
+  for (int64_t step = 0; step < steps; ++step) {
+    const std::vector<DTensor> gradients = {replicated(draw(10 + step)),
+                                            replicated(draw(90 + step))};
+    ordinary->apply(gradients, usual);
+    sender->apply(gradients, here);
+  }
+  CHECK(sender->steps() == ordinary->steps());
+  CHECK(keeper->iterations() == ordinary->iterations());
+  for (size_t i = 0; i < usual.size(); ++i) {
+    const at::Tensor joined =
+        at::cat({parts[2 * i].value().full(), parts[2 * i + 1].value().full()});
+    CHECK(at::allclose(joined, usual[i].value().full(), 0, 1e-12));
+    // Where gradients are made nothing changes.
+    CHECK(at::equal(here[i].value().full(), variables()[i].value().full()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("parts updated by gradients that were handed out equal the whole", "[optimizers]") {
+  check_parts([] { return Adam(0.1); });
+  check_parts([] { return SGD(ExponentialDecay(0.1, 3, 0.5), {.momentum = 0.9}); });
+  check_parts([] { return RMSprop(0.1, {.clipnorm = 0.5}); });
+  check_parts([] { return Adam(0.1, {.global_clipnorm = 0.7}); });
+  check_parts([] { return Adam(0.1, {.clipvalue = 0.2, .loss_scale_factor = 8}); });
+  check_parts([] { return Adam(0.1, {.use_ema = true, .ema_overwrite_frequency = 3}); });
+}
+
+TEST_CASE("accumulated gradients are handed out once for all their steps", "[optimizers]") {
+  check_parts([] { return Adam(0.1, {.gradient_accumulation_steps = 2}); }, 6);
+}
+
+TEST_CASE("a part decays as its whole does", "[optimizers]") {
+  const auto make = [] {
+    OptimizerRef adam = AdamW(0.1, {.weight_decay = 0.3});
+    adam->exclude_from_weight_decay({.var_names = {"bias"}});
+    return adam;
+  };
+  check_parts(make);
+
+  const OptimizerRef by_variable = SGD(0.1, {.weight_decay = 0.5});
+  std::vector<Variable> whole = variables();
+  by_variable->exclude_from_weight_decay({.var_list = {whole[0]}});
+  Variable part("dense/kernel", replicated(at::ones({2, 3}, at::kDouble)));
+  by_variable->build_part(part, whole[0]);
+  by_variable->apply_ready({replicated(at::zeros({2, 3}, at::kDouble))}, {part});
+  CHECK(at::equal(part.value().full(), at::ones({2, 3}, at::kDouble)));
+  CHECK_THROWS_AS(by_variable->build_part(part, whole[0]), StateError);
+}
+
+TEST_CASE("without a sink an optimizer updates again", "[optimizers]") {
+  std::vector<Variable> own = variables();
+  const OptimizerRef sgd = SGD(1.0);
+  int64_t handed = 0;
+  sgd->send_updates_to([&](const auto&, const auto&) { ++handed; });
+  const std::vector<DTensor> gradients = {replicated(draw(3)), {}};
+  sgd->apply(gradients, own);
+  CHECK(handed == 1);
+  sgd->send_updates_to({});
+  sgd->apply(gradients, own);
+  CHECK(handed == 1);
+  CHECK(at::allclose(own[0].value().full(), draw(1) - draw(3), 0, 1e-12));
+}
