@@ -139,14 +139,20 @@ TEST_CASE("a report has the last calls of every rank, and the error its path") {
   const tessera::Json report = tessera::parse_json(read_file(path), path.string());
   CHECK_THAT(report["reason"].get<std::string>(), Catch::Contains("rank 2"));
   REQUIRE(report["ranks"].size() == 4);
+  // The run ends as soon as two calls differ: one of the others may not have come to it yet.
+  int gathers = 0;
   for (int rank = 0; rank < 4; ++rank) {
     const tessera::Json& one = report["ranks"][static_cast<size_t>(rank)];
     CAPTURE(rank, one.dump());
     CHECK(one["rank"] == rank);
     REQUIRE(!one["calls"].empty());
-    CHECK_THAT(one["calls"].back()["text"].get<std::string>(),
-               Catch::Contains(rank == 2 ? "all_reduce" : "all_gather"));
+    const auto last = one["calls"].back()["text"].get<std::string>();
+    const bool gathered = last.find("all_gather") != std::string::npos;
+    CHECK((gathered || last.find("all_reduce") != std::string::npos));
+    if (rank == 2) CHECK(!gathered);
+    gathers += gathered;
   }
+  CHECK(gathers >= 1);
 }
 
 TEST_CASE("an error on one rank reaches the others with its text") {
