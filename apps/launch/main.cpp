@@ -20,20 +20,29 @@ constexpr const char* help =
     "Runs a program as several processes of this machine that train together.\n"
     "Usage: launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
     "\n"
-    "  -n, --processes N    how many\n"
-    "  --max-restarts K     start all again, up to K times, after one failed [default: 0]\n"
-    "  --grace SECONDS      for the others to leave after one failed [default: 10]\n"
+    "  -n, --processes N    how many; with --ps, how many workers\n"
+    "  --ps K               beside them a chief and K parameter servers\n"
+    "  --evaluator          with --ps: an evaluator, too\n"
+    "  --tf-config          tell the processes of each other by TF_CONFIG, as its workers\n"
+    "  --max-restarts K     start all again, up to K times, after one failed; a worker or\n"
+    "                       evaluator beside --ps alone, up to K times each [default: 0]\n"
+    "  --grace SECONDS      for the others to leave after one failed, or after the end of the\n"
+    "                       chief [default: 10]\n"
     "  -h, --help           print this text\n"
     "\n"
     "PROGRAM is a path, an application beside this one, or a program in PATH. Each process finds\n"
-    "the others by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, and what it prints\n"
-    "comes behind \"[rank] \"; none of them reads this program's input. A restarted program\n"
-    "goes on from its checkpoints if it keeps some (--checkpoint-dir). The exit code is that of\n"
-    "the rank that failed first.\n";
+    "the others by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT or by TF_CONFIG,\n"
+    "and what it prints comes behind \"[rank] \", with --ps behind \"[worker 0] \"; none of them\n"
+    "reads this program's input. A restarted program goes on from its checkpoints if it keeps\n"
+    "some (--checkpoint-dir). With --ps the end of the chief is the end of all, and the job goes\n"
+    "on while a worker is left. The exit code is that of the process that failed first.\n";
 
 struct Arguments {
   bool help = false;
+  bool evaluator = false;
+  bool tf_config = false;
   int64_t processes = 0;
+  int64_t servers = 0;
   int64_t max_restarts = 0;
   int64_t grace = 10;
   std::vector<std::string> command;
@@ -43,6 +52,8 @@ struct Arguments {
 bool set_number(Arguments& arguments, const std::string& flag, const std::string& text) {
   if (flag == "-n" || flag == "--processes") {
     app::integer(arguments.processes, 1, 4096).set(flag, text);
+  } else if (flag == "--ps") {
+    app::integer(arguments.servers, 1, 4096).set(flag, text);
   } else if (flag == "--max-restarts") {
     app::integer(arguments.max_restarts, 0, 1000000).set(flag, text);
   } else if (flag == "--grace") {
@@ -53,8 +64,23 @@ bool set_number(Arguments& arguments, const std::string& flag, const std::string
   return true;
 }
 
+/// Sets what `flag` alone means; false if there is no such flag.
+bool set_switch(Arguments& arguments, const std::string& flag) {
+  if (flag == "-h" || flag == "--help") {
+    arguments.help = true;
+  } else if (flag == "--evaluator") {
+    arguments.evaluator = true;
+  } else if (flag == "--tf-config") {
+    arguments.tf_config = true;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 [[noreturn]] void fail_unknown(const std::string& flag) {
-  const std::vector<std::string> known = {"--processes", "--max-restarts", "--grace", "--help"};
+  const std::vector<std::string> known = {"--processes", "--ps",    "--evaluator", "--tf-config",
+                                          "--max-restarts", "--grace", "--help"};
   const std::string meant = nearest(flag, known);
   throw ConfigError("command line", "there is no such option", in_quotes(flag),
                     meant.empty() ? "see launch --help" : "write " + meant);
@@ -65,8 +91,7 @@ Arguments parse(const std::vector<std::string>& words) {
   size_t at = 0;
   for (; at < words.size() && words[at].rfind('-', 0) == 0 && words[at] != "--"; ++at) {
     const std::string& word = words[at];
-    arguments.help = word == "-h" || word == "--help";
-    if (arguments.help) return arguments;
+    if (set_switch(arguments, word)) continue;
     const size_t equal = word.find('=');
     const std::string flag = word.substr(0, equal);
     const bool apart = equal == word.npos;
@@ -86,6 +111,10 @@ int launch_main(int argc, char** argv) {
     std::cout << help << std::flush;
     return 0;
   }
+  if (arguments.evaluator && arguments.servers == 0) {
+    throw ConfigError("--evaluator", "is a task beside parameter servers", "no --ps",
+                      "write for example -n 2 --ps 2 --evaluator");
+  }
   if (arguments.processes == 0) {
     throw ConfigError("-n", "must be given", "nothing", "write for example -n 4");
   }
@@ -97,6 +126,9 @@ int launch_main(int argc, char** argv) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   arguments.command[0] = find_program(arguments.command[0], self.parent_path().string());
   return launch(arguments.command, {.processes = static_cast<int>(arguments.processes),
+                                    .servers = static_cast<int>(arguments.servers),
+                                    .evaluator = arguments.evaluator,
+                                    .tf_config = arguments.tf_config,
                                     .max_restarts = static_cast<int>(arguments.max_restarts),
                                     .grace = std::chrono::seconds(arguments.grace)});
 }

@@ -66,9 +66,8 @@ struct Start {
 
 }  // namespace
 
-ChildProcess::ChildProcess(int rank, const std::vector<std::string>& words,
-                           const std::map<std::string, std::string>& environment)
-    : rank_(rank) {
+ChildProcess::ChildProcess(const std::vector<std::string>& words,
+                           const std::map<std::string, std::string>& environment) {
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   std::vector<std::string> arguments = words, variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
@@ -97,8 +96,7 @@ ChildProcess::ChildProcess(int rank, const std::vector<std::string>& words,
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : rank_(other.rank_),
-      pid_(std::exchange(other.pid_, -1)),
+    : pid_(std::exchange(other.pid_, -1)),
       ended_(other.ended_),
       status_(other.status_),
       end_(other.end_),

@@ -25,14 +25,13 @@ struct ChildStream {
 class ChildProcess {
  public:
   /// Starts words[0] with nothing to read. Throws ConfigError if it cannot.
-  ChildProcess(int rank, const std::vector<std::string>& words,
+  ChildProcess(const std::vector<std::string>& words,
                const std::map<std::string, std::string>& environment);
   /// Kills what is left of the group.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
-  int rank() const { return rank_; }
   bool ended() const { return ended_; }
   /// As waitpid() tells it.
   int status() const { return status_; }
@@ -46,7 +45,6 @@ class ChildProcess {
   std::vector<ChildStream>& streams() { return streams_; }
 
  private:
-  int rank_;
   pid_t pid_ = -1;
   bool ended_ = false;
   int status_ = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
@@ -30,7 +31,7 @@ const std::vector<std::string>* find_tasks(const Tasks& tasks, TaskType type) {
 }
 
 void check_tasks(const Tasks& tasks, const JsonPath& path) {
-  std::set<std::string> seen;
+  std::set<std::pair<std::string, int>> seen;
   for (const auto& [type, list] : tasks) {
     const JsonPath place = path.key(to_string(type));
     if (list.empty()) {
@@ -42,8 +43,10 @@ void check_tasks(const Tasks& tasks, const JsonPath& path) {
                         "make the others workers");
     }
     for (size_t i = 0; i < list.size(); ++i) {
-      read_host_port(place.index(i).text(), list[i]);
-      if (seen.insert(list[i]).second) continue;
+      HostPort address = read_host_port(place.index(i).text(), list[i]);
+      std::transform(address.host.begin(), address.host.end(), address.host.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      if (seen.emplace(address.host, address.port).second) continue;
       throw ConfigError(place.index(i).text(), "must have an address of its own",
                         in_quotes(list[i]) + " again", "give every task another port");
     }
@@ -67,7 +70,7 @@ Tasks read_tasks(const Json& json, const JsonPath& path) {
 void place(Cluster& cluster, const Json& json, const JsonPath& path) {
   JsonObject task(json, path);
   cluster.type = task_type(task.take<std::string>("type"), path.key("type"));
-  const int index = task.take_or<int>("index", 0);
+  const auto given = task.take_optional<int>("index");
   task.take_optional<Json>("trial");
   task.take_optional<Json>("cloud");
   task.finish();
@@ -78,6 +81,11 @@ void place(Cluster& cluster, const Json& json, const JsonPath& path) {
                       in_quotes(to_string(cluster.type)), "add it to cluster");
   }
   const int count = list == nullptr ? most_processes : static_cast<int>(list->size());
+  if (!given && list != nullptr && count > 1) {
+    throw ConfigError(path.key("index").text(), str("must say which of ", count, " tasks it is"),
+                      "nothing", str("set an integer from 0 to ", count - 1));
+  }
+  const int index = given.value_or(0);
   read_integer(path.key("index").text(), std::to_string(index), 0, count - 1);
   const bool after_chief =
       cluster.type == TaskType::worker && find_tasks(cluster.tasks, TaskType::chief);

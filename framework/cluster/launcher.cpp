@@ -2,32 +2,31 @@
 
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <fstream>
+#include <random>
 
 #include <tessera/framework/base/descriptor.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/cluster/launch_round.hpp>
+#include <tessera/framework/cluster/launch_task.hpp>
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-using Variables = std::map<std::string, std::string>;
 
 constexpr int longest_flush_ms = 1000;
+constexpr int first_port = 10000;
+constexpr int most_tries = 10000;
 
 /// While it lives, the signals that a launcher handles wait to be read, and writing to nobody is an
 /// error instead of a signal.
@@ -73,47 +72,6 @@ std::vector<std::string> programs_in(const std::string& folder) {
   return names;
 }
 
-std::string random_name() {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) < 0) number = static_cast<uint64_t>(getpid());
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
-int core_count() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-Variables own_variables() {
-  Variables variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equal = text.find('=');
-    if (equal != text.npos) variables.emplace(text.substr(0, equal), text.substr(equal + 1));
-  }
-  return variables;
-}
-
-/// What all processes of the n-th start share.
-Variables variables_of(const LaunchOptions& options, int restart) {
-  Variables variables = own_variables();
-  // They would come before RANK, and speak of another run.
-  for (const char* name : {"TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
-                           "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART"}) {
-    variables.erase(name);
-  }
-  variables["WORLD_SIZE"] = std::to_string(options.processes);
-  variables["MASTER_ADDR"] = "127.0.0.1";
-  variables["MASTER_PORT"] = std::to_string(free_port());
-  variables["TESSERA_JOB"] = random_name();
-  if (restart > 0) variables["TESSERA_RESTART"] = std::to_string(restart);
-  variables.emplace("OMP_NUM_THREADS",
-                    std::to_string(std::max(1, core_count() / options.processes)));
-  return variables;
-}
-
 /// Writes what is left, unless a signal says that nobody waits for it, or said so before and
 /// nobody reads.
 void flush(LineOutput& output, int signals, bool stopped) {
@@ -129,6 +87,19 @@ void flush(LineOutput& output, int signals, bool stopped) {
   }
 }
 
+/// Which port the socket has now; 0 if it is taken.
+int bind_port(const Descriptor& probe, int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool bound =
+      bind(probe.get(), any, size) == 0 && getsockname(probe.get(), any, &size) == 0;
+  return bound ? ntohs(address.sin_port) : 0;
+}
+
 struct Outcome {
   int code = 0;
   bool stopped = false;
@@ -137,7 +108,7 @@ struct Outcome {
 Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions& options,
                    int signals, LineOutput& output) {
   for (int restart = 0;; ++restart) {
-    LaunchRound round(command, options, variables_of(options, restart), signals, output);
+    LaunchRound round(command, options, launch_tasks(options, restart), signals, output);
     round.watch();
     if (round.stopped_by() != 0) return {128 + round.stopped_by(), true};
     if (round.first_status() == 0) return {};
@@ -149,18 +120,30 @@ Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions&
 
 }  // namespace
 
-int free_port() {
-  const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (bind(probe.get(), any, size) != 0 || getsockname(probe.get(), any, &size) != 0) {
-    throw ConfigError("launch", "127.0.0.1 has a free port", "none", "close other programs");
+std::vector<int> free_ports(int count) {
+  // Beyond it the system takes ports for connections that programs open, so that one would be gone
+  // by the time at which its task is started again.
+  int end = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> end;
+  std::random_device random;
+  std::uniform_int_distribution<int> below(first_port, std::max(first_port, end - 1));
+  std::vector<int> ports;
+  // They stay taken until all are found.
+  std::vector<Descriptor> taken;
+  for (int i = 0; static_cast<int>(ports.size()) < count; ++i) {
+    const bool any = end <= first_port || i > most_tries;
+    Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (const int port = bind_port(probe, any ? 0 : below(random)); port > 0) {
+      ports.push_back(port);
+      taken.push_back(std::move(probe));
+    } else if (any) {
+      throw ConfigError("launch", "127.0.0.1 has a free port", "none", "close other programs");
+    }
   }
-  return ntohs(address.sin_port);
+  return ports;
 }
+
+int free_port() { return free_ports(1)[0]; }
 
 std::string find_program(const std::string& name, const std::string& folder) {
   if (name.find('/') != name.npos) {

@@ -11,8 +11,16 @@ namespace tessera {
 inline constexpr int exit_of_lost_run = 3;
 
 struct LaunchOptions {
+  /// Ranks; beside parameter servers, workers.
   int processes = 1;
-  /// How often all processes are started again after one failed.
+  /// Parameter servers; with them there is a chief, too.
+  int servers = 0;
+  /// Whether a parameter server job has an evaluator.
+  bool evaluator = false;
+  /// Whether ranks find each other by TF_CONFIG, as its workers.
+  bool tf_config = false;
+  /// How often all processes are started again after one failed; workers and evaluator of a
+  /// parameter server job: alone.
   int max_restarts = 0;
   /// How long the others may take to leave after one failed, before SIGTERM, and after that.
   std::chrono::milliseconds grace = std::chrono::seconds(10);
@@ -23,18 +31,27 @@ struct LaunchOptions {
 /// ConfigError if it is none that can be run.
 std::string find_program(const std::string& name, const std::string& folder);
 
-/// A TCP port of 127.0.0.1 that nobody listens on. Throws ConfigError if there is none.
+/// TCP ports of 127.0.0.1 that nobody listens on, all different. Throws ConfigError if there are
+/// none.
+std::vector<int> free_ports(int count);
 int free_port();
 
 /// Runs `command`, of which the first word is the program's path, as processes of this machine that
-/// find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT. TESSERA_JOB is
-/// theirs alone, TESSERA_RESTART counts restarts, and OMP_NUM_THREADS shares the cores out unless
-/// it is set. Every line that they write comes out whole behind "[rank] ", on the stream it was
-/// written to. Where one fails the others are ended, and the one that failed first is named; the
-/// same, once each, for SIGTERM, SIGINT and SIGHUP, which the processes receive too: the second one
-/// kills. No process of theirs outlives the call. Returns 0, the exit code of the rank that failed
-/// first, or 128 + the signal that ended it or this process. Throws ConfigError if the program
-/// cannot be started. To be called from the only thread of a process.
+/// find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or by TF_CONFIG.
+/// TESSERA_JOB is theirs alone, TESSERA_RESTART counts how often each was started again, and
+/// OMP_NUM_THREADS shares the cores out among `processes` unless it is set. Every line that they
+/// write comes out whole behind "[rank] ", on the stream it was written to; a parameter server
+/// job's behind "[chief] ", "[worker 0] ", "[ps 1] ", "[evaluator] ".
+///
+/// Where one fails the others are ended, and the one that failed first is named. In a parameter
+/// server job this goes for chief and ps, and the last worker; the job goes on while a worker or
+/// the evaluator is started again, or without it. The end of the chief with 0 ends the job.
+///
+/// The same, once each, for SIGTERM, SIGINT and SIGHUP, which the processes receive too, of a
+/// parameter server job the chief and the evaluator: the second one kills. No process of theirs
+/// outlives the call. Returns 0, the exit code of the one that failed first, or 128 + the signal
+/// that ended it or this process. Throws ConfigError if the program cannot be started. To be called
+/// from the only thread of a process.
 int launch(const std::vector<std::string>& command, const LaunchOptions& options = {});
 
 }  // namespace tessera

@@ -43,11 +43,12 @@ LineOutput::LineOutput() {
   }
 }
 
-void LineOutput::add(int descriptor, int rank, const std::string& line) {
-  std::string prefix = "[" + std::to_string(rank) + "] ";
+void LineOutput::add(int descriptor, const std::string& label, int colour,
+                     const std::string& line) {
+  std::string prefix = "[" + label + "] ";
   // Six colours from red to cyan, none of which is the terminal's own.
   if (colour_[descriptor]) {
-    prefix = "\x1b[3" + std::to_string(1 + rank % 6) + "m" + prefix + "\x1b[0m";
+    prefix = "\x1b[3" + std::to_string(1 + colour % 6) + "m" + prefix + "\x1b[0m";
   }
   add(descriptor, prefix + line);
 }

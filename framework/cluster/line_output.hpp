@@ -26,8 +26,8 @@ class LineCutter {
 class LineOutput {
  public:
   LineOutput();
-  /// A line behind "[rank] ".
-  void add(int descriptor, int rank, const std::string& line);
+  /// A line behind "[label] ", which has one of six colours on a terminal.
+  void add(int descriptor, const std::string& label, int colour, const std::string& line);
   /// A line as it is.
   void add(int descriptor, const std::string& line);
 

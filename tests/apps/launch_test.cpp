@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/program.hpp"
@@ -20,6 +22,19 @@ TEST_CASE("launch starts an application beside it, or any program", "[launch]") 
   CHECK(shell.err.find("launch: rank 1 failed first: exit code 1, after ") != std::string::npos);
 }
 
+TEST_CASE("launch starts the tasks of a parameter server job", "[launch]") {
+  const auto run = launch({"-n", "2", "--ps", "2", "--evaluator", "--max-restarts=1", "--", "sh",
+                           "-c", "echo $TF_CONFIG; case $TF_CONFIG$TESSERA_RESTART in "
+                                 "*'\"worker\",\"index\":1}}') exit 5;; "
+                                 "*chief\\\",*) sleep 0.3;; esac"});
+  CAPTURE(run.out, run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 7);
+  CHECK(run.err.find("launch: worker 1 failed: exit code 5, after ") == 0);
+  const auto ranks = launch({"-n", "2", "--tf-config", "sh", "-c", "echo $TF_CONFIG"});
+  CHECK(ranks.out.find("\"task\":{\"type\":\"worker\",\"index\":1}") != std::string::npos);
+}
+
 TEST_CASE("launch restarts as often as it is told", "[launch]") {
   const auto run = launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c",
                            "[ \"$TESSERA_RESTART\" = 2 ]"});
@@ -33,6 +48,10 @@ TEST_CASE("a wrong command line is one line", "[launch]") {
       {{"-n", "2"}, "launch: error: [command line] ends with the program to run."},
       {{"-n", "2", "--"}, "launch: error: [command line] ends with the program to run."},
       {{"-n", "0", "--", "sh"}, "launch: error: [-n] must be an integer from 1 to 4096."},
+      {{"-n", "2", "--ps", "0", "sh"}, "launch: error: [--ps] must be an integer from 1 to 4096."},
+      {{"-n", "2", "--evaluator", "sh"}, "launch: error: [--evaluator] is a task beside"},
+      {{"-n", "2", "--evaluater", "sh"}, "launch: error: [command line] there is no such option. "
+                                         "Received: \"--evaluater\". To fix: write --evaluator."},
       {{"-n"}, "launch: error: [-n] must be an integer"},
       {{"--max-restarts=-1", "sh"}, "launch: error: [--max-restarts] must be an integer from 0"},
       {{"--proceses", "2", "sh"}, "launch: error: [command line] there is no such option."},

@@ -1,62 +1,17 @@
 #include <tessera/framework/cluster/cluster.hpp>
 
-#include <map>
-#include <string>
-
-#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/variables.hpp>
 
+#include "tests/cluster/cluster_cases.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tessera;
+using namespace tessera::test;
 
 namespace {
 
-using Values = std::map<std::string, std::string>;
-
-Environment environment_of(const Values& values) {
-  return [values](const char* name) -> const char* {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : found->second.c_str();
-  };
-}
-
-std::string describe(const Cluster& c) {
-  return str(c.source, " ", to_string(c.type), " ", c.rank, "/", c.size, " local ", c.local_rank,
-             " ", c.address, ":", c.port, c.job.empty() ? "" : " job " + c.job);
-}
-
-/// The cluster, or the text of the error.
-std::string outcome(const Values& values, const ClusterFlags& flags = {}) {
-  try {
-    return describe(find_cluster(flags, environment_of(values)));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-}
-
-struct Case {
-  Values values;
-  std::string expected;
-};
-
-void check_all(const std::vector<Case>& cases) {
-  for (const auto& [values, expected] : cases) {
-    std::string text;
-    for (const auto& [name, value] : values) text += name + "=" + value + " ";
-    CAPTURE(text);
-    const std::string received = outcome(values);
-    CHECK(received.substr(0, expected.size()) == expected);
-    CHECK(received.find('\n') == received.npos);
-  }
-}
-
 Values rank_values(const std::string& rank, const std::string& size) {
   return {{"RANK", rank}, {"WORLD_SIZE", size}, {"MASTER_ADDR", "h"}};
-}
-
-Values tf(const std::string& cluster, const std::string& task) {
-  return {{"TF_CONFIG", "{\"cluster\": " + cluster + ", \"task\": " + task + "}"}};
 }
 
 Values jobs(const std::string& list, const std::string& id) {
@@ -69,10 +24,6 @@ Values slurm(const Values& more) {
   for (const auto& [name, value] : more) values[name] = value;
   return values;
 }
-
-const std::string two_workers = R"({"worker": ["a:1", "b:2"]})";
-const std::string all_types =
-    R"({"ps": ["p:9"], "worker": ["a:1", "a:2"], "chief": ["a:3"], "evaluator": ["e:1", "e:2"]})";
 
 }  // namespace
 
@@ -115,65 +66,6 @@ TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
        "[MASTER_PORT] must be an integer from 1 to 65535"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"LOCAL_RANK", "2"}},
        "[LOCAL_RANK] must be an integer from 0 to 1"},
-  });
-}
-
-TEST_CASE("TF_CONFIG's tasks", "[cluster]") {
-  const auto task = [](const std::string& type, int index) {
-    return str("{\"type\": \"", type, "\", \"index\": ", index, "}");
-  };
-  check_all({
-      {tf(two_workers, task("worker", 1)), "TF_CONFIG worker 1/2 local 0 a:1"},
-      {tf(all_types, task("chief", 0)), "TF_CONFIG chief 0/3 local 0 a:3"},
-      {tf(all_types, task("worker", 0)), "TF_CONFIG worker 1/3 local 1 a:3"},
-      {tf(all_types, task("worker", 1)), "TF_CONFIG worker 2/3 local 2 a:3"},
-      {tf(all_types, task("ps", 0)), "TF_CONFIG ps 0/3 local 0 a:3"},
-      {tf(all_types, task("evaluator", 1)), "TF_CONFIG evaluator 1/3 local 0 a:3"},
-      {tf(two_workers, task("evaluator", 0)), "TF_CONFIG evaluator 0/2"},
-      {tf(R"({"worker": ["[::1]:7"]})", R"({"type": "worker"})"),
-       "TF_CONFIG worker 0/1 local 0 ::1:7"},
-      {{{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]}, "environment": "cloud", "job": {},
-                         "task": {"type": "worker", "index": 0, "trial": ""}})"}},
-       "TF_CONFIG worker 0/1"},
-  });
-}
-
-TEST_CASE("a malformed TF_CONFIG is an error that names the key", "[cluster]") {
-  const std::string worker = R"({"type": "worker", "index": 0})";
-  check_all({
-      {{{"TF_CONFIG", "{"}}, "[TF_CONFIG:1:"},
-      {{{"TF_CONFIG", "[1]"}}, "[TF_CONFIG"},
-      {{{"TF_CONFIG", "{\"cluster\": " + two_workers + "}"}}, "[TF_CONFIG"},
-      {{{"TF_CONFIG", "{\"task\": " + worker + "}"}}, "[TF_CONFIG"},
-      {{{"TF_CONFIG", "{\"cluster\": " + two_workers + ", \"tusk\": 1, \"task\": " + worker + "}"}},
-       "[TF_CONFIG] every key must be known. Received: \"tusk\""},
-      {tf("7", worker), "[TF_CONFIG: cluster] the value must be an object"},
-      {tf("{}", worker), "[TF_CONFIG: cluster] must have a chief or a worker"},
-      {tf(R"({"ps": ["a:1"]})", worker), "[TF_CONFIG: cluster] must have a chief or a worker"},
-      {tf(R"({"wroker": ["a:1"]})", worker),
-       "[TF_CONFIG: cluster.wroker] must be a type of task. Received: \"wroker\". To fix: write "
-       "\"worker\""},
-      {tf(R"({"worker": []})", worker), "[TF_CONFIG: cluster.worker] must have a task at least"},
-      {tf(R"({"worker": "a:1"})", worker), "[TF_CONFIG: cluster.worker]"},
-      {tf(R"({"worker": [1]})", worker), "[TF_CONFIG: cluster.worker[0]]"},
-      {tf(R"({"worker": ["a:1", "a"]})", worker),
-       "[TF_CONFIG: cluster.worker[1]] must be a host and a port. Received: \"a\""},
-      {tf(R"({"worker": ["a:1", "a:x"]})", worker),
-       "[TF_CONFIG: cluster.worker[1], port] must be an integer from 1 to 65535"},
-      {tf(R"({"worker": ["a:1", "a:0"]})", worker), "[TF_CONFIG: cluster.worker[1], port] must be"},
-      {tf(R"({"worker": ["a:1", "b:1"], "ps": ["b:1"]})", worker),
-       "[TF_CONFIG: cluster.ps[0]] must have an address of its own. Received: \"b:1\" again"},
-      {tf(R"({"chief": ["a:1", "b:1"]})", worker), "[TF_CONFIG: cluster.chief] must be one task"},
-      {tf(two_workers, R"({"type": "worker", "index": 2})"),
-       "[TF_CONFIG: task.index] must be an integer from 0 to 1. Received: \"2\""},
-      {tf(two_workers, R"({"type": "worker", "index": -1})"), "[TF_CONFIG: task.index] must be"},
-      {tf(two_workers, R"({"type": "worker", "index": "0"})"), "[TF_CONFIG: task.index]"},
-      {tf(two_workers, R"({"type": "chief", "index": 0})"),
-       "[TF_CONFIG: task.type] must be a type that cluster has tasks of. Received: \"chief\""},
-      {tf(two_workers, R"({"type": "boss", "index": 0})"), "[TF_CONFIG: task.type] must be a type"},
-      {tf(two_workers, R"({"index": 0})"), "[TF_CONFIG: task"},
-      {tf(two_workers, R"({"type": "worker", "index": 0, "rank": 1})"),
-       "[TF_CONFIG: task] every key must be known. Received: \"rank\""},
   });
 }
 
