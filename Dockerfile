@@ -11,8 +11,8 @@ RUN cmake --install build/release --prefix /usr/local --strip
 #   apt-get install cmake g++ ninja-build nlohmann-json3-dev libre2-dev pkg-config zlib1g-dev
 FROM debian:12-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates libarchive13 libcurl4 libgomp1 libre2-9 \
-      libssl3 zlib1g \
+ && apt-get install -y --no-install-recommends ca-certificates libarchive13 libcurl4 libgloo0 libgomp1 \
+      libgrpc++1.51 libprotobuf32 libre2-9 libssl3 zlib1g \
  && rm -rf /var/lib/apt/lists/*
 # The library looks for libtorch where the build had it.
 COPY --from=build /opt/tessera/build/deps /opt/tessera/build/deps

@@ -158,7 +158,11 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
   const Layout used = first.placement().use.value_or(first.layout());
   const auto deduce = [&](Variable& weight, const LayoutSpec& own) {
     if (!weight.defined() || !own.empty() || weight.placement().rule >= 0) return;
-    weight.place({weight.shape(), used});
+    Placement placement{weight.shape(), used};
+    if (layouts.storage().defined()) {
+      placement = {weight.shape(), Layout::replicated(layouts.storage(), used.rank()), used};
+    }
+    weight.place(placement);
   };
   if (!first.is(beta_)) deduce(beta_, options_.beta_layout);
   deduce(moving_mean_, options_.moving_mean_layout);
@@ -167,8 +171,11 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
 }
 
 void BatchNormalizationLayer::put(Variable& statistic, const DTensor& value) const {
+  const Placement& placement = statistic.placement();
+  const bool elsewhere = placement.use && !(placement.use->mesh() == placement.layout.mesh());
   // assign() would relayout too, but not in a plan.
-  statistic.assign(ops::relayout(value, planning_layout(statistic.layout())));
+  const Layout layout = planning_layout(elsewhere ? *placement.use : placement.layout);
+  statistic.assign(ops::relayout(value, layout));
 }
 
 DTensor BatchNormalizationLayer::follow(Variable& moving, const DTensor& moment,

@@ -25,4 +25,11 @@ int process_steps(int argc, const char* const* argv);
 /// Throws ConfigError, FileError, StateError; ConfigError in a build without Gloo.
 int bench_comm(int argc, const char* const* argv);
 
+/// `bench parameter-server [OPTIONS]`: times fit with parameter servers. Returns the exit code.
+/// Throws ConfigError, FileError, StateError; ConfigError in a build without gRPC.
+int bench_parameter_server(int argc, const char* const* argv);
+
+/// `bench parameter-server-task`: a task that `bench parameter-server` starts.
+int parameter_server_task(int argc, const char* const* argv);
+
 }  // namespace tessera::bench

@@ -14,13 +14,14 @@ using namespace tessera;
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.
 
-Usage: bench [ops|step|text] [OPTIONS]
+Usage: bench [ops|step|text|comm|processes|parameter-server] [OPTIONS]
 
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
   comm  sums over 2 and 4 processes, beside Gloo's own
   processes  the step on several processes, beside PyTorch's DDP with --torch PYTHON
+  parameter-server  fit with parameter servers and several numbers of workers
 
 Without a word: ops and step, with their defaults. `bench ops --help` lists the options.
 )";
@@ -38,6 +39,8 @@ int run_bench(int argc, char** argv) {
   if (word == "comm") return bench::bench_comm(argc - 1, argv + 1);
   if (word == "processes") return bench::bench_processes(argc - 1, argv + 1);
   if (word == "process-steps") return bench::process_steps(argc - 1, argv + 1);
+  if (word == "parameter-server") return bench::bench_parameter_server(argc - 1, argv + 1);
+  if (word == "parameter-server-task") return bench::parameter_server_task(argc - 1, argv + 1);
   if (word == "--help" || word == "-h") {
     std::cout << help_text;
     return 0;

@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/strategy/sidecar_evaluator.hpp>
 
 #include "apps/common/app_options.hpp"
 #include "apps/common/checkpoints.hpp"
@@ -12,6 +13,7 @@
 #include "apps/common/run_app.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/mnist/models.hpp"
+#include "apps/mnist/strategies.hpp"
 
 namespace {
 
@@ -24,6 +26,7 @@ struct MnistFlags {
   std::string save;
   std::string load;
   app::CheckpointFlags checkpoints;
+  mnist::StrategyFlags strategy;
 };
 
 void add_options(app::AppOptions& options, MnistFlags& flags) {
@@ -41,6 +44,33 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.add({"save", "Model", "safetensors file to write the weights to",
                app::output_file(flags.save, "FILE")});
   app::add_checkpoint_options(options, flags.checkpoints);
+  mnist::add_strategy_options(options, flags.strategy);
+}
+
+/// Where a run computes, and what this process does in it.
+struct Place {
+  LayoutMap layouts;  ///< undefined: as the strategy says
+  at::ScalarType dtype;
+  mnist::Distribution distribution;
+
+  bool leads() const { return distribution.role == mnist::Role::leads; }
+  std::string describe() const {
+    if (layouts.defined()) return "mesh " + layouts.mesh().describe();
+    const strategy::Strategy& strategy = *distribution.strategy;
+    return strategy.name() + ", mesh " + strategy.mesh().describe();
+  }
+};
+
+Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
+  if (flags.strategy.name.empty()) {
+    const app::Setup setup = app::set_up(common, {{"batch", 8}});
+    const bool first = app::is_first_process(common);
+    return {setup.layouts, setup.dtype,
+            {.role = first ? mnist::Role::leads : mnist::Role::trains}};
+  }
+  set_random_seed(common.seed);
+  set_default_dtype_policy(dtype_policy(common.dtype));
+  return {{}, default_dtype_policy().compute, mnist::distribute(flags.strategy, common)};
 }
 
 MnistDataset data_of(const app::CommonOptions& common, const std::string& split,
@@ -85,10 +115,10 @@ std::vector<CallbackRef> callbacks_of(const app::CommonOptions& common,
 
 /// What --summary, --plan and --plot-model ask for; they build the model, but draw no weight.
 void show_model(const ModelHandle& model, const MnistDataset& data,
-                const app::CommonOptions& common) {
+                const app::CommonOptions& common, bool prints) {
   if (!common.summary && !common.plan && common.plot_model.empty()) return;
   const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
-  if (!app::is_first_process(common)) return;
+  if (!prints) return;
   if (common.summary) model.summary({.show_layout = true});
   if (common.plan) std::cout << plan.to_string() << std::flush;
   if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
@@ -121,41 +151,75 @@ History fit(const ModelHandle& model, const MnistDataset& train, const MnistData
                            .steps_per_epoch = common.steps_per_epoch});
 }
 
-int train(int argc, char** argv) {
+/// What the task "evaluator" does: tests the checkpoints that the run writes.
+int evaluate(const ModelHandle& model, const MnistDataset& test, const app::CommonOptions& common,
+             const MnistFlags& flags, const mnist::Distribution& distribution) {
+  if (flags.checkpoints.folder.empty()) {
+    throw ConfigError("--checkpoint-dir", "an evaluator reads the checkpoints of the run",
+                      "nothing", "add --checkpoint-dir FOLDER");
+  }
+  model.build({-1, 784});
+  const StopSignals signals;
+  strategy::SidecarEvaluator(model, {.checkpoint_dir = flags.checkpoints.folder,
+                                     .data = test,
+                                     .batch_size = common.batch_size,
+                                     .log_dir = common.tensorboard,
+                                     .verbose = static_cast<int>(common.verbose),
+                                     .over = distribution.is_over})
+      .start();
+  return distribution.finish();
+}
+
+/// Trains; prints and writes what the options ask for if `leads`.
+void train(const ModelHandle& model, const MnistDataset& training, const MnistDataset& test,
+           const app::CommonOptions& common, const MnistFlags& flags, bool leads) {
+  show_model(model, training, common, leads);
+  if (!flags.load.empty()) {
+    model.build({-1, 784});
+    load_weights(model.model(), flags.load);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const History history = fit(model, training, test, common, flags.checkpoints);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (leads && !common.history.empty()) history.save(common.history);
+  if (leads && !common.plot.empty()) save_plot(history, common.plot);
+  if (!flags.save.empty()) save_weights(model.model(), flags.save);
+  if (leads && common.verbose > 0) print_summary(history, test.size(), elapsed.count());
+}
+
+int run(int argc, char** argv) {
   app::AppOptions options("mnist", "Trains a classifier of handwritten digits on any mesh.");
   MnistFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
   app::settle_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
-  const app::Setup setup = app::set_up(common, {{"batch", 8}});
-  const MnistDataset train = data_of(common, "train", common.train_size, setup.dtype);
-  const MnistDataset test = data_of(common, "test", common.test_size, setup.dtype);
-  const bool first = app::is_first_process(common);
-  if (app::verbosity(common) > 0) {
-    std::cout << train.announcement() << "\nmesh " << setup.layouts.mesh().describe() << std::endl;
+  mnist::check_strategy_options(flags.strategy, common);
+  const Place place = place_of(flags, common);
+  const MnistDataset training = data_of(common, "train", common.train_size, place.dtype);
+  const MnistDataset test = data_of(common, "test", common.test_size, place.dtype);
+  if (place.leads() && common.verbose > 0) {
+    std::cout << training.announcement() << "\n" << place.describe() << std::endl;
   }
 
+  const auto& distribution = place.distribution;
+  const auto scope = distribution.strategy ? distribution.strategy->scope() : nullptr;
   const auto [model, optimizer] = recipe_of(flags, common);
   model.compile({.optimizer = optimizer,
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
-                 .layouts = setup.layouts});
-  show_model(model, train, common);
-  if (!flags.load.empty()) {
-    model.build({-1, 784});
-    load_weights(model.model(), flags.load);
+                 .layouts = place.layouts});
+  if (distribution.role == mnist::Role::evaluates) {
+    return evaluate(model, test, common, flags, distribution);
   }
-  const auto start = std::chrono::steady_clock::now();
-  const History history = fit(model, train, test, common, flags.checkpoints);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  if (first && !common.history.empty()) history.save(common.history);
-  if (first && !common.plot.empty()) save_plot(history, common.plot);
-  if (!flags.save.empty()) save_weights(model.model(), flags.save);
-  if (app::verbosity(common) > 0) print_summary(history, test.size(), elapsed.count());
+  if (distribution.role == mnist::Role::serves) {
+    fit(model, training, test, common, {});
+  } else {
+    train(model, training, test, common, flags, place.leads());
+  }
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, train); }
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, run); }

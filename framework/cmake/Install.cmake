@@ -6,7 +6,13 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 
 # libtorch is not copied: the library remembers the folder it was built with.
 set_target_properties(tessera PROPERTIES INSTALL_RPATH ${TESSERA_TORCH_DIR}/lib)
-install(TARGETS tessera EXPORT tesseraTargets
+set(libraries tessera)
+if(TESSERA_GRPC)
+  set_target_properties(tessera_parameter_server PROPERTIES
+    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
+  list(APPEND libraries tessera_parameter_server)
+endif()
+install(TARGETS ${libraries} EXPORT tesseraTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(folder framework layers optimizers metrics datasets)

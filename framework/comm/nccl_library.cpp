@@ -43,6 +43,7 @@ NcclLibrary load() {
   find(library, "ncclGetLastError", nccl.get_last_error);
   find(library, "ncclGetUniqueId", nccl.get_unique_id);
   find(library, "ncclCommInitRankConfig", nccl.comm_init_rank_config);
+  find(library, "ncclCommInitAll", nccl.comm_init_all);
   find(library, "ncclCommGetAsyncError", nccl.comm_get_async_error);
   find(library, "ncclCommAbort", nccl.comm_abort);
   find(library, "ncclGroupStart", nccl.group_start);

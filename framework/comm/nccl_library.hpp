@@ -11,6 +11,7 @@ struct NcclLibrary {
   decltype(&ncclGetLastError) get_last_error;
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRankConfig) comm_init_rank_config;
+  decltype(&ncclCommInitAll) comm_init_all;
   decltype(&ncclCommGetAsyncError) comm_get_async_error;
   decltype(&ncclCommAbort) comm_abort;
   decltype(&ncclGroupStart) group_start;

@@ -93,10 +93,12 @@ at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
   return model->predict_step(batch).at(0).full();
 }
 
-/// The mesh that the weights lie on.
+/// The mesh that the weights are read on.
 LayoutMap layouts_of(const Model& model) {
   const std::vector<Variable> weights = model.weights();
-  return LayoutMap(weights.empty() ? default_mesh() : weights[0].layout().mesh());
+  if (weights.empty()) return LayoutMap(default_mesh());
+  const Placement& placement = weights[0].placement();
+  return LayoutMap(placement.use.value_or(placement.layout).mesh());
 }
 
 void write_text_layer(NewVersion& version, const TextLayer& text) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
@@ -155,7 +156,11 @@ std::vector<DTensor> Layer::losses() const {
   visit(*this);
   for (const Variable& weight : trainable_weights()) {
     const RegularizerRef& regularizer = weight.spec().regularizer;
-    if (regularizer) list.push_back((*regularizer)(weight.value()));
+    if (!regularizer) continue;
+    const auto& use = weight.placement().use;
+    // Added to a loss on the mesh of the batch.
+    const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
+    list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));
   }
   return list;
 }
@@ -230,6 +235,10 @@ void Layer::place_weights(const LayoutMap& layouts) {
       if (placement.layout.rank() != static_cast<int64_t>(weight.shape().size())) {
         throw LayoutError(weight.path(), str("its layout argument names ", weight.shape().size(),
                           " axes"), placement.layout.describe(), "give one entry for each axis");
+      }
+      if (layouts.storage().defined()) {
+        placement.use = std::exchange(
+            placement.layout, Layout::replicated(layouts.storage(), placement.layout.rank()));
       }
     } else {
       placement = layouts.find(weight.path(), weight.shape(),

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -21,6 +22,12 @@ DTensor with_own_memory(const DTensor& value) {
   Blocks copies;
   for (const at::Tensor& block : value.blocks()) copies.push_back(block.contiguous().clone());
   return DTensor(value.sharding(), std::move(copies));
+}
+
+/// What changes a variable may be computed where it is read, not where it rests.
+DTensor on_mesh_of(const DTensor& like, const DTensor& value) {
+  if (planning() || value.mesh() == like.mesh()) return value;
+  return copy_to_mesh_value(value, Layout::replicated(like.mesh(), value.rank()));
 }
 
 bool is_contiguous(const DTensor& value) {
@@ -45,7 +52,13 @@ Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
 Variable::Variable(std::string path, DTensor value, bool trainable)
     : Variable(VariableSpec{std::move(path), value.shape(), value.dtype(), {}, {}, trainable}) {
   resolve(value);
-  state_->placement = {shape(), value.layout()};
+  const bool stored = default_storage().defined() && value.mesh() == default_mesh();
+  if (stored) {
+    state_->placement.use = value.layout();
+    value = copy_to_mesh_value(value, layout());
+  } else {
+    state_->placement = {shape(), value.layout()};
+  }
   set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
 }
 
@@ -95,9 +108,15 @@ const DTensor& Variable::value() const {
 
 DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
   DTensor result = value();
-  if (const auto& use = state_->placement.use) {
-    result = use->mesh() == result.mesh() ? ops::relayout(result, *use)
-                                          : ops::copy_to_mesh(result, *use);
+  if (state_->placement.use) {
+    const Layout use = planning_layout(*state_->placement.use);
+    if (use.mesh() == result.mesh()) {
+      result = ops::relayout(result, use);
+    } else {
+      // The gradient's reduction is for the variable.
+      const CommPlace place(path());
+      result = ops::copy_to_mesh(result, use);
+    }
   }
   if (wanted && *wanted != dtype() && at::isFloatingType(dtype())) {
     result = ops::cast(result, *wanted);
@@ -129,12 +148,12 @@ void Variable::assign(const DTensor& value) {
 
 void Variable::assign_add(const DTensor& value) {
   const NoRecording untaped;
-  assign(ops::add(this->value(), value));
+  assign(ops::add(this->value(), on_mesh_of(this->value(), value)));
 }
 
 void Variable::assign_sub(const DTensor& value) {
   const NoRecording untaped;
-  assign(ops::sub(this->value(), value));
+  assign(ops::sub(this->value(), on_mesh_of(this->value(), value)));
 }
 
 const Blocks& Variable::writable() {

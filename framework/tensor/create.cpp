@@ -183,7 +183,11 @@ DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout) { return pac
 
 DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout) {
   if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
-  return pack(value.full(), layout);
+  if (!value.mesh().is_local()) return pack(value.full(), layout);
+  // Not through the host, and of memory that both can use no copy.
+  const DTensor whole = relayout_value(value, Layout::replicated(value.mesh(), value.rank()));
+  check_tensor(whole.blocks()[0], layout);
+  return pack_part(whole.blocks()[0], 0, value.shape(), layout, false);
 }
 
 DefaultMeshScope::DefaultMeshScope(const Mesh& mesh, const Mesh& storage)

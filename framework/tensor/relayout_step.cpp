@@ -6,6 +6,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/cross_device.hpp>
+#include <tessera/framework/comm/device_reducer.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {
@@ -162,7 +164,20 @@ class Executor {
     }
   }
 
+  /// On GPUs, where every device has a block, also of the result.
+  void all_reduce_each(const std::vector<int>& members, DeviceReducer& reducer) {
+    const Reduce kind = from_.layout.pending_kind();
+    std::vector<at::Tensor> each;
+    for (int block : members) each.push_back(part(block).to(reduction_dtype(from_.dtype, kind)));
+    each = reducer.all_reduce_each(kind, each);
+    for (size_t m = 0; m < members.size(); ++m) {
+      give_member(members[m], each[m].to(from_.dtype));
+    }
+  }
+
   void all_reduce(const std::vector<int>& members) {
+    DeviceReducer* reducer = device_reducer(communicator());
+    if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
     at::Tensor out;
     wait(communicator().all_reduce(group_, from_.layout.pending_kind(), addends(members), out));
     give(members, out.to(from_.dtype));

@@ -10,6 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/training/batch_reader.hpp>
 
 namespace tessera {
 namespace {
@@ -29,28 +30,6 @@ std::optional<int64_t> available_steps(const DatasetRef& data, int64_t batch_siz
   if (data.stream()) return data.stream()->steps();
   const int64_t rows = data->size();
   return rows / batch_size + (rows % batch_size != 0);
-}
-
-void check_rows(const at::Tensor& tensor, int64_t rows, const std::string& where) {
-  if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
-  throw ShapeError(where, str("all tensors of a batch have its ", rows, " rows"),
-                   tensor.defined() ? "shape " + to_string(tensor.sizes().vec()) : "undefined",
-                   "return one row for every example");
-}
-
-void check_batch(const Examples& batch, int64_t rows, const std::string& name) {
-  if (batch.placed_x.empty() && batch.x.empty()) check_rows(at::Tensor(), rows, name + ", x");
-  for (const at::Tensor& x : batch.x) check_rows(x, rows, name + ", x");
-  for (const at::Tensor& y : batch.y) check_rows(y, rows, name + ", y");
-  for (const at::Tensor& weight : batch.sample_weight) {
-    check_rows(weight, rows, name + ", sample_weight");
-  }
-}
-
-/// Rows of a stream's batch: those of its first input.
-int64_t stream_rows(const Examples& batch) {
-  const bool has_rows = !batch.x.empty() && batch.x[0].defined() && batch.x[0].dim() > 0;
-  return has_rows ? std::max<int64_t>(batch.x[0].size(0), 1) : 1;
 }
 
 /// A dataset that its owner keeps alive.
@@ -79,42 +58,10 @@ BatchLoader::BatchLoader(const DatasetRef& data, const BatchLoaderOptions& optio
     : data_(data),
       options_(options),
       steps_(epoch_steps(data, options)),
-      order_(data.stream() ? 0 : data->size(),
-             fold_in(options.seed, static_cast<uint64_t>(options.epoch))),
       reader_([this](const std::stop_token& stop) { read_all(stop); }) {}
 
 std::vector<int64_t> BatchLoader::rows(int64_t step) const {
-  const int64_t begin = step * options_.batch_size;
-  const int64_t end = std::min(begin + options_.batch_size, order_.size());
-  std::vector<int64_t> numbers;
-  for (int64_t i = begin; i < end; ++i) numbers.push_back(options_.shuffle ? order_(i) : i);
-  return numbers;
-}
-
-Examples BatchLoader::read_rows(int64_t step) const {
-  const std::vector<int64_t> numbers = rows(step);
-  const c10::InferenceMode inference;
-  Examples batch = options_.layouts.defined() ? data_->get_placed(numbers, options_.layouts)
-                                              : data_->get(numbers);
-  const auto all = static_cast<int64_t>(numbers.size());
-  check_batch(batch, batch.part ? batch.part->rows.size() : all, data_.name());
-  return batch;
-}
-
-/// Starts the epoch; the function gives the batch of each step in turn.
-std::function<std::optional<Examples>(int64_t)> BatchLoader::start() const {
-  if (!data_.stream()) return [this](int64_t step) { return read_rows(step); };
-  const BatchFunction stream = data_.stream()->start(options_.epoch);
-  if (!stream) {
-    throw ConfigError(data_.name(), "the start of an epoch gives a function of batches",
-                      "an empty function", "return one that gives the batches");
-  }
-  for (int64_t step = 0; step < options_.first_step; ++step) stream();
-  return [this, stream](int64_t) {
-    std::optional<Examples> batch = stream();
-    if (batch) check_batch(*batch, stream_rows(*batch), data_.name());
-    return batch;
-  };
+  return batch_rows(data_->size(), options_, step);
 }
 
 void BatchLoader::read_all(const std::stop_token& stop) {
@@ -125,13 +72,13 @@ void BatchLoader::read_all(const std::stop_token& stop) {
   omp_set_num_threads(1);
   std::exception_ptr error;
   try {
-    const auto read = start();
+    BatchReader reader(data_, options_);
     for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return !ready_; });
       if (stop.stop_requested()) return;
       lock.unlock();
-      std::optional<Examples> batch = read(step);
+      std::optional<Examples> batch = reader.read(options_.epoch, step);
       if (!batch) break;
       lock.lock();
       ready_ = std::move(batch);

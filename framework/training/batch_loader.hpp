@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -63,13 +62,10 @@ class BatchLoader {
 
  private:
   void read_all(const std::stop_token& stop);
-  std::function<std::optional<Examples>(int64_t step)> start() const;
-  Examples read_rows(int64_t step) const;
 
   DatasetRef data_;
   BatchLoaderOptions options_;
   std::optional<int64_t> steps_;
-  Permutation order_;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -6,29 +6,13 @@
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/fit_batches.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/run_facts.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
 namespace {
-
-BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position,
-                                    const LayoutMap& layouts) {
-  return {.batch_size = options.batch_size,
-          .shuffle = options.shuffle,
-          .seed = {global_seed(), 0},
-          .epoch = position.epoch,
-          .first_step = position.step,
-          .steps = options.steps_per_epoch,
-          .layouts = layouts};
-}
-
-BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts) {
-  return {.batch_size = options.validation_batch_size.value_or(options.batch_size),
-          .steps = options.validation_steps,
-          .layouts = layouts};
-}
 
 /// Where a callback wants fit to go on has to be inside the data.
 void check_position(const FitPosition& position, int64_t epochs, std::optional<int64_t> steps) {
@@ -59,7 +43,7 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
         return state.history = *history;
       }
     }
-    const auto steps = epoch_steps(data.train, training_batches(options, {}, {}));
+    const auto steps = epoch_steps(data.train, training_batches(options));
     const CallbackList callbacks(
         options.callbacks, *this, mesh,
         {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
@@ -69,6 +53,8 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
       check_equal_everywhere(mesh, "fit", facts);
     }
     if (!state.placed) ensure_placed(batch_shapes(data.train));
+    // What an interrupted run saves has these sums.
+    const auto over = c10::make_scope_exit([&] { state.remote_sums.reset(); });
     try {
       state.fit(*this, data, options, callbacks);
     } catch (const Interrupted&) {
@@ -101,17 +87,16 @@ void Model::Training::fit(Model& model, const FitData& data, const FitOptions& g
                           const CallbackList& callbacks) {
   const auto over =
       c10::make_scope_exit([this] { must_be_finite = gradients_must_be_finite = false; });
-  const auto here = c10::make_scope_exit([this] { remote_sums.reset(); });
   begin_fit(given, callbacks);
   check_position(position, given.epochs,
-                 epoch_steps(data.train, training_batches(given, {}, {})));
+                 epoch_steps(data.train, training_batches(given)));
   history.data = data.train.name();
   if (remote) begin_remote(model, data, given);
   for (int64_t epoch = position.epoch; epoch < given.epochs && !stop; ++epoch) {
     do_everywhere([&] { callbacks.epoch_begin(epoch); });
     begin_epoch();
     if (remote) {
-      const auto steps = epoch_steps(data.train, training_batches(given, {}, {}));
+      const auto steps = epoch_steps(data.train, training_batches(given));
       run_remote(model, {Phase::train, epoch, position.step, *steps}, callbacks);
     } else {
       BatchLoader loader(data.train, training_batches(given, position, layouts));
@@ -162,7 +147,7 @@ Logs Model::Training::validate(Model& model, const FitData& data, const FitOptio
   }
   callbacks.begin(Phase::test);
   reset_metrics();
-  const auto steps = epoch_steps(data.validation, validation_batches(given, layouts));
+  const auto steps = epoch_steps(data.validation, validation_batches(given));
   run_remote(model, {Phase::test, position.epoch, 0, *steps}, callbacks);
   const Logs values = logs();
   callbacks.end(Phase::test, values);

@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/fit_batches.hpp>
 
 namespace tessera {
 namespace {
@@ -59,6 +61,23 @@ void check_has_end(const std::string& caller, const DatasetRef& data, const std:
   if (!data.stream() || !data.stream()->endless() || steps) return;
   throw ConfigError(caller, option + " says where to stop in a stream without end", "none",
                     "pass " + option);
+}
+
+BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position,
+                                    const LayoutMap& layouts) {
+  return {.batch_size = options.batch_size,
+          .shuffle = options.shuffle,
+          .seed = {global_seed(), 0},
+          .epoch = position.epoch,
+          .first_step = position.step,
+          .steps = options.steps_per_epoch,
+          .layouts = layouts};
+}
+
+BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts) {
+  return {.batch_size = options.validation_batch_size.value_or(options.batch_size),
+          .steps = options.validation_steps,
+          .layouts = layouts};
 }
 
 bool ValidationFreq::due(int64_t epoch) const {

@@ -120,13 +120,29 @@ void add_batch(Rows& rows, const Batch& batch) {
   add(batch.sample_weight);
 }
 
-void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerRef& optimizer) {
+/// Bytes of what a variable holds on every device of the plan's mesh; of one that rests on another
+/// mesh, on the device that both have, if there is one.
+std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
+  const Layout& layout = variable.layout();
+  const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
+  if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
+  std::vector<double> found(static_cast<size_t>(mesh.size()));
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::vector<Device>& devices = layout.mesh().local_devices();
+    const auto at = std::find(devices.begin(), devices.end(), mesh.local_devices()[i]);
+    if (at != devices.end()) found[i] = bytes[static_cast<size_t>(at - devices.begin())];
+  }
+  return found;
+}
+
+void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerRef& optimizer,
+                 const Mesh& mesh) {
   for (const Variable& weight : weights) {
     LayerPlan& row = rows.of(weight.path());
-    add_to(row.weights, bytes_by_device(weight.shape(), weight.dtype(), weight.layout()));
+    add_to(row.weights, bytes_at_rest(weight, mesh));
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {
-      add_to(row.slots, bytes_by_device(slot.shape(), slot.dtype(), slot.layout()));
+      add_to(row.slots, bytes_at_rest(slot, mesh));
     }
   }
 }
@@ -186,7 +202,7 @@ StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
   clear_losses();
   rows.add_layers(*this);
   rows.add_loss();
-  add_weights(rows, weights(), state.optimizer);
+  add_weights(rows, weights(), state.optimizer, plan.mesh);
   add_notes(rows, notes);
   plan.layers = rows.take();
   plan.collectives = log.entries();

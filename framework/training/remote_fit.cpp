@@ -41,14 +41,18 @@ void Model::Training::begin_remote(Model& model, const FitData& data, const FitO
   };
   need_steps(data.train, given.steps_per_epoch, "steps_per_epoch");
   need_steps(data.validation, given.validation_steps, "validation_steps");
+  // Planning begins the metrics anew.
+  const Json kept = restored;
   try {
     // Chooses the metrics, whose totals the steps give.
-    if (!data.train.stream()) model.plan(data.train, {.batch_size = given.batch_size});
+    if (metrics.empty() && !data.train.stream()) {
+      model.plan(data.train, {.batch_size = given.batch_size});
+    }
   } catch (const StateError&) {
     // A train_step() of the user's own that reads numbers: values are averaged over rows instead.
   }
+  restored = kept;
   remote_sums.emplace();
-  begin_sums();
   remote->begin(model, data, given);
 }
 

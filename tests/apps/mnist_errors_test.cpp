@@ -201,3 +201,21 @@ TEST_CASE("mnist: weights that are saved and loaded go on as they were") {
   CHECK_THAT(here.error_of({"--load", weights, "--hidden", "9,6"}), Contains("hidden_1/kernel"));
   CHECK_THAT(here.error_of({"--load", weights, "--hidden", "8"}), Contains(weights));
 }
+
+TEST_CASE("mnist: strategies with options that they exclude") {
+  const Workplace here;
+  const auto error = [&](const std::string& strategy, const Words& more) {
+    Words words = {"--strategy", strategy};
+    words.insert(words.end(), more.begin(), more.end());
+    return here.error_of(words);
+  };
+  CHECK_THAT(error("mirrored", {"--mesh", "batch=2"}), Contains("mirrored with --mesh"));
+  CHECK_THAT(error("central_storage", {"--layouts", here.file("layouts.json", "{}")}),
+             Contains("central_storage with --layouts"));
+  CHECK_THAT(error("one_device", {"--devices", "2"}), Contains("one_device with --devices 2"));
+  CHECK_THAT(error("mirrored", {"--processes", "1"}), Contains("it has one process"));
+  CHECK_THAT(error("parameter_server", {"--rank", "1"}), Contains("TF_CONFIG"));
+  CHECK_THAT(error("parameter_server", {"--device", "cuda"}), Contains("workers compute on CPUs"));
+  CHECK_THAT(error("mirrored", {"--max-part-bytes", "8"}), Contains("--strategy parameter_server"));
+  CHECK_THAT(error("mirored", {}), Contains("\"mirored\""));
+}

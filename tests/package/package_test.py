@@ -78,6 +78,11 @@ def by_cmake(prefix, folder):
     check_libraries(folder / "consumer")
     check(True, "find_package: " + run(folder / "consumer")[0].strip())
     two_ranks(folder / "consumer")
+    if any(prefix.glob("lib*/**/libtessera_parameter_server.so")):
+        run(CMAKE, "--build", folder, "--target", "task")
+        check_libraries(folder / "task")
+        said, _ = run(folder / "task")
+        check("TF_CONFIG" in said, "a task without a cluster: " + said.strip())
 
 
 def by_pkg_config(prefix, folder):

@@ -1,10 +1,5 @@
 // One of several processes that train the small model, in which something may go wrong.
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
-#include <map>
-#include <stdexcept>
 
 #include <ATen/ATen.h>
 
@@ -16,48 +11,11 @@
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"
+#include "tests/processes/planted_fault.hpp"
 #include "tests/support/small_model.hpp"
 
 namespace tessera::test {
 namespace {
-
-/// The arguments, as name=value.
-class Arguments {
- public:
-  Arguments(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const size_t equals = word.find('=');
-      values_[word.substr(0, equals)] = word.substr(equals + 1);
-    }
-  }
-  std::string text(const std::string& name, const std::string& otherwise = "") const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? otherwise : found->second;
-  }
-  int64_t number(const std::string& name, int64_t otherwise) const {
-    return values_.count(name) ? std::stoll(values_.at(name)) : otherwise;
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
-
-/// What goes wrong on one rank: fault=kill|stop|throw|nan|sleep|KIND, at=PHASE, rank=R, step=S.
-struct Fault {
-  std::string kind, phase;
-  int64_t step = 0;
-  bool here = false;
-
-  void at(const std::string& now, int64_t number) const {
-    if (!here || now != phase || number != step) return;
-    if (kind == "kill") ::raise(SIGKILL);
-    if (kind == "stop") ::raise(SIGSTOP);
-    if (kind == "throw") throw std::runtime_error("the planted error");
-    if (kind == "exit") ::_exit(3);
-    if (kind == "hang") ::pause();
-  }
-};
 
 /// A value whose first axis is cut over all devices.
 DTensor spread(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {

@@ -16,6 +16,7 @@ ALLOWED = {
     "framework/io": ["framework/training"],
     "framework/serving": ["framework/io"],
     "framework/strategy": ["framework/io"],
+    "framework/parameter_server": ["framework/strategy"],
     "layers": ["framework/nn"],
     "optimizers": ["framework/nn"],
     "metrics": ["framework/nn"],

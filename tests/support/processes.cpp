@@ -38,29 +38,16 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-Processes::Processes(int count, const std::filesystem::path& program,
-                     const std::vector<std::string>& arguments, const Variables& environment)
-    : port_(free_port()),
-      start_(std::chrono::steady_clock::now()),
+ProcessGroup::ProcessGroup(int count)
+    : start_(std::chrono::steady_clock::now()),
+      pids_(static_cast<size_t>(count)),
       ends_(static_cast<size_t>(count)) {
-  for (int rank = 0; rank < count; ++rank) {
-    Variables variables = {{"RANK", std::to_string(rank)},
-                           {"WORLD_SIZE", std::to_string(count)},
-                           {"LOCAL_RANK", std::to_string(rank)},
-                           {"MASTER_ADDR", "127.0.0.1"},
-                           {"MASTER_PORT", std::to_string(port_)},
-                           {"OMP_NUM_THREADS", "1"},
-                           {"TESSERA_REPORT_DIR", folder_.path().string()}};
-    for (const auto& [name, value] : environment) {
-      std::erase_if(variables, [&](const auto& one) { return one.first == name; });
-      variables.emplace_back(name, value);
-    }
-    pids_.push_back(
-        start_program(program, arguments, variables, file(rank, "out"), file(rank, "err")));
+  for (int number = 0; number < count; ++number) {
+    for (const char* name : {"out", "err"}) write_file(file(number, name), "");
   }
 }
 
-Processes::~Processes() {
+ProcessGroup::~ProcessGroup() {
   for (const pid_t pid : pids_) {
     if (pid == 0) continue;
     ::kill(pid, SIGKILL);
@@ -68,69 +55,114 @@ Processes::~Processes() {
   }
 }
 
-void Processes::signal(int rank, int number) const {
-  const pid_t pid = pids_.at(static_cast<size_t>(rank));
-  if (pid != 0) ::kill(pid, number);
+void ProcessGroup::start(int number, const std::filesystem::path& program,
+                         const std::vector<std::string>& arguments,
+                         const Variables& environment) {
+  if (runs(number)) throw std::runtime_error("a process that is to start still runs");
+  const Variables all = replaced(
+      {{"OMP_NUM_THREADS", "1"}, {"TESSERA_REPORT_DIR", folder_.path().string()}}, environment);
+  ends_[size_t(number)] = {};
+  pids_[size_t(number)] =
+      start_program(program, arguments, all, file(number, "out"), file(number, "err"));
 }
 
-bool Processes::writes(int rank, const std::string& text, milliseconds patience) const {
+void ProcessGroup::signal(int number, int signal) const {
+  const pid_t pid = pids_.at(static_cast<size_t>(number));
+  if (pid != 0) ::kill(pid, signal);
+}
+
+bool ProcessGroup::runs(int number) {
+  reap();
+  return pids_.at(static_cast<size_t>(number)) != 0;
+}
+
+std::string ProcessGroup::text(int number) const {
+  return read_file(file(number, "out")) + read_file(file(number, "err"));
+}
+
+bool ProcessGroup::writes(int number, const std::string& text, milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
+  for (bool waits = true; waits;) {
+    waits = runs(number) && std::chrono::steady_clock::now() < end;
     for (const char* name : {"out", "err"}) {
-      if (read_file(file(rank, name)).find(text) != std::string::npos) return true;
+      if (read_file(file(number, name)).find(text) != std::string::npos) return true;
     }
     std::this_thread::sleep_for(milliseconds(5));
   }
   return false;
 }
 
-bool Processes::reap() {
+bool ProcessGroup::reap() {
   bool all = true;
-  for (size_t rank = 0; rank < pids_.size(); ++rank) {
+  for (size_t number = 0; number < pids_.size(); ++number) {
     int status = 0;
-    if (pids_[rank] == 0) continue;
-    if (::waitpid(pids_[rank], &status, WNOHANG) != pids_[rank]) {
+    if (pids_[number] == 0) continue;
+    if (::waitpid(pids_[number], &status, WNOHANG) != pids_[number]) {
       all = false;
       continue;
     }
-    pids_[rank] = 0;
-    ends_[rank].exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    ends_[rank].at = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() -
+    pids_[number] = 0;
+    ends_[number].exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ends_[number].at = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() -
                                                               start_);
   }
   return all;
 }
 
-const std::vector<RankEnd>& Processes::wait(milliseconds patience, const std::vector<int>& ranks) {
+const std::vector<RankEnd>& ProcessGroup::wait(milliseconds patience,
+                                               const std::vector<int>& numbers) {
   const auto end = std::chrono::steady_clock::now() + patience;
   const auto ended = [&] {
     if (reap()) return true;
-    return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(),
-                                         [&](int rank) { return pids_[size_t(rank)] == 0; });
+    return !numbers.empty() && std::all_of(numbers.begin(), numbers.end(),
+                                         [&](int number) { return pids_[size_t(number)] == 0; });
   };
   while (!ended()) {
     if (std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(milliseconds(5));
       continue;
     }
-    for (size_t rank = 0; rank < pids_.size(); ++rank) {
-      const bool wanted = ranks.empty() || std::count(ranks.begin(), ranks.end(), int(rank));
-      if (pids_[rank] == 0 || !wanted) continue;
-      ::kill(pids_[rank], SIGKILL);
-      ::waitpid(pids_[rank], nullptr, 0);
-      pids_[rank] = 0;
-      ends_[rank].exit_code = -1;
+    for (size_t number = 0; number < pids_.size(); ++number) {
+      const bool wanted =
+          numbers.empty() || std::count(numbers.begin(), numbers.end(), int(number));
+      if (pids_[number] == 0 || !wanted) continue;
+      ::kill(pids_[number], SIGKILL);
+      ::waitpid(pids_[number], nullptr, 0);
+      pids_[number] = 0;
+      ends_[number].exit_code = -1;
     }
   }
-  for (size_t rank = 0; rank < ends_.size(); ++rank) {
-    ends_[rank].out = read_file(file(static_cast<int>(rank), "out"));
-    ends_[rank].err = read_file(file(static_cast<int>(rank), "err"));
+  for (size_t number = 0; number < ends_.size(); ++number) {
+    ends_[number].out = read_file(file(static_cast<int>(number), "out"));
+    ends_[number].err = read_file(file(static_cast<int>(number), "err"));
   }
   return ends_;
 }
 
-std::filesystem::path Processes::file(int rank, const char* name) const {
-  return folder_ / (std::to_string(rank) + "." + name);
+std::filesystem::path ProcessGroup::file(int number, const char* name) const {
+  return folder_ / (std::to_string(number) + "." + name);
+}
+
+ProcessGroup::Variables replaced(ProcessGroup::Variables variables,
+                                 const ProcessGroup::Variables& later) {
+  for (const auto& [name, value] : later) {
+    std::erase_if(variables, [&](const auto& one) { return one.first == name; });
+    variables.emplace_back(name, value);
+  }
+  return variables;
+}
+
+Processes::Processes(int count, const std::filesystem::path& program,
+                     const std::vector<std::string>& arguments, const Variables& environment)
+    : ProcessGroup(count), port_(free_port()) {
+  for (int rank = 0; rank < count; ++rank) {
+    const Variables variables = {{"RANK", std::to_string(rank)},
+                                 {"WORLD_SIZE", std::to_string(count)},
+                                 {"LOCAL_RANK", std::to_string(rank)},
+                                 {"MASTER_ADDR", "127.0.0.1"},
+                                 {"MASTER_PORT", std::to_string(port_)}};
+    start(rank, program, arguments, replaced(variables, environment));
+  }
 }
 
 }  // namespace tessera::test

@@ -22,37 +22,60 @@ struct RankEnd {
   std::chrono::milliseconds at{0};  ///< since all were started
 };
 
-/// Several processes of one program that find each other by RANK, WORLD_SIZE, MASTER_ADDR and
-/// MASTER_PORT. Those that still run at the end are killed.
-class Processes {
+/// Processes that this one started, by number, and what they wrote. Those that still run at the end
+/// are killed.
+class ProcessGroup {
  public:
   using Variables = std::vector<std::pair<std::string, std::string>>;
-  /// Starts them. Throws std::runtime_error if it cannot.
-  Processes(int count, const std::filesystem::path& program,
-            const std::vector<std::string>& arguments, const Variables& environment = {});
-  ~Processes();
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  void signal(int rank, int number) const;
-  int port() const { return port_; }
+  void signal(int number, int signal) const;
+  bool runs(int number);
   /// What they write goes there, and the report if they fail.
   const std::filesystem::path& folder() const { return folder_.path(); }
-  /// Whether the text appears in what the rank writes within `patience`.
-  bool writes(int rank, const std::string& text, std::chrono::milliseconds patience) const;
-  /// Waits until the given ranks, or all, have ended; kills them after `patience`.
+  /// What it has written so far, both streams.
+  std::string text(int number) const;
+  /// Whether the text appears in what the process writes within `patience` and before it ends.
+  bool writes(int number, const std::string& text, std::chrono::milliseconds patience);
+  /// Waits until the given processes, or all, have ended; kills them after `patience`.
   const std::vector<RankEnd>& wait(std::chrono::milliseconds patience,
-                                   const std::vector<int>& ranks = {});
+                                   const std::vector<int>& numbers = {});
+
+ protected:
+  explicit ProcessGroup(int count);
+  ~ProcessGroup();
+  /// Starts the process of this number, once more if it has ended: then what it wrote before goes.
+  /// Throws std::runtime_error if it cannot.
+  void start(int number, const std::filesystem::path& program,
+             const std::vector<std::string>& arguments, const Variables& environment);
 
  private:
   bool reap();
-  std::filesystem::path file(int rank, const char* name) const;
+  std::filesystem::path file(int number, const char* name) const;
 
   TempFolder folder_;
-  int port_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::vector<pid_t> pids_;  ///< 0: reaped
   std::vector<RankEnd> ends_;
+};
+
+/// Variables of which the later ones replace the former.
+ProcessGroup::Variables replaced(ProcessGroup::Variables variables,
+                                 const ProcessGroup::Variables& later);
+
+/// Several processes of one program that find each other by RANK, WORLD_SIZE, MASTER_ADDR and
+/// MASTER_PORT.
+class Processes : public ProcessGroup {
+ public:
+  /// Starts them. Throws std::runtime_error if it cannot.
+  Processes(int count, const std::filesystem::path& program,
+            const std::vector<std::string>& arguments, const Variables& environment = {});
+
+  int port() const { return port_; }
+
+ private:
+  int port_ = 0;
 };
 
 }  // namespace tessera::test

@@ -1,0 +1,32 @@
+#include <chrono>
+
+#include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
+
+#include "apps/mnist/strategies.hpp"
+
+namespace tessera::mnist {
+namespace {
+
+Role role_of(TaskType type) {
+  if (type == TaskType::chief) return Role::leads;
+  return type == TaskType::evaluator ? Role::evaluates : Role::serves;
+}
+
+}  // namespace
+
+Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOptions& common) {
+  strategy::ParameterServerOptions options{
+      .devices_per_worker = common.devices.value_or(1),
+      .connect_timeout = std::chrono::seconds(common.connect_timeout),
+      .timeout = std::chrono::seconds(common.timeout)};
+  if (flags.max_part_bytes) {
+    options.variable_partitioner = strategy::MaxSizePartitioner(*flags.max_part_bytes);
+  }
+  const auto made = std::make_shared<strategy::ParameterServerStrategy>(options);
+  return {.strategy = made,
+          .role = role_of(made->task_type()),
+          .is_over = [made] { return made->job_over(); },
+          .finish = [made] { return made->join(); }};
+}
+
+}  // namespace tessera::mnist

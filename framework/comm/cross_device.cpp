@@ -1,0 +1,191 @@
+#include <tessera/framework/comm/cross_device.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/device_reducer.hpp>
+#include <tessera/framework/comm/local_communicator.hpp>
+
+namespace tessera {
+namespace {
+
+using Kind = CrossDeviceOps::Kind;
+using Tensors = std::vector<at::Tensor>;
+
+std::string name_of(Kind kind) {
+  switch (kind) {
+    case Kind::nccl_all_reduce:
+      return "NcclAllReduce";
+    case Kind::hierarchical_copy:
+      return "HierarchicalCopyAllReduce";
+    case Kind::reduction_to_one_device:
+      return "ReductionToOneDevice";
+  }
+  return "";
+}
+
+int64_t checked_packs(Kind kind, int64_t num_packs) {
+  if (num_packs >= 0) return num_packs;
+  throw ConfigError(name_of(kind), "num_packs is not negative", str(num_packs),
+                    "pass into how many pieces a value is cut");
+}
+
+CrossDeviceOps made(Kind kind, int64_t num_packs) {
+  return {kind, checked_packs(kind, num_packs), ""};
+}
+
+/// Neighbours meet first, then their sums; each on the device of its first addend.
+at::Tensor tree_sum(Reduce kind, Tensors parts) {
+  for (size_t step = 1; step < parts.size(); step *= 2) {
+    for (size_t i = 0; i + step < parts.size(); i += 2 * step) {
+      parts[i] = reduce_all(kind, {parts[i], parts[i + step].to(parts[i].device())});
+    }
+  }
+  return parts[0];
+}
+
+at::Tensor sum_in_order(Reduce kind, Tensors parts, c10::Device device) {
+  for (at::Tensor& part : parts) part = part.to(device);
+  return reduce_all(kind, parts);
+}
+
+/// The elements that pack `pack` of `packs` has of each part.
+Tensors pack_of(const Tensors& parts, int64_t packs, int64_t pack) {
+  const Interval range = shard_interval(parts[0].numel(), packs, pack);
+  Tensors list;
+  for (const at::Tensor& part : parts) {
+    list.push_back(part.reshape({-1}).narrow(0, range.lo, range.size()));
+  }
+  return list;
+}
+
+/// Members of one process that add by a tree, on one device, or by NCCL.
+class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceReducer {
+ public:
+  CrossDeviceCommunicator(CrossDeviceOps ops, std::optional<c10::Device> reduce_to,
+                          std::shared_ptr<DeviceReducer> nccl)
+      : ops_(std::move(ops)), reduce_to_(reduce_to), nccl_(std::move(nccl)) {}
+
+  std::string name() const override { return name_of(ops_.kind); }
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+                     at::Tensor& out) override {
+    check(group);
+    out = in_packs(parts, [&](const Tensors& pack) {
+            return Tensors{reduced(kind, pack)};
+          })[0].to(parts[0].device());
+    return nullptr;
+  }
+
+  Tensors all_reduce_each(Reduce kind, const Tensors& parts) override {
+    check_alive();
+    if (nccl_) {
+      return in_packs(parts, [&](const Tensors& pack) {
+        return nccl_->all_reduce_each(kind, pack);
+      });
+    }
+    const at::Tensor sum =
+        in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0];
+    Tensors copies;
+    for (const at::Tensor& part : parts) copies.push_back(sum.to(part.device()));
+    return copies;
+  }
+
+ private:
+  /// What `reduce` gives for the parts, pack after pack.
+  template <class Reduction>
+  Tensors in_packs(const Tensors& parts, const Reduction& reduce) const {
+    const int64_t elements = std::max<int64_t>(1, parts[0].numel());
+    const int64_t packs = std::clamp<int64_t>(ops_.num_packs, 1, elements);
+    if (packs == 1) return reduce(parts);
+    std::vector<Tensors> pieces;
+    for (int64_t p = 0; p < packs; ++p) {
+      const Tensors results = reduce(pack_of(parts, packs, p));
+      pieces.resize(results.size());
+      for (size_t i = 0; i < results.size(); ++i) pieces[i].push_back(results[i]);
+    }
+    Tensors whole;
+    for (const Tensors& piece : pieces) whole.push_back(at::cat(piece).view(parts[0].sizes()));
+    return whole;
+  }
+
+  at::Tensor reduced(Reduce kind, const Tensors& parts) const {
+    if (ops_.kind == Kind::hierarchical_copy) return tree_sum(kind, parts);
+    return sum_in_order(kind, parts, reduce_to_.value_or(parts[0].device()));
+  }
+
+  const CrossDeviceOps ops_;
+  const std::optional<c10::Device> reduce_to_;
+  const std::shared_ptr<DeviceReducer> nccl_;
+};
+
+void warn_of_cpus(Device device) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    std::cerr << "Warning: NcclAllReduce adds between GPUs only, and " << to_string(device)
+              << " is none: ReductionToOneDevice takes its place\n";
+  });
+}
+
+c10::Device torch_device(Device device) {
+  if (device.type == Device::Type::cpu) return c10::Device(c10::kCPU);
+  return cuda_device(device.index).device;
+}
+
+void check_distinct(const std::vector<Device>& devices) {
+  std::set<int> seen;
+  for (Device device : devices) {
+    if (seen.insert(device.index).second) continue;
+    throw ConfigError("NcclAllReduce", "each GPU is named once", to_string(device) + " twice",
+                      "name others, or take HierarchicalCopyAllReduce");
+  }
+}
+
+}  // namespace
+
+NcclAllReduce::NcclAllReduce(int64_t packs)
+    : CrossDeviceOps(made(Kind::nccl_all_reduce, packs)) {}
+
+HierarchicalCopyAllReduce::HierarchicalCopyAllReduce(int64_t packs)
+    : CrossDeviceOps(made(Kind::hierarchical_copy, packs)) {}
+
+ReductionToOneDevice::ReductionToOneDevice(const std::string& device)
+    : CrossDeviceOps{Kind::reduction_to_one_device, 1, device} {}
+
+std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& ops,
+                                                        const std::vector<Device>& devices) {
+  CrossDeviceOps used = ops;
+  used.num_packs = checked_packs(ops.kind, ops.num_packs);
+  std::optional<c10::Device> reduce_to;
+  if (!ops.reduce_to_device.empty()) {
+    reduce_to = torch_device(device_from_string(ops.reduce_to_device));
+  }
+  std::shared_ptr<DeviceReducer> nccl;
+  if (ops.kind == Kind::nccl_all_reduce) {
+    const auto cpu = std::find_if(devices.begin(), devices.end(), [](Device device) {
+      return device.type == Device::Type::cpu;
+    });
+    if (cpu != devices.end()) {
+      warn_of_cpus(*cpu);
+      used.kind = Kind::reduction_to_one_device;
+    } else {
+      check_distinct(devices);
+      nccl = make_nccl_devices();
+    }
+  }
+  return std::make_shared<CrossDeviceCommunicator>(used, reduce_to, nccl);
+}
+
+DeviceReducer* device_reducer(Communicator& communicator) {
+  return dynamic_cast<DeviceReducer*>(&communicator);
+}
+
+}  // namespace tessera

@@ -1,0 +1,146 @@
+#include <tessera/framework/parameter_server/cluster_coordinator.hpp>
+
+#include <map>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/parameter_server/closure_queue.hpp>
+#include <tessera/framework/parameter_server/job_lead.hpp>
+#include <tessera/framework/parameter_server/rpc_value.hpp>
+#include <tessera/framework/parameter_server/server_job.hpp>
+
+namespace tessera::strategy {
+
+using internal::ClosurePtr;
+using internal::JobLead;
+using internal::ServerJob;
+
+struct RemoteValue::State {
+  std::shared_ptr<internal::ClosureQueue> queue;
+  ClosurePtr closure;
+};
+
+struct ClusterCoordinator::State {
+  std::shared_ptr<ServerJob> job;
+  std::map<std::string, int64_t> iterations = {};
+
+  /// Calls with the job's coordinator side; an error is what the job ends with if the program does.
+  template <class Function>
+  auto call(const Function& function) {
+    try {
+      job->lead().throw_if_failed();
+      return function(job->lead());
+    } catch (const std::exception& error) {
+      job->note_error(error.what());
+      throw;
+    }
+  }
+};
+
+const ClosureValue& RemoteValue::fetch() const {
+  return state_->queue->wait(state_->closure);
+}
+
+bool RemoteValue::ready() const { return state_->queue->ready(state_->closure); }
+
+int64_t RemoteValue::closure() const { return state_->closure->number(); }
+
+ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy)
+    : state_(std::make_unique<State>(State{strategy.shared_job()})) {
+  state_->call([this](JobLead&) {
+    state_->job->connect();
+    state_->job->send_new_groups();
+  });
+}
+
+ClusterCoordinator::~ClusterCoordinator() = default;
+
+RemoteValue ClusterCoordinator::schedule(const std::string& function,
+                                         const ClosureValue& arguments,
+                                         const std::vector<PerWorkerDataset>& datasets) {
+  return state_->call([&](JobLead& lead) {
+    if (state_->job->find_function(function) == nullptr) {
+      throw ConfigError("schedule", "function is the name of one that is registered",
+                        in_quotes(function), "call add_function() on all tasks");
+    }
+    if (static_cast<size_t>(lead.groups()) < state_->job->groups().size()) {
+      state_->job->send_new_groups();
+    }
+    rpc::RunRequest request;
+    request.set_job(lead.job());
+    request.set_function(function);
+    request.set_phase(lead.phase());
+    *request.mutable_arguments() = internal::to_message(arguments, "schedule, arguments");
+    for (const PerWorkerDataset& dataset : datasets) {
+      rpc::Dataset& sent = *request.add_datasets();
+      sent.set_name(dataset.name);
+      sent.set_iteration(dataset.iteration);
+    }
+    return RemoteValue(std::make_shared<RemoteValue::State>(
+        RemoteValue::State{lead.closures(), lead.closures()->add(std::move(request))}));
+  });
+}
+
+void ClusterCoordinator::join() {
+  state_->call([](JobLead& lead) { lead.closures()->join(); });
+}
+
+bool ClusterCoordinator::done() {
+  return state_->call([](JobLead& lead) { return lead.closures()->done(); });
+}
+
+std::optional<RemoteValue> ClusterCoordinator::next_done() {
+  return state_->call([](JobLead& lead) -> std::optional<RemoteValue> {
+    const ClosurePtr closure = lead.closures()->next_done();
+    if (!closure) return std::nullopt;
+    return RemoteValue(
+        std::make_shared<RemoteValue::State>(RemoteValue::State{lead.closures(), closure}));
+  });
+}
+
+int64_t ClusterCoordinator::cancel_waiting() {
+  return state_->call([](JobLead& lead) { return lead.closures()->cancel_waiting(); });
+}
+
+std::vector<ClosureValue> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) {
+  std::vector<ClosureValue> results;
+  for (const RemoteValue& value : values) results.push_back(value.fetch());
+  return results;
+}
+
+PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const std::string& name) {
+  return state_->call([&](JobLead&) {
+    if (state_->job->find_dataset(name) == nullptr) {
+      throw ConfigError("create_per_worker_dataset", "name is that of data that are registered",
+                        in_quotes(name), "call add_dataset() on all tasks");
+    }
+    return PerWorkerDataset{name, ++state_->iterations[name]};
+  });
+}
+
+void ClusterCoordinator::pull() {
+  state_->call([this](JobLead& lead) {
+    const std::vector<VariableGroup>& groups = state_->job->groups();
+    for (int g = 0; g < lead.groups(); ++g) {
+      const VariableGroup& group = groups[static_cast<size_t>(g)];
+      if (group.used) lead.store().pull(g, group, true);
+    }
+  });
+}
+
+CoordinatorCounts ClusterCoordinator::counts() {
+  return state_->call([this](JobLead& lead) {
+    const auto seen = lead.closures()->counts();
+    CoordinatorCounts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
+                             seen.done_by_worker};
+    counts.updates.resize(static_cast<size_t>(state_->job->servers()));
+    for (int g = 0; g < lead.groups(); ++g) {
+      const std::vector<StoreState> states = lead.store().states(g);
+      for (size_t s = 0; s < states.size(); ++s) counts.updates[s] += states[s].updates;
+    }
+    return counts;
+  });
+}
+
+}  // namespace tessera::strategy

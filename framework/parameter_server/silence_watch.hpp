@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <thread>
+
+namespace tessera::strategy::internal {
+
+/// Ends calls of gRPC that wait for somebody who is silent: one thread that looks at them now and
+/// then.
+class SilenceWatch {
+ public:
+  SilenceWatch();
+  ~SilenceWatch();
+
+  /// While alive, `end` is called, from another thread and once, when the last heard() is longer
+  /// ago than the limit.
+  class Call {
+   public:
+    Call(SilenceWatch& watch, std::chrono::milliseconds limit, std::function<void()> end);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    void heard();
+    /// From now on another limit.
+    void set_limit(std::chrono::milliseconds limit);
+    /// Whether it was ended so.
+    bool ended() const;
+
+   private:
+    friend class SilenceWatch;
+    SilenceWatch& watch_;
+    std::chrono::milliseconds limit_;
+    std::function<void()> end_;
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+    bool ended_ = false;
+  };
+
+ private:
+  void look();
+
+  mutable std::mutex mutex_;
+  std::list<Call*> calls_;
+  /// Last, so that it is joined before what it uses goes.
+  std::jthread thread_;
+};
+
+}  // namespace tessera::strategy::internal

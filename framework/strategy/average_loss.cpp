@@ -1,0 +1,51 @@
+#include <tessera/framework/strategy/strategy.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/ops/ops.hpp>
+
+namespace tessera::strategy {
+namespace {
+
+constexpr const char* where = "compute_average_loss";
+
+/// As TensorFlow: weights of one axis more lose it where its extent is 1, those of one less get it.
+DTensor weighted(const DTensor& loss, DTensor weight) {
+  if (weight.rank() == loss.rank() + 1 && weight.size(-1) == 1) {
+    weight = ops::squeeze(weight, {-1});
+  } else if (weight.rank() + 1 == loss.rank()) {
+    weight = ops::expand_dims(weight, -1);
+  }
+  check_weights("compute_average_loss, sample_weight", loss.shape(), weight.shape());
+  return loss * ops::cast(weight, loss.dtype());
+}
+
+}  // namespace
+
+DTensor compute_average_loss(const DTensor& per_example_loss, const DTensor& sample_weight,
+                             std::optional<int64_t> global_batch_size) {
+  if (!per_example_loss.defined() || per_example_loss.rank() < 1) {
+    throw ShapeError(where, "per_example_loss has an axis of examples",
+                     per_example_loss.defined() ? "shape ()" : "an undefined tensor",
+                     "make the loss with Reduction::none");
+  }
+  const int64_t rows = global_batch_size.value_or(per_example_loss.shape()[0]);
+  if (rows < 1) {
+    throw ConfigError(str(where, ", global_batch_size"), "a batch has at least one row",
+                      str(rows), "leave it out for the rows that there are");
+  }
+  const DTensor loss =
+      sample_weight.defined() ? weighted(per_example_loss, sample_weight) : per_example_loss;
+  return ops::sum(loss) / static_cast<double>(rows);
+}
+
+DTensor scale_regularization_loss(const DTensor& loss) { return ops::sum(loss); }
+
+DTensor scale_regularization_loss(const std::vector<DTensor>& losses) {
+  if (losses.empty()) return scalar(0, default_mesh());
+  DTensor total = ops::sum(losses[0]);
+  for (size_t i = 1; i < losses.size(); ++i) total = total + ops::sum(losses[i]);
+  return total;
+}
+
+}  // namespace tessera::strategy

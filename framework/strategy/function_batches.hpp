@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include <tessera/framework/strategy/distributed_dataset.hpp>
+
+namespace tessera::strategy::internal {
+
+/// The batches of an epoch of data of this process, one for each of its replicas, joined with those
+/// of the other processes. Collective.
+std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetRef& data,
+                                                              const LayoutMap& layouts,
+                                                              const DistributeOptions& options,
+                                                              int64_t epoch);
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,11 @@
+#include <tessera/framework/strategy/one_device_strategy.hpp>
+
+#include <tessera/framework/strategy/devices.hpp>
+
+namespace tessera::strategy {
+
+OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
+    : Strategy("OneDeviceStrategy",
+               create_mesh({{"batch", 1}}, {device_named("OneDeviceStrategy, device", device)})) {}
+
+}  // namespace tessera::strategy

@@ -1,0 +1,158 @@
+#include <tessera/framework/strategy/strategy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera::strategy {
+namespace {
+
+/// Null: the default one.
+thread_local const Strategy* current = nullptr;
+
+/// What there is outside of all scopes; scope() and run() change nothing.
+class DefaultStrategy final : public Strategy {
+ public:
+  DefaultStrategy() : Strategy("DefaultStrategy", Mesh()) {}
+};
+
+bool is_cut_over_batch(const DTensor& value, int64_t axis) {
+  const std::vector<int>& dims = value.layout().axis(axis);
+  return std::find(dims.begin(), dims.end(), value.mesh().find("batch")) != dims.end();
+}
+
+int64_t checked_axis(const char* where, const DTensor& value, int64_t axis) {
+  if (axis >= -value.rank() && axis < value.rank()) return axis < 0 ? axis + value.rank() : axis;
+  throw ShapeError(where, str("axis is one of the ", value.rank(), " of the value, ",
+                              to_string(value.shape())),
+                   str(axis), "name one of them");
+}
+
+void check_defined(const char* where, const DTensor& value) {
+  if (value.defined()) return;
+  throw StateError(where, "the value is a tensor", "an undefined one",
+                   "pass what run() returned");
+}
+
+/// Shards of axis 0 added up.
+DTensor sum_of_shards(const DTensor& value) {
+  const int64_t shards = value.layout().num_shards(0);
+  const int64_t rows = value.shape()[0];
+  if (rows % shards != 0) {
+    throw ShapeError("reduce", str("without an axis, all ", shards, " replicas hold as many rows"),
+                     str(rows, " rows"), "pass an axis: 0 adds up all rows");
+  }
+  Shape apart = {shards, rows / shards};
+  apart.insert(apart.end(), value.shape().begin() + 1, value.shape().end());
+  return ops::sum(ops::reshape(value, apart), {0});
+}
+
+ReduceOp reduce_op(const std::string& op) {
+  if (op == "SUM" || op == "sum") return ReduceOp::sum;
+  if (op == "MEAN" || op == "mean") return ReduceOp::mean;
+  const std::array<std::string, 2> known = {"SUM", "MEAN"};
+  throw ConfigError("reduce, reduce_op", "values are added up or averaged", in_quotes(op),
+                    suggestion(op, known));
+}
+
+}  // namespace
+
+StrategyScope::StrategyScope(const Strategy& strategy) : former_(current) {
+  const Strategy* wanted = &strategy == &default_strategy() ? nullptr : &strategy;
+  if (current && current != wanted) {
+    throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
+                     "scope() inside that of " + current->name(), "leave the other scope first");
+  }
+  if (wanted) meshes_.emplace(strategy.mesh_, strategy.storage_);
+  current = wanted;
+}
+
+StrategyScope::~StrategyScope() { current = former_; }
+
+Strategy::Strategy(std::string name, const Mesh& mesh, const Mesh& storage)
+    : name_(std::move(name)), mesh_(mesh), storage_(storage) {}
+
+Mesh Strategy::mesh() const { return mesh_.defined() ? mesh_ : default_mesh(); }
+
+LayoutMap Strategy::layouts() const {
+  LayoutMap layouts(mesh());
+  layouts.set_storage(mesh_.defined() ? storage_ : default_storage());
+  return layouts;
+}
+
+int64_t Strategy::num_replicas_in_sync() const {
+  const Mesh on = mesh();
+  const int batch = on.find("batch");
+  return batch < 0 ? 1 : on.dim_size(batch);
+}
+
+std::unique_ptr<StrategyScope> Strategy::scope() const {
+  return std::make_unique<StrategyScope>(*this);
+}
+
+DTensor Strategy::reduce(ReduceOp op, const DTensor& value, std::optional<int64_t> axis) const {
+  check_defined("reduce", value);
+  DTensor result = value;
+  if (axis) {
+    const int64_t along = checked_axis("reduce, axis", value, *axis);
+    result = op == ReduceOp::sum ? ops::sum(value, {along}) : ops::mean(value, {along});
+  } else {
+    if (value.rank() > 0 && is_cut_over_batch(value, 0)) result = sum_of_shards(value);
+    if (op == ReduceOp::mean) result = result / static_cast<double>(num_replicas_in_sync());
+  }
+  return ops::relayout(result, Layout::replicated(result.mesh(), result.rank()));
+}
+
+DTensor Strategy::reduce(const std::string& op, const DTensor& value,
+                         std::optional<int64_t> axis) const {
+  return reduce(reduce_op(op), value, axis);
+}
+
+double Strategy::reduce(const std::string& op, double value) const {
+  reduce_op(op);
+  return value;
+}
+
+at::Tensor Strategy::gather(const DTensor& value, int64_t axis) const {
+  check_defined("gather", value);
+  const int64_t along = checked_axis("gather, axis", value, axis);
+  if (num_replicas_in_sync() > 1 && !is_cut_over_batch(value, along)) {
+    throw LayoutError("gather", str("the value is cut over replicas along axis ", axis),
+                      value.layout().describe(), "use full(): it is the same on all replicas");
+  }
+  // full() may be the memory of the value.
+  return value.full().clone();
+}
+
+std::vector<at::Tensor> Strategy::experimental_local_results(const DTensor& value) const {
+  check_defined("experimental_local_results", value);
+  resolve(value);
+  const Mesh& mesh = value.mesh();
+  const int batch = mesh.find("batch");
+  std::set<int64_t> replicas;
+  std::vector<at::Tensor> results;
+  for (size_t device = 0; device < mesh.local_ids().size(); ++device) {
+    const std::vector<int64_t> at = mesh.coordinates(mesh.local_ids()[device]);
+    const int64_t replica = batch < 0 ? 0 : at[static_cast<size_t>(batch)];
+    if (replicas.insert(replica).second) results.push_back(value.local(static_cast<int>(device)));
+  }
+  return results;
+}
+
+const Strategy& default_strategy() {
+  static const DefaultStrategy strategy;
+  return strategy;
+}
+
+const Strategy& get_strategy() { return current ? *current : default_strategy(); }
+
+bool has_strategy() { return current != nullptr; }
+
+}  // namespace tessera::strategy

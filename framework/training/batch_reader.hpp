@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <tessera/framework/training/batch_loader.hpp>
+
+namespace tessera {
+
+/// Numbers of the rows in a step's batch of the epoch that `options` name, of `size` rows.
+std::vector<int64_t> batch_rows(int64_t size, const BatchLoaderOptions& options, int64_t step);
+
+/// The batches of a dataset by their numbers, as a BatchLoader of these options gives them; read
+/// when they are asked for.
+class BatchReader {
+ public:
+  /// `options.epoch` and `options.first_step` do not count.
+  BatchReader(const DatasetRef& data, const BatchLoaderOptions& options)
+      : data_(data), options_(options) {}
+
+  /// The batch of a step, of host tensors that nobody else holds; nothing where a stream has ended.
+  /// A stream is read on from the last batch, or for an earlier one from its beginning. Throws as
+  /// BatchLoader::next().
+  std::optional<Examples> read(int64_t epoch, int64_t step);
+
+ private:
+  Examples read_rows(int64_t epoch, int64_t step);
+  std::optional<Examples> read_stream(int64_t epoch, int64_t step);
+
+  DatasetRef data_;
+  BatchLoaderOptions options_;
+  BatchFunction stream_;  ///< of epoch_, about to give the batch of step next_
+  int64_t epoch_ = 0, next_ = 0;
+};
+
+}  // namespace tessera

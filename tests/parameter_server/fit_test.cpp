@@ -1,0 +1,148 @@
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/parameter_server/fit_jobs.hpp"
+
+using namespace tessera;
+using namespace tessera::test::fit_jobs;
+using Catch::Matchers::Contains;
+using strategy::FixedShardsPartitioner;
+
+TEST_CASE("parameter servers: fit with one worker equals fit on one device", "[fit]") {
+  const auto [shards, devices] = GENERATE(table<int64_t, int64_t>({{1, 1}, {2, 1}, {3, 2}}));
+  CAPTURE(shards, devices);
+  const Fit fit = [](const ModelHandle& model) {
+    return model.fit(test::small_data(rows), options_of());
+  };
+  const JobOutcome job = with_servers({.workers = 1,
+                                       .servers = 2,
+                                       .partitioner = FixedShardsPartitioner(shards),
+                                       .devices_per_worker = devices},
+                                      fit);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit));
+  REQUIRE(job.workers.size() == 1);
+  CHECK(job.workers[0].to_json() == job.chief.history.to_json());
+}
+
+TEST_CASE("parameter servers: all of fit's ways to weigh and choose rows", "[fit]") {
+  std::vector<FitOptions> ways(4, options_of());
+  ways[0].validation_data = {};
+  ways[0].validation_split = 0.3;
+  ways[1].class_weight = {{1, 2.0}, {3, 0.5}};
+  ways[1].shuffle = false;
+  ways[2].sample_weight = at::arange(1, rows + 1, at::kDouble) / 10;
+  ways[2].steps_per_epoch = 3;
+  ways[3].initial_epoch = 1;
+  ways[3].validation_steps = 2;
+  ways[3].validation_batch_size = 6;
+  ways[3].validation_freq = 2;
+  const size_t way = GENERATE(0, 1, 2, 3);
+  CAPTURE(way);
+  const Fit fit = [&](const ModelHandle& model) {
+    return model.fit(test::small_data(rows), ways[way]);
+  };
+  const JobOutcome job = with_servers({}, fit);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit));
+}
+
+TEST_CASE("parameter servers: dropout and moving averages follow the steps", "[fit]") {
+  const Make make = []() -> ModelHandle {
+    const DenseOptions hidden{.activation = "relu",
+                              .kernel_initializer = GlorotUniform({.seed = 5}),
+                              .kernel_regularizer = L2(1e-3)};
+    const Sequential model({Dense(12, hidden), BatchNormalization(), Dropout(0.3),
+                            Dense(5, {.kernel_initializer = GlorotUniform({.seed = 6})})});
+    CompileOptions compile = test::small_compile({});
+    compile.optimizer = AdamW(1e-2, {.weight_decay = 0.01, .clipnorm = 0.5, .use_ema = true});
+    model.compile(compile);
+    return model;
+  };
+  const Fit fit = [](const ModelHandle& model) {
+    return model.fit(test::small_data(rows), options_of());
+  };
+  const JobOutcome job =
+      with_servers({.workers = 1, .partitioner = FixedShardsPartitioner(2)}, fit, make);
+  CHECK(job.errors.chief == "");
+  check_equal(job.chief, ordinary(fit, make), 1e-5);
+}
+
+TEST_CASE("parameter servers: one fit after the other, with what was changed between", "[fit]") {
+  const Fit fit = [](const ModelHandle& model) {
+    FitOptions options = options_of();
+    options.epochs = 1;
+    model.fit(test::small_data(rows), options);
+    // On the other tasks this changes what nobody reads.
+    model->optimizer()->set_learning_rate(5e-3);
+    std::vector<at::Tensor> weights = model.get_weights();
+    for (at::Tensor& weight : weights) weight = at::mul(weight, 0.5);
+    model.set_weights(weights);
+    return model.fit(test::small_data(rows, 3), options_of());
+  };
+  const JobOutcome job = with_servers({.partitioner = FixedShardsPartitioner(2)}, fit);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit));
+}
+
+TEST_CASE("parameter servers: a model compiled anew between fits, and then as before", "[fit]") {
+  const Fit fit = [](const ModelHandle& model) {
+    const OptimizerRef first = Adam(1e-2), second = SGD(0.1);
+    FitOptions options = options_of();
+    options.epochs = 1;
+    const auto fit_with = [&](const OptimizerRef& optimizer) {
+      CompileOptions compile = test::small_compile({});
+      compile.optimizer = optimizer;
+      model.compile(compile);
+      return model.fit(test::small_data(rows), options);
+    };
+    fit_with(first);
+    fit_with(second);
+    return fit_with(first);
+  };
+  const JobOutcome job = with_servers({.partitioner = FixedShardsPartitioner(2)}, fit);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit));
+}
+
+TEST_CASE("parameter servers: streams are read by the steps' numbers", "[fit]") {
+  const Fit fit = [](const ModelHandle& model) {
+    const GeneratorDataset stream([] {
+      return [step = 0]() mutable -> std::optional<Examples> {
+        if (step == 6) return std::nullopt;
+        const TensorDataset all = test::small_data(8, 100 + step++);
+        return all.get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+      };
+    });
+    return model.fit(stream, {.epochs = 2, .verbose = 0, .steps_per_epoch = 4});
+  };
+  const JobOutcome job = with_servers({}, fit);
+  CHECK(job.errors.chief == "");
+  check_equal(job.chief, ordinary(fit));
+}
+
+TEST_CASE("parameter servers: what fit cannot do is refused on every task", "[fit]") {
+  const auto error_with = [](const std::function<void(CompileOptions&)>& change) {
+    const Make make = [&]() -> ModelHandle {
+      const Sequential model = test::small_model();
+      CompileOptions compile = test::small_compile({});
+      change(compile);
+      model.compile(compile);
+      return model;
+    };
+    const Fit fit = [](const ModelHandle& model) {
+      return model.fit(test::small_data(rows), options_of());
+    };
+    const JobOutcome job = with_servers({}, fit, make);
+    for (const std::string& error : job.errors.workers) CHECK(error == job.errors.chief);
+    for (const std::string& error : job.errors.servers) CHECK(error == job.errors.chief);
+    return job.errors.chief;
+  };
+  CHECK_THAT(error_with([](CompileOptions& compile) {
+               compile.optimizer = SGD(0.1, {.gradient_accumulation_steps = 2});
+             }),
+             Contains("every step sends its gradients. Received: gradient_accumulation_steps=2"));
+  CHECK_THAT(error_with([](CompileOptions& compile) {
+               compile.mesh = create_mesh({{"batch", 2}});
+             }),
+             Contains("the layouts are the strategy's. Received: hidden_1/kernel"));
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/base/descriptor.hpp>
+
+namespace tessera::test {
+
+/// Connections that say anything but what a server of HTTP/2 expects, and stay open.
+class Garbage {
+ public:
+  /// One of every kind to each of these ports of 127.0.0.1. Throws std::runtime_error if one
+  /// cannot be reached.
+  void send_to(const std::vector<int>& ports);
+  size_t connections() const { return open_.size(); }
+
+ private:
+  void send(int port, const std::string& bytes);
+  std::string random_bytes(size_t count);
+
+  std::mt19937 random_{5};
+  std::vector<Descriptor> open_;
+};
+
+}  // namespace tessera::test

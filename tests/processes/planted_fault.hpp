@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace tessera::test {
+
+/// Arguments of a program of the tests, as name=value.
+class Arguments {
+ public:
+  Arguments(int argc, char** argv);
+  std::string text(const std::string& name, const std::string& otherwise = "") const;
+  int64_t number(const std::string& name, int64_t otherwise) const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// What goes wrong in one process: fault=kill|stop|throw|exit|hang, at=PHASE, step=S.
+struct Fault {
+  std::string kind, phase;
+  int64_t step = 0;
+  bool here = false;
+
+  void at(const std::string& now, int64_t number) const;
+};
+
+}  // namespace tessera::test

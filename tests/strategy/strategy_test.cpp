@@ -1,0 +1,199 @@
+#include <ATen/ATen.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/strategy/strategies.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/thread_communicator.hpp"
+#include "tests/strategy/guide_model.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using namespace tessera::strategy;
+using Catch::Contains;
+
+namespace {
+
+MirroredStrategy mirrored(int n) {
+  std::vector<std::string> devices;
+  for (int i = 0; i < n; ++i) devices.push_back(str("cpu:", i));
+  return MirroredStrategy({.devices = devices});
+}
+
+DTensor cut(const Strategy& strategy, const at::Tensor& whole) {
+  return pack(whole, Layout::batch_sharded(strategy.mesh(), "batch", whole.dim()));
+}
+
+DTensor same(const Strategy& strategy, const at::Tensor& whole) {
+  return pack(whole, Layout::replicated(strategy.mesh(), whole.dim()));
+}
+
+bool equal(const DTensor& value, const at::Tensor& whole) {
+  return at::allclose(value.full().to(at::kDouble), whole.to(at::kDouble));
+}
+
+}  // namespace
+
+TEST_CASE("outside of scopes the default strategy is a pass-through") {
+  CHECK_FALSE(has_strategy());
+  const Strategy& strategy = get_strategy();
+  CHECK(strategy.name() == "DefaultStrategy");
+  CHECK(strategy.num_replicas_in_sync() == 1);
+  CHECK(strategy.run([](int a, int b) { return a + b; }, 1, 2) == 3);
+  CHECK(strategy.reduce("SUM", 1.) == 1);
+  const auto scope = strategy.scope();
+  CHECK_FALSE(has_strategy());
+  CHECK(default_mesh() == create_mesh({{"batch", 1}}));
+  const DTensor rows = cut(strategy, at::tensor({1., 2., 3.}));
+  CHECK(equal(strategy.reduce("MEAN", rows), at::tensor({1., 2., 3.})));
+  CHECK(equal(strategy.reduce("MEAN", rows, 0), at::tensor(2.)));
+  CHECK(strategy.experimental_local_results(rows).size() == 1);
+}
+
+TEST_CASE("a scope says where variables and models are, and ends") {
+  const MirroredStrategy strategy = mirrored(4);
+  CHECK(strategy.num_replicas_in_sync() == 4);
+  {
+    const auto scope = strategy.scope();
+    CHECK(&get_strategy() == &strategy);
+    CHECK(default_mesh() == strategy.mesh());
+    CHECK(Variable("v", ones({2})).layout().mesh() == strategy.mesh());
+    const auto again = strategy.scope();
+    CHECK(&get_strategy() == &strategy);
+  }
+  CHECK_FALSE(has_strategy());
+  CHECK(default_mesh().size() == 1);
+  strategy.run([&] { CHECK(&get_strategy() == &strategy); });
+  CHECK_FALSE(has_strategy());
+  CHECK_THROWS(strategy.run([] { throw ConfigError("f", "", "", ""); }));
+  CHECK_FALSE(has_strategy());
+}
+
+TEST_CASE("scopes of several strategies do not nest") {
+  const MirroredStrategy two = mirrored(2), four = mirrored(4);
+  const auto inside_default = default_strategy().scope();
+  const auto scope = two.scope();
+  CHECK_THROWS_WITH(four.scope(),
+                    "[MirroredStrategy::scope] scopes of several strategies do not nest. Received: "
+                    "scope() inside that of MirroredStrategy. To fix: leave the other scope "
+                    "first.");
+  CHECK_THROWS_AS(four.run([] {}), StateError);
+  CHECK_THROWS_AS(default_strategy().run([] {}), StateError);
+  CHECK(&get_strategy() == &two);
+  CHECK(default_mesh() == two.mesh());
+}
+
+TEST_CASE("reduce adds up what replicas hold") {
+  const MirroredStrategy strategy = mirrored(2);
+  const at::Tensor whole = at::arange(12, at::kDouble).reshape({4, 3});
+  const DTensor rows = cut(strategy, whole);
+  const at::Tensor shards = whole.slice(0, 0, 2) + whole.slice(0, 2, 4);
+  const DTensor sum = strategy.reduce(ReduceOp::sum, rows);
+  CHECK(sum.layout().is_fully_replicated());
+  CHECK(equal(sum, shards));
+  CHECK(equal(strategy.reduce("MEAN", rows), shards / 2));
+  CHECK(equal(strategy.reduce("SUM", rows, 0), whole.sum(0)));
+  CHECK(equal(strategy.reduce("MEAN", rows, 0), whole.mean(0)));
+  CHECK(equal(strategy.reduce("MEAN", rows, -1), whole.mean(1)));
+  CHECK(strategy.reduce("SUM", rows, 1).layout().is_fully_replicated());
+
+  const DTensor pending = ops::sum(rows);
+  REQUIRE(pending.layout().is_pending());
+  CHECK(strategy.reduce("SUM", pending).item() == 66);
+  CHECK(strategy.reduce("MEAN", pending).item() == 33);
+  CHECK(strategy.reduce("SUM", same(strategy, at::tensor(3.))).item() == 3);
+  CHECK(strategy.reduce("SUM", 2.5) == 2.5);
+  CHECK(strategy.reduce("mean", 2.5) == 2.5);
+}
+
+TEST_CASE("reduce with an axis counts every row once, however they are cut") {
+  const MirroredStrategy strategy = mirrored(4);
+  const at::Tensor whole = at::arange(6, at::kDouble);
+  CHECK(strategy.reduce("SUM", cut(strategy, whole), 0).item() == 15);
+  CHECK(strategy.reduce("MEAN", cut(strategy, whole), 0).item() == 2.5);
+}
+
+TEST_CASE("reduce is recorded on tapes") {
+  const MirroredStrategy strategy = mirrored(2);
+  const DTensor rows = cut(strategy, at::tensor({1., 2., 3., 4.}));
+  GradientTape tape;
+  tape.watch(rows);
+  const DTensor loss = ops::sum(strategy.reduce("MEAN", rows) * 3.);
+  CHECK(equal(tape.gradient(loss, rows), at::full({4}, 1.5)));
+}
+
+TEST_CASE("reduce and gather refuse what does not fit") {
+  const MirroredStrategy strategy = mirrored(4);
+  const DTensor rows = cut(strategy, at::ones({6, 2}));
+  CHECK_THROWS_WITH(strategy.reduce("SUM", rows),
+                    "[reduce] without an axis, all 4 replicas hold as many rows. Received: 6 rows. "
+                    "To fix: pass an axis: 0 adds up all rows.");
+  CHECK_THROWS_WITH(strategy.reduce("SUM", rows, 2),
+                    "[reduce, axis] axis is one of the 2 of the value, (6, 2). Received: 2. To "
+                    "fix: name one of them.");
+  CHECK_THROWS_AS(strategy.reduce("SUM", rows, -3), ShapeError);
+  CHECK_THROWS_WITH(strategy.reduce("SUMM", rows),
+                    "[reduce, reduce_op] values are added up or averaged. Received: \"SUMM\". To "
+                    "fix: write \"SUM\".");
+  CHECK_THROWS_AS(strategy.reduce("MAX", 1.), ConfigError);
+  CHECK_THROWS_AS(strategy.reduce("SUM", DTensor()), StateError);
+  CHECK_THROWS_WITH(strategy.gather(rows, 1),
+                    Contains("[gather] the value is cut over replicas along axis 1. Received: "
+                             "(batch, unsharded)"));
+  CHECK_THROWS_WITH(strategy.gather(rows, 2), Contains("[gather, axis] axis is one of the 2"));
+  CHECK_THROWS_AS(strategy.gather(ops::sum(rows), 0), ShapeError);
+}
+
+TEST_CASE("gather joins what replicas hold") {
+  const MirroredStrategy strategy = mirrored(4);
+  const at::Tensor whole = at::arange(12, at::kDouble).reshape({6, 2});
+  const DTensor rows = cut(strategy, whole);
+  at::Tensor joined = strategy.gather(rows, 0);
+  CHECK(at::equal(joined, whole));
+  joined.zero_();
+  CHECK(equal(rows, whole));
+  CHECK(at::equal(strategy.gather(rows, -2), whole));
+  const OneDeviceStrategy one("cpu:0");
+  CHECK(at::equal(one.gather(same(one, whole), 1), whole));
+}
+
+TEST_CASE("local results are the shards of replicas, or what all hold") {
+  const MirroredStrategy strategy = mirrored(4);
+  const DTensor rows = cut(strategy, at::arange(6, at::kDouble));
+  const auto shards = strategy.experimental_local_results(rows);
+  REQUIRE(shards.size() == 4);
+  CHECK(at::equal(at::cat(shards), at::arange(6, at::kDouble)));
+  CHECK(shards[0].size(0) == 1);
+  const auto sums = strategy.experimental_local_results(ops::sum(rows));
+  REQUIRE(sums.size() == 4);
+  CHECK(sums[2].item<double>() == 15);
+  const MeshStrategy model_too(create_mesh({{"batch", 2}, {"model", 2}}));
+  CHECK(model_too.experimental_local_results(same(model_too, at::ones({3}))).size() == 2);
+  CHECK(model_too.num_replicas_in_sync() == 2);
+}
+
+TEST_CASE("every process has the whole of what is reduced or gathered, and its own results") {
+  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
+    const MeshStrategy strategy(rank_mesh({{"batch", 4}}, communicator));
+    const at::Tensor whole = at::arange(8, at::kDouble);
+    const DTensor rows = cut(strategy, whole);
+    expect(strategy.reduce("SUM", rows, 0).item() == 28, "sum");
+    expect(strategy.reduce("MEAN", ops::sum(rows)).item() == 7, "mean of replicas");
+    const at::Tensor shards = strategy.reduce("SUM", rows).full();
+    expect(at::equal(shards, at::tensor({12., 16.})), "sum of shards");
+    expect(at::equal(strategy.gather(rows, 0), whole), "gathered");
+    const auto mine = strategy.experimental_local_results(rows);
+    expect(mine.size() == 2 && mine[0][0].item<double>() == rank * 4, "own shards");
+  }));
+}
+
+TEST_CASE("TPUStrategy says why there is none") {
+  CHECK_THROWS_WITH(TPUStrategy("grpc://10.0.0.1:8470"),
+                    "[TPUStrategy] devices are CPUs and GPUs, as libtorch without XLA has no TPU. "
+                    "Received: TPU \"grpc://10.0.0.1:8470\". To fix: use MirroredStrategy on one "
+                    "host, MultiWorkerMirroredStrategy on several.");
+  CHECK_THROWS_AS(TPUStrategy(), ConfigError);
+}
