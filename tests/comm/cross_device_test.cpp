@@ -7,6 +7,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+#include "tests/support/local_group.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/warnings.hpp"
 
@@ -14,16 +15,6 @@ using namespace tessera;
 using namespace tessera::test;
 
 namespace {
-
-Group local_group(int64_t members) {
-  Group group;
-  group.dims = {0};
-  for (int64_t m = 0; m < members; ++m) {
-    group.owner.push_back(0);
-    group.local.push_back(m);
-  }
-  return group;
-}
 
 std::vector<at::Tensor> random_parts(int64_t members) {
   std::vector<at::Tensor> parts;

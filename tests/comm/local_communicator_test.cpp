@@ -5,21 +5,12 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+#include "tests/support/local_group.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
 
 namespace {
-
-Group local_group(int64_t members) {
-  Group group;
-  group.dims = {0};
-  for (int64_t m = 0; m < members; ++m) {
-    group.owner.push_back(0);
-    group.local.push_back(m);
-  }
-  return group;
-}
 
 const std::vector<at::Tensor> parts = {at::tensor({1.f, 2.f, 3.f}), at::tensor({10.f, 20.f, 30.f})};
 

@@ -14,22 +14,14 @@
 #include "tests/parameter_server/job_threads.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_fit.hpp"
 
 namespace tessera::test {
 
 /// Fits of the small model as a job, beside ordinary ones.
 namespace fit_jobs {
 
-inline constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;
-
-inline FitOptions options_of(std::vector<CallbackRef> callbacks = {}) {
-  return {.batch_size = batch_size,
-          .epochs = epochs,
-          .verbose = 0,
-          .callbacks = std::move(callbacks),
-          .validation_data = small_data(20, 2)};
-}
+using namespace small_fit;
 
 /// What a fit has come to.
 struct Outcome {

@@ -18,14 +18,14 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_fit.hpp"
 
 namespace tessera::test {
 
 /// Fits whose steps another model makes, beside ordinary ones.
 namespace remote_fit {
 
-inline constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;
+using namespace small_fit;
 
 /// All that a training has come to.
 struct Kept {
@@ -114,14 +114,6 @@ class FakeSteps : public RemoteSteps {
 
   std::optional<BatchReader> train, validation;
 };
-
-inline FitOptions options_of(std::vector<CallbackRef> callbacks) {
-  return {.batch_size = batch_size,
-          .epochs = epochs,
-          .verbose = 0,
-          .callbacks = std::move(callbacks),
-          .validation_data = small_data(20, 2)};
-}
 
 struct Outcome {
   History history;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <tessera/framework/comm/communicator.hpp>
+
+namespace tessera::test {
+
+/// A group of which this process has all members.
+inline Group local_group(int64_t members) {
+  Group group;
+  group.dims = {0};
+  for (int64_t m = 0; m < members; ++m) {
+    group.owner.push_back(0);
+    group.local.push_back(m);
+  }
+  return group;
+}
+
+}  // namespace tessera::test
