@@ -145,21 +145,24 @@ Logs Model::Training::validate(Model& model, const FitData& data, const FitOptio
     BatchLoader loader(data.validation, validation_batches(given, layouts));
     return evaluate("fit, validation", model, loader, callbacks);
   }
-  callbacks.begin(Phase::test);
-  reset_metrics();
-  const auto steps = epoch_steps(data.validation, validation_batches(given));
-  run_remote(model, {Phase::test, position.epoch, 0, *steps}, callbacks);
-  const Logs values = logs();
-  callbacks.end(Phase::test, values);
-  return values;
+  return tested(callbacks, [&] {
+    const auto steps = epoch_steps(data.validation, validation_batches(given));
+    run_remote(model, {Phase::test, position.epoch, 0, *steps}, callbacks);
+  });
 }
 
 Logs Model::Training::evaluate(const std::string& caller, Model& model, BatchLoader& loader,
                                const CallbackList& callbacks) {
+  return tested(callbacks, [&] {
+    run(caller, Phase::test, loader, callbacks,
+        [&](Examples&& examples, int64_t) { test(model, std::move(examples)); });
+  });
+}
+
+Logs Model::Training::tested(const CallbackList& callbacks, const std::function<void()>& pass) {
   do_everywhere([&] { callbacks.begin(Phase::test); });
   reset_metrics();
-  run(caller, Phase::test, loader, callbacks,
-      [&](Examples&& examples, int64_t) { test(model, std::move(examples)); });
+  pass();
   const Logs values = logs();
   do_everywhere([&] { callbacks.end(Phase::test, values); });
   return values;

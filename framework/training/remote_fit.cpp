@@ -1,6 +1,5 @@
 // The part of fit that differs where other processes make its steps.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
@@ -100,9 +99,8 @@ void Model::Training::run_remote(Model& model, const StepRange& range,
     }
     at += run_part(model, part, callbacks);
     if (const int signal = stop_signal()) {
-      const std::string where = trains ? str(" at epoch ", range.epoch + 1, ", ") : " at ";
       throw interrupted(signal, trains ? "fit" : "fit, validation", range.phase,
-                        str(where, "step ", at));
+                        place_of(range.phase, range.epoch, at));
     }
   }
 }
@@ -122,11 +120,7 @@ int64_t Model::Training::run_part(Model& model, const StepRange& part,
     add_remote(totals);
     const double value = totals.loss / static_cast<double>(std::max<int64_t>(1, totals.rows));
     losses[static_cast<size_t>(step - part.first)] = value;
-    if (trains && must_be_finite && !std::isfinite(value)) {
-      throw StateError("fit", "the loss stays finite",
-                       str(value, " at epoch ", part.epoch + 1, ", step ", step + 1),
-                       "lower the learning rate, or look for bad values in the data");
-    }
+    if (trains && must_be_finite) check_finite(value, {part.epoch, step});
     // The last one waits for the weights.
     if (number + 1 < part.last) tell();
     ++number;

@@ -84,6 +84,10 @@ void Model::Training::check_gradients(const std::string& caller, int64_t step) {
   check_word(caller, Phase::train, word, step);
 }
 
+std::string place_of(Phase phase, int64_t epoch, int64_t step) {
+  return str(phase == Phase::train ? str(" at epoch ", epoch + 1, ", ") : " at ", "step ", step);
+}
+
 Interrupted interrupted(int signal, const std::string& caller, Phase phase,
                         const std::string& at) {
   return Interrupted(signal, caller, signal_name(signal) + at,
@@ -97,9 +101,7 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase,
 void Model::Training::check_word(const std::string& caller, Phase phase, const StatusWord& word,
                                  int64_t step) const {
   const std::string on = layouts.mesh().is_local() ? "" : str(" on rank ", word.rank());
-  const std::string at =
-      str(phase == Phase::train ? str(" at epoch ", position.epoch + 1, ", ") : " at ", "step ",
-          step);
+  const std::string at = place_of(phase, position.epoch, step);
   if (word.status() == StepStatus::non_finite) {
     throw StateError(caller, "gradients stay finite",
                      str("infinite numbers or NaN in that of ", word.reason(), on, at),

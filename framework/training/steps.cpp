@@ -152,15 +152,17 @@ double Model::Training::train(Model& model, Examples&& examples) {
   // Before they are summed up: they tell whose part is at fault.
   const Blocks parts = result.blocks();
   const double value = read_loss(result);
-  if (must_be_finite) check_finite(value, parts);
+  if (must_be_finite) check_finite(value, position, parts);
   loss.add(value, batch.rows);
   return value;
 }
 
-void Model::Training::check_finite(double value, const Blocks& parts) const {
+void Model::Training::check_finite(double value, const FitPosition& at,
+                                   const Blocks& parts) const {
   if (std::isfinite(value)) return;
-  const std::string at = str(" at epoch ", position.epoch + 1, ", step ", position.step + 1);
-  throw StateError("fit", "the loss stays finite", str(value, at, culprits(layouts.mesh(), parts)),
+  const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
+  throw StateError("fit", "the loss stays finite",
+                   str(value, place, culprits(layouts.mesh(), parts)),
                    "lower the learning rate, or look for bad values in the data");
 }
 

@@ -165,13 +165,16 @@ struct Model::Training {
   int64_t run_part(Model& model, const StepRange& part, const CallbackList& callbacks);
   Logs validate(Model& model, const FitData& data, const FitOptions& given,
                 const CallbackList& callbacks);
+  /// The logs of the batches that `pass` runs, and what callbacks are told around them.
+  Logs tested(const CallbackList& callbacks, const std::function<void()>& pass);
   void add_remote(const StepTotals& step);
   /// Takes over what is restored, to count on from.
   void begin_sums();
   Json remote_values() const;
   void restore_metrics();
   Batch prepare(Model& model, Examples&& examples);
-  void check_finite(double loss, const Blocks& parts) const;
+  /// Throws StateError for a loss of the step `at` that is not finite; `parts`: its addends here.
+  void check_finite(double loss, const FitPosition& at, const Blocks& parts = {}) const;
   void begin_fit(const FitOptions& given, const CallbackList& callbacks);
   /// Validates, tells callbacks that the epoch ends, and keeps what it gave.
   void end_epoch(Model& model, const FitData& data, const FitOptions& given,
@@ -189,7 +192,9 @@ struct Model::Training {
   void name_metrics(const std::vector<std::string>& names);
 };
 
-/// What a signal ends a run with; `at` tells where, " at step 3".
+/// " at epoch 1, step 3", without the epoch but in training; `epoch` counts from 0.
+std::string place_of(Phase phase, int64_t epoch, int64_t step);
+/// What a signal ends a run with; `at` tells where, as place_of().
 Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at);
 
 /// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
