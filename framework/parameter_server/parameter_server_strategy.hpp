@@ -26,7 +26,8 @@ struct ParameterServerOptions {
   int64_t devices_per_worker = 1;
   /// How long the coordinator waits for parameter servers and a first worker, and tasks for it.
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
-  /// After how long a task that is silent is given up. A process that ends is noticed at once.
+  /// After how long a task that is silent is given up. A process that ends is noticed at once. A
+  /// parameter server may also come to join() or fit by that much later than the coordinator.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 };
 
