@@ -83,7 +83,7 @@ DTensor among_first(const DTensor& labels, const DTensor& y_pred, int64_t k) {
 template <class Options>
 std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options,
                                 MeanMetricWrapper::Function function) {
-  return std::make_shared<MeanMetricWrapper>(class_name, named_config(class_name, options),
+  return std::make_shared<FunctionMetric>(class_name, named_config(class_name, options),
                                              std::move(function));
 }
 

@@ -50,18 +50,48 @@ struct FirstIndexOp {
 
 TESSERA_REGISTER_OP(FirstIndexOp);
 
+/// The fused form, for an axis that is whole.
+struct ArgExtremeOp {
+  static constexpr std::string_view name = "arg_extreme";
+  int64_t axis = 0;
+  bool smallest = false;
+  auto attributes() const { return std::tie(axis, smallest); }
+
+  Specs infer(const Specs& in) const { return FirstIndexOp{axis}.infer(in); }
+  Rule rule(const Specs& in) const {
+    Rule rule = FirstIndexOp{axis}.rule(in);
+    rule.in.pop_back();
+    rule.factors[size_t(axis)] = FactorKind::whole;
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    return {smallest ? at::argmin(in[0], axis) : at::argmax(in[0], axis)};
+  }
+  static Samples<ArgExtremeOp> samples() {
+    return {{{{{3, 4}, at::kLong, 0, 3}}, {1, false}}, {{{{4, 3}, at::kLong, 0, 3}}, {0, true}}};
+  }
+};
+
+TESSERA_REGISTER_OP(ArgExtremeOp);
+
+/// A sharded axis is not gathered.
+DTensor index_of(const DTensor& x, int64_t axis, bool smallest) {
+  const bool whole = x.layout().axis(axis).empty() && x.size(axis) > 0;
+  if (whole) return run_op(ArgExtremeOp{axis, smallest}, {x});
+  const DTensor extreme = smallest ? ops::min(x, {axis}, true) : ops::max(x, {axis}, true);
+  return run_op(FirstIndexOp{axis}, {x, extreme});
+}
+
 }  // namespace
 
 namespace ops {
 
 DTensor argmax(const DTensor& x, int64_t axis) {
-  const int64_t a = normalize_axis(axis, x.rank(), "argmax");
-  return run_op(FirstIndexOp{a}, {x, max(x, {a}, true)});
+  return index_of(x, normalize_axis(axis, x.rank(), "argmax"), false);
 }
 
 DTensor argmin(const DTensor& x, int64_t axis) {
-  const int64_t a = normalize_axis(axis, x.rank(), "argmin");
-  return run_op(FirstIndexOp{a}, {x, min(x, {a}, true)});
+  return index_of(x, normalize_axis(axis, x.rank(), "argmin"), true);
 }
 
 }  // namespace ops

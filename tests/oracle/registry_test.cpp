@@ -22,14 +22,14 @@ const Names compositions = {
     "split",     "squeeze", "stack",     "tile",          "unstack",     "variance"};
 
 /// Operations that no function of their name stands for.
-const Names internal = {"first_index", "gather_grad",  "log_softmax_grad",
-                        "pick",        "pick_grad",    "pow_scalar",
-                        "prod_grad",   "softmax_grad", "sparse_softmax_cross_entropy_grad"};
+const Names internal = {"arg_extreme", "first_index",  "gather_grad", "log_softmax_grad",
+                        "pick",        "pick_grad",    "pow_scalar",  "prod_grad",
+                        "softmax_grad", "sparse_softmax_cross_entropy_grad"};
 
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.
 const Names without_derivative = {
-    "all",     "any",       "first_index", "gather_grad",  "log_softmax_grad",
+    "all",     "any",       "arg_extreme", "first_index",  "gather_grad", "log_softmax_grad",
     "one_hot", "pick_grad", "prod_grad",   "softmax_grad", "sparse_softmax_cross_entropy_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.
