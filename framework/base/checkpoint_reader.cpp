@@ -52,17 +52,26 @@ std::vector<uint64_t> strides_of(const Rectangle& area, uint64_t element) {
   return strides;
 }
 
-/// A piece read from its beginning to its end, every chunk at most once.
+/// A share of a piece's chunks read from its beginning to its end, every chunk at most once.
 class PieceReader {
  public:
-  PieceReader(const CheckpointFiles& files, size_t tensor, size_t piece)
+  PieceReader(const CheckpointFiles& files, size_t tensor, size_t piece, CheckpointShare share)
       : files_(files),
         tensor_(tensor),
         piece_(piece),
-        bytes_(checkpoint_bytes(stored().tensor, stored().pieces[piece].area)) {}
+        bytes_(checkpoint_bytes(stored().tensor, stored().pieces[piece].area)) {
+    const uint64_t chunks = checkpoint_chunks(bytes_);
+    begin_ = chunks * share.number / share.count * checkpoint_chunk_bytes;
+    end_ = chunks * (share.number + 1) / share.count * checkpoint_chunk_bytes;
+  }
 
-  /// Copies the bytes from `begin` on.
+  /// Copies the bytes from `begin` on that are of the share.
   void copy(uint64_t begin, std::span<std::byte> out) {
+    const uint64_t first = std::max(begin, begin_);
+    const uint64_t end = std::min(begin + out.size(), end_);
+    if (first >= end) return;
+    out = out.subspan(first - begin, end - first);
+    begin = first;
     while (!out.empty()) {
       const uint64_t chunk = begin / checkpoint_chunk_bytes;
       const uint64_t skipped = begin % checkpoint_chunk_bytes;
@@ -136,6 +145,8 @@ class PieceReader {
   size_t tensor_;
   size_t piece_;
   uint64_t bytes_;
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
   uint64_t loaded_ = 0;
   std::vector<std::byte> buffer_;
 };
@@ -184,7 +195,7 @@ const CheckpointTensor& CheckpointReader::at(std::string_view name) const {
 }
 
 void CheckpointReader::read(std::string_view name, const Shape& begin, const Shape& end,
-                            std::span<std::byte> out) const {
+                            std::span<std::byte> out, CheckpointShare share) const {
   const CheckpointTensor& tensor = at(name);
   const std::string where = str(folder(), ", tensor ", in_quotes(name));
   const Rectangle wanted{begin, end};
@@ -198,7 +209,9 @@ void CheckpointReader::read(std::string_view name, const Shape& begin, const Sha
   }
   const size_t number = content_->numbers.at(name);
   const size_t pieces = content_->files->index().tensors[number].pieces.size();
-  for (size_t i = 0; i < pieces; ++i) PieceReader(*content_->files, number, i).copy(wanted, out);
+  for (size_t i = 0; i < pieces; ++i) {
+    PieceReader(*content_->files, number, i, share).copy(wanted, out);
+  }
 }
 
 const Json& CheckpointReader::state() const { return content_->files->index().state; }

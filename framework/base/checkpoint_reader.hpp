@@ -12,6 +12,12 @@
 
 namespace tessera {
 
+/// Which part of a read is done: several threads do one each.
+struct CheckpointShare {
+  uint64_t number = 0;
+  uint64_t count = 1;
+};
+
 /// A checkpoint that write_checkpoint() made, read in parts. It stays readable while it is open,
 /// even if another process replaces or removes it. Every failure is a FileError naming the file,
 /// and the tensor where there is one. May be read by several threads.
@@ -34,10 +40,11 @@ class CheckpointReader {
   const CheckpointTensor& at(std::string_view name) const;
 
   /// Fills `out`, row-major, with the elements [begin, end) of a tensor, one pair per axis. Reads
-  /// only the chunks that hold them and verifies each. Throws ConfigError for a range outside the
-  /// tensor or an `out` of another size, FileError naming a file that is damaged.
-  void read(std::string_view name, const Shape& begin, const Shape& end,
-            std::span<std::byte> out) const;
+  /// only the chunks that hold them and verifies each; of them those of the `share`, and leaves the
+  /// rest of `out` alone. Throws ConfigError for a range outside the tensor or an `out` of another
+  /// size, FileError naming a file that is damaged.
+  void read(std::string_view name, const Shape& begin, const Shape& end, std::span<std::byte> out,
+            CheckpointShare share = {}) const;
 
   /// The state given to write_checkpoint().
   const Json& state() const;

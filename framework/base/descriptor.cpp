@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -46,11 +47,15 @@ bool is_at(const Descriptor& opened, const std::string& path) {
 }
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  constexpr size_t most = size_t{8} << 20;
   while (!bytes.empty()) {
-    const ssize_t count =
-        uninterrupted([&] { return ::write(descriptor, bytes.data(), bytes.size()); });
+    const ssize_t count = uninterrupted(
+        [&] { return ::write(descriptor, bytes.data(), std::min(bytes.size(), most)); });
     if (count < 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(count));
+    // The disk is busy from the beginning, not only when all is to be synced. A hint: where it
+    // does nothing, fsync() does the work and tells of errors.
+    if (!bytes.empty()) ::sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   return true;
 }

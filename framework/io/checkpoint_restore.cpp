@@ -4,6 +4,7 @@
 #include <set>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/text.hpp>
@@ -150,6 +151,25 @@ std::vector<Wanted> callback_tensors(const CheckpointParts& parts, const Checkpo
   return wanted;
 }
 
+at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
+                      const std::vector<Interval>& intervals) {
+  const at::Tensor block =
+      at::empty(tile_shape(intervals), at::TensorOptions().dtype(wanted.form->dtype));
+  if (block.numel() == 0) return block;
+  const std::span<std::byte> bytes(static_cast<std::byte*>(block.data_ptr()), block.nbytes());
+  const Shape begin = tile_begin(intervals);
+  const Shape end = tile_end(intervals);
+  constexpr size_t share_bytes = size_t{4} << 20;
+  const size_t shares = std::clamp<size_t>(bytes.size() / share_bytes, 1,
+                                           static_cast<size_t>(at::get_num_threads()));
+  at::parallel_for(0, static_cast<int64_t>(shares), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      reader.read(wanted.name, begin, end, bytes, {static_cast<uint64_t>(i), shares});
+    }
+  });
+  return block;
+}
+
 DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
   const std::vector<BlockInfo>& infos = wanted.form->blocks;
   Blocks blocks;
@@ -162,14 +182,8 @@ DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
       blocks.push_back(blocks[replica].clone());
       continue;
     }
-    const at::Tensor block =
-        at::empty(tile_shape(intervals), at::TensorOptions().dtype(wanted.form->dtype));
-    if (!infos[b].empty) {
-      auto* bytes = static_cast<std::byte*>(block.data_ptr());
-      reader.read(wanted.name, tile_begin(intervals), tile_end(intervals),
-                  {bytes, block.nbytes()});
-    }
-    blocks.push_back(moved_to(block, block_device(wanted.form->mesh(), infos[b])));
+    blocks.push_back(moved_to(read_block(reader, wanted, intervals),
+                              block_device(wanted.form->mesh(), infos[b])));
   }
   return DTensor(wanted.form, std::move(blocks));
 }

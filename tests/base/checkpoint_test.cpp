@@ -173,6 +173,21 @@ TEST_CASE("a reader takes only the chunks that it needs") {
   CHECK(cost({0, 0}, {1500, 1}) == 1500 * row);
 }
 
+TEST_CASE("shares of a read are the whole, and none reads another's chunks") {
+  const test::TempFolder folder;
+  const Numbered x({1500, 1024});
+  write_cut(folder / "c", x, {{0, 750, 1500}, {0, 1024}});
+  const CheckpointReader reader(folder / "c");
+  const Shape begin = {100, 3}, end = {1400, 1024};
+  std::vector<int32_t> values(1300 * 1021, -1);
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  reader.read("x", begin, end, bytes, {1, 2});
+  CHECK(values[0] == -1);
+  reader.read("x", begin, end, bytes, {0, 2});
+  CHECK(values == x.part(begin, end));
+  CHECK(reader.bytes_read() == 1500 * 4096);
+}
+
 TEST_CASE("shard files keep to their greatest size and are plain safetensors files") {
   const test::TempFolder folder;
   const std::string path = (folder / "c").string();
