@@ -150,6 +150,22 @@ void fill_slice(const Shape& global, std::span<const Interval> slice, T* out, co
   }
 }
 
+constexpr uint32_t permutation_rounds = 10;
+
+/// By how much every other round of a permutation, from `first` on, shifts each of `count` numbers
+/// modulo `modulus`: round after round.
+std::vector<uint32_t> shifts(const Words& key, uint32_t first, uint64_t count, uint64_t modulus) {
+  std::vector<uint32_t> all;
+  all.reserve(permutation_rounds / 2 * count);
+  for (uint32_t round = first; round < permutation_rounds; round += 2) {
+    for (uint64_t x = 0; x < count; ++x) {
+      const Words w = philox({low(x), high(x), key[2] ^ round, key[3]}, {key[0], key[1]});
+      all.push_back(static_cast<uint32_t>(join(w[0], w[1]) % modulus));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 uint64_t stable_hash(std::string_view text) {
@@ -203,35 +219,34 @@ void stateless_truncated_normal(Seed seed, const Shape& global, std::span<const 
   });
 }
 
-Permutation::Permutation(int64_t n, Seed seed)
-    : n_(n),
-      rows_(1),
-      columns_(1),
-      // Mixed once, so that seeds which differ in few bits share no round function.
-      seed_(fold_in(seed, stable_hash("permutation"))) {
+Permutation::Permutation(int64_t n, Seed seed) : n_(n) {
   if (n < 0) {
     throw ConfigError("permutation", "the size must not be negative", str(n),
                       "pass the number of examples");
   }
-  if (n < 2) return;
+  if (n == 0) return;
   rows_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
   columns_ = (static_cast<uint64_t>(n) + rows_ - 1) / rows_;
+  // Mixed once, so that seeds which differ in few bits share no round function.
+  const Words key = words_of(fold_in(seed, stable_hash("permutation")));
+  row_shifts_ = shifts(key, 0, columns_, rows_);
+  column_shifts_ = shifts(key, 1, rows_, columns_);
 }
 
 uint64_t Permutation::shuffled_once(uint64_t value) const {
   // A Feistel network over Z_rows x Z_columns: each half is shifted by a random function of the
   // other, which keeps the map a bijection whatever the function.
-  constexpr uint32_t rounds = 10;
   uint64_t row = value / columns_;
   uint64_t column = value % columns_;
-  const Words key = words_of(seed_);
-  for (uint32_t round = 0; round < rounds; round += 2) {
-    const auto shift = [&](uint64_t x, uint32_t r) {
-      const Words w = philox({low(x), high(x), key[2] ^ r, key[3]}, {key[0], key[1]});
-      return join(w[0], w[1]);
-    };
-    row = (row + shift(column, round) % rows_) % rows_;
-    column = (column + shift(row, round + 1) % columns_) % columns_;
+  const uint32_t* row_shift = row_shifts_.data();
+  const uint32_t* column_shift = column_shifts_.data();
+  for (uint32_t round = 0; round < permutation_rounds; round += 2) {
+    row += row_shift[column];
+    row -= row < rows_ ? 0 : rows_;
+    column += column_shift[row];
+    column -= column < columns_ ? 0 : columns_;
+    row_shift += columns_;
+    column_shift += rows_;
   }
   return row * columns_ + column;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <tessera/framework/base/shape.hpp>
 
@@ -40,7 +41,8 @@ void stateless_normal(Seed seed, const Shape& global, std::span<const Interval> 
 void stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
                                 float mean, float stddev, float* out);
 
-/// A pseudo-random bijection of [0, n) onto itself, computed entry by entry without storing it.
+/// A pseudo-random bijection of [0, n) onto itself, computed entry by entry of 10 sqrt(n) numbers
+/// that are drawn at first.
 class Permutation {
  public:
   /// Throws ConfigError if n is negative.
@@ -55,9 +57,12 @@ class Permutation {
   uint64_t shuffled_once(uint64_t value) const;
 
   int64_t n_;
-  uint64_t rows_;
-  uint64_t columns_;
-  Seed seed_;
+  uint64_t rows_ = 1;
+  uint64_t columns_ = 1;
+  /// For each round that moves a cell within its column, how far by the number of the column; for
+  /// each round that moves it within its row, by that of the row.
+  std::vector<uint32_t> row_shifts_;
+  std::vector<uint32_t> column_shifts_;
 };
 
 }  // namespace tessera

@@ -215,6 +215,21 @@ TEST_CASE("a permutation is a bijection of its range") {
   }
 }
 
+TEST_CASE("a permutation stays what it was, for runs that go on in its midst") {
+  const auto images = [](int64_t n) {
+    const Permutation permutation(n, {4, 2});
+    std::vector<int64_t> first;
+    for (int64_t i = 0; i < std::min<int64_t>(n, 5); ++i) first.push_back(permutation(i));
+    return first;
+  };
+  CHECK(images(1) == std::vector<int64_t>{0});
+  CHECK(images(2) == std::vector<int64_t>{1, 0});
+  CHECK(images(10) == std::vector<int64_t>{8, 6, 0, 9, 2});
+  CHECK(images(97) == std::vector<int64_t>{53, 79, 52, 61, 33});
+  CHECK(images(60000) == std::vector<int64_t>{22587, 36121, 15189, 17240, 19993});
+  CHECK(images(1000003) == std::vector<int64_t>{253412, 928282, 708356, 793837, 929726});
+}
+
 TEST_CASE("permutations of different seeds are independent and well mixed") {
   const int64_t n = 60000;
   const Permutation first(n, fold_in({7, 0}, 1));
