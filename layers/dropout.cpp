@@ -48,10 +48,11 @@ Shape DropoutLayer::output_shape(const Shapes& inputs) const {
 
 DTensor DropoutLayer::call(const Inputs& inputs, const CallContext& context) {
   if (!context.training || rate_ == 0) return inputs[0];
-  Seed seed = context.random ? context.random->next(path()) : Seed{};
-  if (seed_) seed = fold_in(seed, static_cast<uint64_t>(*seed_));
-  const DTensor input = ops::seed_input(seed, inputs[0].mesh());
   const DTensor& x = inputs[0];
+  const DTensor input =
+      context.random ? context.random->next_input(path(), x.mesh(), seed_)
+                     : ops::seed_input(seed_ ? fold_in({}, static_cast<uint64_t>(*seed_)) : Seed{},
+                                       x.mesh());
   if (noise_shape_.empty()) return ops::dropout(x, rate_, input);
   Shape shape = noise_shape_;
   for (size_t a = 0; a < shape.size(); ++a) {

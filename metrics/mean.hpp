@@ -40,14 +40,18 @@ class MeanMetricWrapper : public MeanMetric {
   Json config() const override { return config_; }
 
  protected:
-  DTensor values(const DTensor& y_true, const DTensor& y_pred) const override {
-    return function_(y_true, y_pred);
-  }
+  DTensor values(const DTensor& y_true, const DTensor& y_pred) const override;
 
  private:
   const char* class_name_;
   Json config_;
   Function function_;
+};
+
+/// The same of one of Tessera's functions, which a recorded step may replay.
+class FunctionMetric : public MeanMetricWrapper {
+ public:
+  using MeanMetricWrapper::MeanMetricWrapper;
 };
 
 /// Weighted mean of what it is given (keras.metrics.Mean).

@@ -45,6 +45,8 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"plot-model", output, "picture of the model's layers and their layouts",
        output_file(o.plot_model, "FILE.svg")},
       {"tensorboard", output, "folder for TensorBoard's event files", folder_name(o.tensorboard)},
+      {"profile", output, "where the time of training goes: a table, and this trace for Perfetto",
+       output_file(o.profile, "FILE.json")},
       {"summary", output, "print the layers and their layouts",
        toggle(o.summary)},
       {"plan", output, "print what a step needs and sends", toggle(o.plan)},

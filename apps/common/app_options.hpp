@@ -42,6 +42,7 @@ struct CommonOptions {
   std::string plot;
   std::string plot_model;
   std::string tensorboard;
+  std::string profile;
   bool summary = false;
   bool plan = false;
   int64_t verbose = 1;

@@ -10,6 +10,7 @@
 #include <tessera/framework/training/plot.hpp>
 
 #include "apps/common/processes.hpp"
+#include "apps/common/profiling.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/imdb/training_run.hpp"
 
@@ -92,19 +93,23 @@ int train_main(int argc, const char* const* argv) {
   for (const Scheme& scheme : schemes) app::set_up(common, {{"batch", 8}}, scheme.layouts);
   const Corpus corpus = read_corpus(flags, common);
   TrainingRun run(flags, common, corpus, schemes);
+  app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();
   {
     const StopSignals signals;
     run.train();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  profiling.stop();
   const bool first = app::is_first_process(common);
   if (first && !common.history.empty()) save_history(run.phases(), common.history);
   if (first && !common.plot.empty()) save_plot(joined(run.phases()), common.plot);
   if (!flags.export_folder.empty()) export_trained(run, corpus, flags.export_folder, first);
+  const std::string profile = profiling.finish();
   if (app::verbosity(common) > 0) {
     const int64_t reviews = corpus.test ? corpus.test->size() : corpus.reviews->size();
     print_summary(run.phases(), reviews, elapsed.count());
+    std::cout << profile << std::flush;
   }
   return 0;
 }

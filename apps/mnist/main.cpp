@@ -10,6 +10,7 @@
 #include "apps/common/app_options.hpp"
 #include "apps/common/checkpoints.hpp"
 #include "apps/common/processes.hpp"
+#include "apps/common/profiling.hpp"
 #include "apps/common/run_app.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/mnist/models.hpp"
@@ -178,13 +179,18 @@ void train(const ModelHandle& model, const MnistDataset& training, const MnistDa
     model.build({-1, 784});
     load_weights(model.model(), flags.load);
   }
+  app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();
   const History history = fit(model, training, test, common, flags.checkpoints);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  profiling.stop();
   if (leads && !common.history.empty()) history.save(common.history);
   if (leads && !common.plot.empty()) save_plot(history, common.plot);
   if (!flags.save.empty()) save_weights(model.model(), flags.save);
-  if (leads && common.verbose > 0) print_summary(history, test.size(), elapsed.count());
+  const std::string profile = profiling.finish();
+  if (!leads || common.verbose == 0) return;
+  print_summary(history, test.size(), elapsed.count());
+  std::printf("%s", profile.c_str());
 }
 
 int run(int argc, char** argv) {
@@ -213,7 +219,9 @@ int run(int argc, char** argv) {
     return evaluate(model, test, common, flags, distribution);
   }
   if (distribution.role == mnist::Role::serves) {
+    app::Profiling profiling(common);
     fit(model, training, test, common, {});
+    profiling.finish();
   } else {
     train(model, training, test, common, flags, place.leads());
   }

@@ -8,6 +8,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/planning.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -184,7 +185,7 @@ void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>&
     if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
     tracked_.insert(out[o].id());
   }
-  const bool named = CommLogScope::current() || !out[0].mesh().is_local();
+  const bool named = CommLogScope::current() || tracer() || !out[0].mesh().is_local();
   if (named) entry.place = CommPlace::current();
   if (planning_notes()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));

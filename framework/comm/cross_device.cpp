@@ -10,6 +10,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/collective_bytes.hpp>
 #include <tessera/framework/comm/cuda_device.hpp>
 #include <tessera/framework/comm/device_reducer.hpp>
 #include <tessera/framework/comm/local_communicator.hpp>
@@ -78,6 +80,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
                      at::Tensor& out) override {
+    const ProfileSpan span(Spent::collective, "all_reduce", addend_bytes(parts));
     check(group);
     out = in_packs(parts, [&](const Tensors& pack) {
             return Tensors{reduced(kind, pack)};
@@ -86,6 +89,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
   Tensors all_reduce_each(Reduce kind, const Tensors& parts) override {
+    const ProfileSpan span(Spent::collective, "all_reduce", addend_bytes(parts));
     check_alive();
     if (nccl_) {
       return in_packs(parts, [&](const Tensors& pack) {

@@ -8,7 +8,9 @@
 #include <system_error>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/base/text.hpp>
+#include <tessera/framework/comm/collective_bytes.hpp>
 
 namespace tessera {
 namespace {
@@ -33,9 +35,10 @@ CommError error_at(const std::string& where, const std::string& reason) {
 /// A collective whose failure is explained.
 class ProcessCommunicator::NamedWork final : public Work {
  public:
-  NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call)
-      : owner_(owner), work_(std::move(work)), call_(call) {}
+  NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call, std::string_view name)
+      : owner_(owner), work_(std::move(work)), call_(call), name_(name) {}
   void wait() override {
+    const ProfileSpan span(Spent::wait, name_);
     try {
       work_->wait();
     } catch (const std::exception& error) {
@@ -48,6 +51,7 @@ class ProcessCommunicator::NamedWork final : public Work {
   ProcessCommunicator& owner_;
   WorkPtr work_;
   uint64_t call_;
+  std::string_view name_;
 };
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Control> control,
@@ -97,6 +101,7 @@ void ProcessCommunicator::begin_step(int64_t step, uint64_t form) {
 
 std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
                                                      const std::string& text) {
+  const ProfileSpan span(Spent::collective, "gather", static_cast<int64_t>(text.size()));
   check_alive();
   try {
     return control_->gather(key, text);
@@ -174,7 +179,8 @@ void ProcessCommunicator::watch() {
 }
 
 template <class Run>
-WorkPtr ProcessCommunicator::run(const Run& run) {
+WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run& run) {
+  const ProfileSpan span(Spent::collective, name, bytes);
   check_alive();
   const uint64_t call = calls_->count();
   calls_->set_inside(call, true);
@@ -187,47 +193,52 @@ WorkPtr ProcessCommunicator::run(const Run& run) {
   if (work) calls_->add_work(call, work);
   calls_->set_inside(call, false);
   if (!work) return nullptr;
-  return std::make_shared<NamedWork>(*this, std::move(work), call);
+  return std::make_shared<NamedWork>(*this, std::move(work), call, name);
 }
 
 WorkPtr ProcessCommunicator::all_reduce(const Group& group, Reduce kind,
                                         const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  return run([&] { return engine_->all_reduce(group, kind, parts, out); });
+  return run("all_reduce", addend_bytes(parts),
+             [&] { return engine_->all_reduce(group, kind, parts, out); });
 }
 
 WorkPtr ProcessCommunicator::all_gather(const Group& group, int64_t axis,
                                         const std::vector<int64_t>& counts,
                                         const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  return run([&] { return engine_->all_gather(group, axis, counts, parts, out); });
+  return run("all_gather", gathered_bytes(axis, counts, parts),
+             [&] { return engine_->all_gather(group, axis, counts, parts, out); });
 }
 
 WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
                                             const std::vector<Interval>& pieces,
                                             const std::vector<at::Tensor>& parts,
                                             std::vector<at::Tensor>& out) {
-  return run([&] { return engine_->reduce_scatter(group, kind, axis, pieces, parts, out); });
+  return run("reduce_scatter", addend_bytes(parts),
+             [&] { return engine_->reduce_scatter(group, kind, axis, pieces, parts, out); });
 }
 
 WorkPtr ProcessCommunicator::all_to_all(const Group& group,
                                         const std::vector<std::vector<at::Tensor>>& send,
                                         std::vector<std::vector<at::Tensor>>& recv) {
-  return run([&] { return engine_->all_to_all(group, send, recv); });
+  return run("all_to_all", sent_bytes(send),
+             [&] { return engine_->all_to_all(group, send, recv); });
 }
 
 WorkPtr ProcessCommunicator::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
-  return run([&] { return engine_->broadcast(group, root, tensor); });
+  return run("broadcast", tensor_bytes(tensor),
+             [&] { return engine_->broadcast(group, root, tensor); });
 }
 
 WorkPtr ProcessCommunicator::send(int to, const at::Tensor& tensor) {
-  return run([&] { return engine_->send(to, tensor); });
+  return run("send", tensor_bytes(tensor), [&] { return engine_->send(to, tensor); });
 }
 
 WorkPtr ProcessCommunicator::recv(int from, at::Tensor& tensor) {
-  return run([&] { return engine_->recv(from, tensor); });
+  return run("recv", tensor_bytes(tensor), [&] { return engine_->recv(from, tensor); });
 }
 
 void ProcessCommunicator::barrier() {
-  run([&]() -> WorkPtr {
+  run("barrier", 0, [&]() -> WorkPtr {
     engine_->barrier();
     return nullptr;
   });

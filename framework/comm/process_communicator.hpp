@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -65,9 +66,9 @@ class ProcessCommunicator final : public Communicator {
  private:
   class NamedWork;
 
-  /// Runs an operation of the engine for the present call.
+  /// Runs an operation of the engine for the present call; name and bytes are for the profile.
   template <class Run>
-  WorkPtr run(const Run& run);
+  WorkPtr run(std::string_view name, int64_t bytes, const Run& run);
   /// This thread throws why the run is over.
   void notice();
   /// Throws what the control plane says happened, or else `error`.

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/names.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 
@@ -83,6 +84,7 @@ void StatusWord::set_next_batch(int64_t rows, size_t form) {
 void StatusWord::exchange(const Mesh& mesh) {
   reasons_ = {reason_};
   if (mesh.is_local()) return;
+  const ProfileSpan span(Spent::collective, "status");
   Communicator& communicator = communicator_of(mesh);
   const StepStatus own = status_;
   // Status in the high part, the lowest rank that raised it winning in the low part.

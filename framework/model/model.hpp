@@ -24,6 +24,7 @@ struct History;
 struct PlanOptions;
 struct PredictOptions;
 struct StepPlan;
+struct StepRecords;
 struct SummaryOptions;
 
 /// Where a run of fit stands: the next step to make, both counted from 0.
@@ -129,6 +130,9 @@ class Model : public Layer {
   /// The outputs for a batch.
   virtual std::vector<DTensor> predict_step(const Batch& batch);
 
+  /// How many training steps were eager, recorded and replayed since compile().
+  const StepRecords& step_records() const;
+
   /// Whether fit ends after this step; reset when it begins. For callbacks.
   bool stop_training() const;
   void set_stop_training(bool stop);
@@ -175,6 +179,7 @@ class Model : public Layer {
   void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
 
  private:
+  DTensor stock_step(const Batch& batch);
   struct Training;
   Training& training(const std::string& caller) const;
   void ensure_placed(const Shapes& inputs);
@@ -210,6 +215,7 @@ class ModelHandle : public LayerHandle {
   Logs test_on_batch(const Examples& batch) const { return model_->test_on_batch(batch); }
   std::vector<at::Tensor> predict_on_batch(const Examples& batch) const;
   void reset_metrics() const { model_->reset_metrics(); }
+  const StepRecords& step_records() const { return model_->step_records(); }
   void build(const Shape& input) const { model_->build({input}); }
   std::vector<LayerHandle> layers() const;
   LayerHandle get_layer(const std::string& name) const { return model_->get_layer(name); }

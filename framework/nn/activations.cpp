@@ -7,6 +7,7 @@
 #include <tessera/framework/base/text.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -31,6 +32,12 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 11> ta
 }};
 
 }  // namespace
+
+DTensor ActivationRef::operator()(const DTensor& x) const {
+  if (!function_) return x;
+  if (Tracer* const hears = tracer(); hears && own_) hears->user_code("an activation function");
+  return function_(x);
+}
 
 ActivationRef::ActivationRef(const std::string& name) : name_(name) {
   for (const auto& [known, function] : table) {

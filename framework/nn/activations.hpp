@@ -21,12 +21,14 @@ class ActivationRef {
   /// A function of the user's own; its name is "custom".
   template <class F>
     requires std::is_invocable_r_v<DTensor, F, const DTensor&>
-  ActivationRef(F function) : name_("custom"), function_(std::move(function)) {}  // NOLINT
-  DTensor operator()(const DTensor& x) const { return function_ ? function_(x) : x; }
+  ActivationRef(F function) 
+      : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
+  DTensor operator()(const DTensor& x) const;
   const std::string& name() const { return name_; }
 
  private:
   std::string name_ = "linear";
+  bool own_ = false;  ///< of the user's
   Function function_ = nullptr;
 };
 

@@ -6,9 +6,13 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/planning.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -40,11 +44,32 @@ DTypePolicy policy_of(const LayerOptions& options) {
 int64_t global_seed() { return seed(); }
 void set_random_seed(int64_t value) { seed() = value; }
 
-Seed RandomStream::next(const std::string& path) {
+/// Of all steps.
+Seed RandomStream::stream(const std::string& path) {
   const int64_t call = calls_[path]++;
-  Seed stream = fold_in({seed_, 0}, stable_hash(path));
-  stream = fold_in(stream, static_cast<uint64_t>(call));
-  return fold_in(stream, static_cast<uint64_t>(step_));
+  const Seed stream = fold_in({seed_, 0}, stable_hash(path));
+  return fold_in(stream, static_cast<uint64_t>(call));
+}
+
+Seed RandomStream::next(const std::string& path) {
+  stop_tracing("a layer took a seed with next() instead of next_input()");
+  return fold_in(stream(path), static_cast<uint64_t>(step_));
+}
+
+DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
+                                 std::optional<int64_t> fold) {
+  const auto host = [of_all = stream(path), fold](int64_t step) {
+    Seed seed = fold_in(of_all, static_cast<uint64_t>(step));
+    if (fold) seed = fold_in(seed, static_cast<uint64_t>(*fold));
+    return ops::seed_tensor(seed);
+  };
+  const TracerScope unheard(nullptr);
+  const DTensor made = host_input(host(step_), mesh);
+  if (Tracer* const hears = unheard.former()) {
+    if (seed_ != global_seed()) hears->stop("numbers were drawn for another seed");
+    hears->input(made, step_, host);
+  }
+  return made;
 }
 
 Layer::Layer(const LayerOptions& options)
@@ -81,6 +106,9 @@ DTensor Layer::call(const Inputs&, const CallContext&) {
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
+  if (Tracer* const hears = tracer(); hears && !is_own_class(*this)) {
+    hears->user_code(str("layer ", class_name(), " (", path(), ")"));
+  }
   Shapes shapes;
   for (const DTensor& input : inputs) {
     if (!input.defined()) {
@@ -160,9 +188,17 @@ std::vector<DTensor> Layer::losses() const {
     const auto& use = weight.placement().use;
     // Added to a loss on the mesh of the batch.
     const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
+    if (Tracer* const hears = tracer(); hears && !is_own_class(*regularizer)) {
+      hears->user_code("the regularizer of " + weight.path());
+    }
     list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));
   }
   return list;
+}
+
+void Layer::add_loss(const DTensor& loss) {
+  traced(std::span(&loss, 1),
+         [this](std::span<const DTensor> in) { losses_.push_back(in[0]); });
 }
 
 void Layer::load_assets(const LayerAssets& assets) {

@@ -20,8 +20,14 @@ class RandomStream {
   RandomStream(int64_t seed, int64_t step) : seed_(seed), step_(step) {}
   /// Seed of the next draw of the layer at `path`.
   Seed next(const std::string& path);
+  /// The same as operations take it, with `fold` folded into it: a step that is recorded draws anew
+  /// each time it is replayed, which it cannot with next().
+  DTensor next_input(const std::string& path, const Mesh& mesh,
+                     std::optional<int64_t> fold = std::nullopt);
 
  private:
+  Seed stream(const std::string& path);
+
   int64_t seed_;
   int64_t step_;
   std::map<std::string, int64_t> calls_;
@@ -113,7 +119,7 @@ class Layer {
 
   /// A penalty on this call, 0-d, that training adds to the compiled loss; for use in call()
   /// (keras.layers.Layer.add_loss).
-  void add_loss(const DTensor& loss) { losses_.push_back(loss); }
+  void add_loss(const DTensor& loss);
   /// Penalties added since clear_losses(), of the layers inside too, then those of the trainable
   /// weights' regularizers.
   std::vector<DTensor> losses() const;

@@ -6,17 +6,22 @@
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
-  const NoRecording untaped;
-  if (totals.defined()) state_ = state_.defined() ? ops::add(state_, totals) : totals;
-  known_.resize(std::max(known_.size(), known.size()));
-  for (size_t i = 0; i < known.size(); ++i) known_[i] += known[i];
+  const auto in = std::span(&totals, totals.defined() ? 1 : 0);
+  traced(in, [this, known](std::span<const DTensor> batch) {
+    const NoRecording untaped;
+    if (!batch.empty()) state_ = state_.defined() ? ops::add(state_, batch[0]) : batch[0];
+    known_.resize(std::max(known_.size(), known.size()));
+    for (size_t i = 0; i < known.size(); ++i) known_[i] += known[i];
+  });
 }
 
 void Metric::restore(std::vector<double> totals) {
+  stop_tracing("a metric was reset");
   state_ = DTensor();
   known_ = std::move(totals);
 }

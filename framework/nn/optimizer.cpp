@@ -11,6 +11,7 @@
 #include <tessera/framework/nn/registry.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 
@@ -41,6 +42,7 @@ void Optimizer::set_learning_rate(const LearningRate& rate) {
                      "an optimizer made with a schedule",
                      "make it with a number, or set another schedule");
   }
+  stop_tracing("a learning rate was set");
   learning_rate_ = rate;
 }
 

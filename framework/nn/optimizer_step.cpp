@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <c10/util/ScopeExit.h>
 
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/nn/gradient_clipping.hpp>
 #include <tessera/framework/nn/gradient_reducer.hpp>
@@ -10,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -42,7 +44,10 @@ template <class Run>
 void each_pair(const std::vector<Pair>& pairs, const Run& run) {
   std::vector<at::Tensor> blocks;
   for (const Pair& pair : pairs) blocks.push_back(pair.to);
-  run_sized(blocks, [&](size_t i) { run(pairs[i]); });
+  run_sized(blocks, [&](size_t i) {
+    const ProfileSpan span(Spent::aten, "accumulate");
+    run(pairs[i]);
+  });
 }
 
 }  // namespace
@@ -55,6 +60,8 @@ struct Optimizer::Step {
 
 void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
+  const ProfileSpan span(Spent::optimizer, "apply");
+  stop_tracing("Optimizer::apply() was called outside of minimize()");
   const NoRecording untaped;
   const c10::InferenceMode inference;
   check_step(gradients, variables);
@@ -78,6 +85,7 @@ void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables) {
   const NoRecording untaped;
   const c10::InferenceMode inference;
+  const ProfileSpan span(Spent::optimizer, "apply");
   check_step(gradients, variables);
   build(variables);
   const Step step = step_of(gradients, variables);
@@ -200,7 +208,10 @@ void Optimizer::update_weights(const Step& step) {
       blocks.push_back(std::move(args));
     }
   }
-  update_all(blocks);
+  {
+    const ProfileSpan span(Spent::aten, "update");
+    update_all(blocks);
+  }
   for (size_t i = 0; i < step.states.size(); ++i) {
     Variable& variable = step.states[i]->variable;
     if (cut[i].defined()) variable.assign(relayout_to(cut[i], variable.value().sharding()));
@@ -210,7 +221,10 @@ void Optimizer::update_weights(const Step& step) {
 void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
   std::vector<at::Tensor> weights;
   for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
-  run_sized(weights, [&](size_t b) { update(blocks[b]); });
+  run_sized(weights, [&](size_t b) {
+    const ProfileSpan span(Spent::aten, "update");
+    update(blocks[b]);
+  });
 }
 
 void Optimizer::reset_accumulators() {

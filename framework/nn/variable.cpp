@@ -13,6 +13,7 @@
 #include <tessera/framework/tensor/execution.hpp>
 #include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -27,7 +28,7 @@ DTensor with_own_memory(const DTensor& value) {
 /// What changes a variable may be computed where it is read, not where it rests.
 DTensor on_mesh_of(const DTensor& like, const DTensor& value) {
   if (planning() || value.mesh() == like.mesh()) return value;
-  return copy_to_mesh_value(value, Layout::replicated(like.mesh(), value.rank()));
+  return ops::copy_to_mesh(value, Layout::replicated(like.mesh(), value.rank()));
 }
 
 bool is_contiguous(const DTensor& value) {
@@ -38,6 +39,7 @@ bool is_contiguous(const DTensor& value) {
 }  // namespace
 
 Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
+  stop_tracing("a Variable was made");
   state_->spec = std::move(spec);
   state_->tag->id = DTensor::next_id();
   state_->tag->trainable = state_->spec.trainable;
@@ -68,6 +70,7 @@ void Variable::set_value(DTensor value) const {
 }
 
 void Variable::place(const Placement& placement) {
+  stop_tracing("a Variable was placed");
   state_->placement = placement;
   // The value itself: value() gives another under a PlanningScope.
   if (!has_value() || state_->value.layout() == placement.layout) return;
@@ -96,6 +99,7 @@ const DTensor& Variable::value() const {
                        "assign it first");
     }
     const NoRecording untaped;
+    const TracerScope unheard(nullptr);
     const DefaultLayoutScope scope(layout());
     const DTensor drawn = state_->spec.initializer->draw(
         shape(), dtype(), fold_in(state_->spec.seed, stable_hash(path())));
@@ -130,6 +134,12 @@ void Variable::assign(const DTensor& value) {
                      to_string(value.shape()), "reshape it first");
   }
   if (planning()) return;
+  traced(std::span(&value, 1), [variable = *this](std::span<const DTensor> in) mutable {
+    variable.take(in[0]);
+  });
+}
+
+void Variable::take(const DTensor& value) {
   const NoRecording untaped;
   DTensor source = ops::cast(value, dtype());
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
@@ -158,6 +168,7 @@ void Variable::assign_sub(const DTensor& value) {
 
 const Blocks& Variable::writable() {
   if (planning()) return value().blocks();
+  stop_tracing("a Variable was written to in place");
   value();
   ++state_->tag->version;
   if (!state_->value.owns_memory() || !is_contiguous(state_->value)) {

@@ -78,6 +78,7 @@ class Variable {
     DTensor planned;
   };
   void set_value(DTensor value) const;
+  void take(const DTensor& value);
   const DTensor& planned_value() const;
 
   std::shared_ptr<State> state_;

@@ -4,7 +4,9 @@
 #include <unordered_map>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/ops/plan.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 constexpr size_t most_plans = 16384;
 
 struct PlanCache {
-  std::unordered_multimap<size_t, std::unique_ptr<Plan>> plans;
+  std::unordered_multimap<size_t, std::shared_ptr<Plan>> plans;
   PlanStats stats;
 };
 
@@ -30,7 +32,7 @@ uint32_t parameters_of(std::span<const DTensor> in) {
   return mask;
 }
 
-Plan& find_plan(const OpInfo& info, const void* op, size_t attributes,
+const std::shared_ptr<Plan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
                 std::span<const DTensor> in) {
   const uint32_t parameters = parameters_of(in);
   size_t hash = attributes;
@@ -44,15 +46,15 @@ Plan& find_plan(const OpInfo& info, const void* op, size_t attributes,
   for (auto it = range.first; it != range.second; ++it) {
     if (it->second->matches(info, op, in, parameters)) {
       ++known.stats.reused;
-      return *it->second;
+      return it->second;
     }
   }
   std::vector<ShardingPtr> shardings;
   for (const DTensor& value : in) shardings.push_back(value.sharding());
-  auto plan = std::make_unique<Plan>(info, op, std::move(shardings), parameters);
+  auto plan = std::make_shared<Plan>(info, op, std::move(shardings), parameters);
   if (known.plans.size() >= most_plans) known.plans.clear();
   ++known.stats.made;
-  return *known.plans.emplace(hash, std::move(plan))->second;
+  return known.plans.emplace(hash, std::move(plan))->second;
 }
 
 void check_defined(const OpInfo& info, std::span<const DTensor> in) {
@@ -71,24 +73,32 @@ void remove_recorder(Recorder* recorder) {
   recorders.erase(std::remove(recorders.begin(), recorders.end(), recorder), recorders.end());
 }
 
+bool recording() { return !recorders.empty(); }
+
 NoRecording::NoRecording() : former_(std::move(recorders)) { recorders.clear(); }
 NoRecording::~NoRecording() { recorders = std::move(former_); }
 
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in) {
+  const ProfileSpan span(Spent::op, info.name);
   check_defined(info, in);
   std::vector<DTensor> out;
   std::shared_ptr<const void> kept;
+  std::shared_ptr<Plan> plan;
   if (info.whole) {
-    out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
-    if (!recorders.empty()) kept = info.copy(op);
+    {
+      const TracerScope unheard(nullptr);
+      out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
+    }
+    if (!recorders.empty() || tracer()) kept = info.copy(op);
   } else {
-    Plan& plan = find_plan(info, op, attributes, in);
-    out = plan.run(in);
-    kept = plan.op();
+    plan = find_plan(info, op, attributes, in);
+    out = plan->run(in);
+    kept = plan->op();
   }
   if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
   for (size_t r = recorders.size(); r-- > 0;) recorders[r]->record(info, kept, in, out);
+  if (Tracer* const hears = tracer()) hears->ran(info, kept, plan, in, out);
   return out;
 }
 

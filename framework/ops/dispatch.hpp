@@ -35,6 +35,9 @@ class NoRecording {
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in);
 
+/// Whether something records this thread's operations.
+bool recording();
+
 /// The layouts that dispatch would choose, without running anything.
 Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,
                     uint32_t parameters = 0);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/ops/plan.hpp>
 #include <tessera/framework/tensor/execution.hpp>
@@ -99,6 +100,7 @@ void Plan::run_point(const Point& point, const std::vector<Blocks>& in,
   Tensors tensors;
   if (!gather_tensors(point, in, tensors)) return;
   const LocalArgs args({tensors.data(), tensors.size()}, point.ranges, point.out_ranges, specs_);
+  const ProfileSpan span(Spent::aten, info_.name);
   Tensors results = info_.forward(op_.get(), args);
   for (size_t o = 0; o < out.size(); ++o) {
     out[o][size_t(point.out_blocks[o])] = std::move(results[o]);

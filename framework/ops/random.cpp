@@ -58,9 +58,9 @@ TESSERA_REGISTER_OP(DropoutOp);
 
 namespace ops {
 
-DTensor seed_input(Seed seed, const Mesh& mesh) {
-  return host_input(at::tensor({seed.a, seed.b}, at::kLong), mesh);
-}
+at::Tensor seed_tensor(Seed seed) { return at::tensor({seed.a, seed.b}, at::kLong); }
+
+DTensor seed_input(Seed seed, const Mesh& mesh) { return host_input(seed_tensor(seed), mesh); }
 
 DTensor dropout(const DTensor& x, double rate, const DTensor& seed) {
   if (!(rate >= 0 && rate < 1)) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <tessera/framework/base/random.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
@@ -8,6 +10,8 @@ namespace tessera::ops {
 /// A seed as the input of an operation: int64 (2,), replicated. What changes from step to step is
 /// an input, so that a recorded step can be replayed with another seed.
 DTensor seed_input(Seed seed, const Mesh& mesh);
+/// Its numbers.
+at::Tensor seed_tensor(Seed seed);
 
 /// x with each element set to 0 with probability `rate` and the others scaled by 1 / (1 - rate)
 /// (tf.nn.experimental.stateless_dropout). An element stays if stateless_uniform(seed) at its

@@ -6,6 +6,7 @@
 #include <tessera/framework/tensor/execution.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
@@ -42,6 +43,12 @@ void check_tensor(const at::Tensor& tensor, const Layout& layout) {
 bool may_take_over(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
          tensor.storage().allocator() && tensor.is_non_overlapping_and_dense();
+}
+
+/// What a step makes of numbers of its own it makes in every step alike.
+DTensor made_constant(DTensor value) {
+  if (Tracer* const hears = tracer()) hears->constant(value);
+  return value;
 }
 
 /// Cuts what is here, from the index `first` of axis 0 on, of a tensor of a shape.
@@ -111,14 +118,14 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
     blocks[size_t(b)] = moved_to(out.to(dtype), block_device(sharding->mesh(), block));
   });
-  return DTensor(sharding, std::move(blocks));
+  return made_constant(DTensor(sharding, std::move(blocks)));
 }
 
 }  // namespace
 
 DTensor pack(const at::Tensor& whole, const Layout& layout) {
   check_tensor(whole, layout);
-  return pack_part(whole, 0, shape_of(whole), layout, true);
+  return made_constant(pack_part(whole, 0, shape_of(whole), layout, true));
 }
 
 DTensor pack(at::Tensor&& whole, const Layout& layout) {
@@ -126,7 +133,7 @@ DTensor pack(at::Tensor&& whole, const Layout& layout) {
   check_tensor(whole, layout);
   const at::Tensor taken = taken_over(std::move(whole));
   if (!taken.defined()) return pack(std::as_const(whole), layout);
-  return pack_part(taken, 0, shape_of(taken), layout, false);
+  return made_constant(pack_part(taken, 0, shape_of(taken), layout, false));
 }
 
 DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout) {
@@ -168,7 +175,7 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
     const at::Tensor& shard = per_device[i];
     blocks.push_back(shard.device() == device ? shard.clone() : moved_to(shard, device));
   }
-  return relayout_to(DTensor(shards, std::move(blocks)), target);
+  return made_constant(relayout_to(DTensor(shards, std::move(blocks)), target));
 }
 
 std::vector<at::Tensor> unpack(const DTensor& value) {
@@ -227,7 +234,7 @@ DTensor filled(const Shape& shape, double value, at::ScalarType dtype, const Lay
   for (const BlockInfo& block : sharding->blocks) {
     blocks.push_back(at::full(extents(block.intervals), value, block_options(*sharding, block)));
   }
-  return DTensor(sharding, std::move(blocks));
+  return made_constant(DTensor(sharding, std::move(blocks)));
 }
 
 DTensor filled(const Shape& shape, double value, at::ScalarType dtype) {

@@ -6,6 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 
@@ -34,12 +35,14 @@ int64_t DTensor::size(int64_t axis) const {
 }
 
 at::Tensor DTensor::full() const {
+  stop_tracing("a value was read on the host");
   const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
   check_present(whole, "DTensor::full");
   return whole.blocks()[0].cpu();
 }
 
 at::Tensor DTensor::local(int device) const {
+  stop_tracing("a value was read on the host");
   const c10::InferenceMode inference;
   if (layout().is_pending()) {
     throw StateError("DTensor::local", "the value is a pending reduction, not complete here",
@@ -65,6 +68,7 @@ at::Tensor DTensor::local(int device) const {
 }
 
 at::Tensor DTensor::complete_element() const {
+  stop_tracing("a value was read on the host");
   if (numel() != 1) {
     throw ShapeError("DTensor::item", "item() reads a tensor of one element",
                      "shape " + tessera::to_string(shape()), "reduce or slice it first");
@@ -82,6 +86,7 @@ std::string DTensor::to_string() const {
   std::string text = str("DTensor(shape=", tessera::to_string(shape()),
                          ", dtype=", c10::toString(dtype()), ", layout=", layout().describe());
   const bool complete = layout().is_fully_replicated() && !blocks().empty();
+  if (complete) stop_tracing("a value was printed");
   if (complete && numel() <= 1000) text += str("\n", blocks()[0].cpu());
   return text + ")";
 }

@@ -71,6 +71,8 @@ class DTensor {
   void mark_parameter() const { state_->parameter = true; }
   /// Puts an equal value in another form into this handle and all its copies.
   void replace(const DTensor& equal) const;
+  /// The same value, not an equal one.
+  bool is(const DTensor& other) const { return state_ == other.state_; }
   /// True if nobody else holds the blocks' memory.
   bool owns_memory() const;
   /// Fresh identity.

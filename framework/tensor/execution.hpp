@@ -9,7 +9,9 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/mesh/device.hpp>
+#include <tessera/framework/tensor/step_memory.hpp>
 
 namespace tessera {
 
@@ -38,16 +40,24 @@ inline constexpr int64_t inline_elements = 16384;
 /// the exception of the lowest block.
 template <class Run>
 void run_blocks(int64_t blocks, bool parallel, const Run& run) {
+  const StepMemory::Blocks memory;
   if (blocks <= 1 || !parallel) {
     const c10::InferenceMode inference;
-    for (int64_t b = 0; b < blocks; ++b) run(b);
+    StepMemory::Blocks::Worker worker(memory);
+    for (int64_t b = 0; b < blocks; ++b) {
+      worker.at(b);
+      run(b);
+    }
     return;
   }
+  const ProfileSpan span(Spent::parallel, "blocks");
   std::vector<std::exception_ptr> errors(static_cast<size_t>(blocks));
   at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode inference;
+    StepMemory::Blocks::Worker worker(memory);
     for (int64_t b = begin; b < end; ++b) {
       try {
+        worker.at(b);
         run(b);
       } catch (...) {
         errors[static_cast<size_t>(b)] = std::current_exception();

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout_step.hpp>
 
@@ -59,6 +60,7 @@ void check_target(const DTensor& value, const Layout& layout) {
 DTensor relayout_value(const DTensor& value, const Layout& layout) {
   check_target(value, layout);
   if (value.layout() == layout) return value;
+  const ProfileSpan span(Spent::op, "relayout");
   const c10::InferenceMode inference;
   DTensor now = value;
   for (const RelayoutStep& step : plan_relayout(value.layout(), layout)) {
@@ -72,6 +74,7 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;
+  const ProfileSpan span(Spent::op, "recut");
   const c10::InferenceMode inference;
   if (target->layout.is_pending()) return recut(moved, target);
   Blocks out;

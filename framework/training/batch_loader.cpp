@@ -9,6 +9,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/batch_reader.hpp>
 
@@ -61,7 +62,7 @@ BatchLoader::BatchLoader(const DatasetRef& data, const BatchLoaderOptions& optio
       reader_([this](const std::stop_token& stop) { read_all(stop); }) {}
 
 std::vector<int64_t> BatchLoader::rows(int64_t step) const {
-  return batch_rows(data_->size(), options_, step);
+  return BatchRows(data_->size(), options_).of(step);
 }
 
 void BatchLoader::read_all(const std::stop_token& stop) {
@@ -78,7 +79,11 @@ void BatchLoader::read_all(const std::stop_token& stop) {
       changed_.wait(lock, stop, [&] { return !ready_; });
       if (stop.stop_requested()) return;
       lock.unlock();
-      std::optional<Examples> batch = reader.read(options_.epoch, step);
+      std::optional<Examples> batch;
+      {
+        const ProfileSpan span(Spent::data, "read batch");
+        batch = reader.read(options_.epoch, step);
+      }
       if (!batch) break;
       lock.lock();
       ready_ = std::move(batch);
@@ -94,15 +99,19 @@ void BatchLoader::read_all(const std::stop_token& stop) {
 }
 
 std::optional<Examples> BatchLoader::next() {
+  const ProfileSpan span(Spent::wait, "next batch");
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_ || finished_; });
   if (!ready_ && error_) std::rethrow_exception(error_);
   std::optional<Examples> batch = std::exchange(ready_, std::nullopt);
+  // Who wakes up finds the mutex free.
+  lock.unlock();
   changed_.notify_all();
   return batch;
 }
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
+  const ProfileSpan span(Spent::data, "pack_batch");
   const auto cut = [&](at::Tensor& tensor, const char* name) {
     const Layout layout = layouts.data_layout(name, tensor.dim());
     if (!examples.part) return pack(std::move(tensor), layout);

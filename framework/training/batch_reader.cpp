@@ -34,12 +34,17 @@ int64_t stream_rows(const Examples& batch) {
 
 }  // namespace
 
-std::vector<int64_t> batch_rows(int64_t size, const BatchLoaderOptions& options, int64_t step) {
-  const Permutation order(size, fold_in(options.seed, static_cast<uint64_t>(options.epoch)));
-  const int64_t begin = step * options.batch_size;
-  const int64_t end = std::min(begin + options.batch_size, size);
+BatchRows::BatchRows(int64_t size, const BatchLoaderOptions& options)
+    : size_(size), batch_size_(options.batch_size) {
+  if (!options.shuffle) return;
+  order_.emplace(size, fold_in(options.seed, static_cast<uint64_t>(options.epoch)));
+}
+
+std::vector<int64_t> BatchRows::of(int64_t step) const {
+  const int64_t begin = step * batch_size_;
+  const int64_t end = std::min(begin + batch_size_, size_);
   std::vector<int64_t> numbers;
-  for (int64_t i = begin; i < end; ++i) numbers.push_back(options.shuffle ? order(i) : i);
+  for (int64_t i = begin; i < end; ++i) numbers.push_back(order_ ? (*order_)(i) : i);
   return numbers;
 }
 
@@ -50,8 +55,11 @@ std::optional<Examples> BatchReader::read(int64_t epoch, int64_t step) {
 }
 
 Examples BatchReader::read_rows(int64_t epoch, int64_t step) {
-  options_.epoch = epoch;
-  const std::vector<int64_t> numbers = batch_rows(data_->size(), options_, step);
+  if (!rows_ || options_.epoch != epoch) {
+    options_.epoch = epoch;
+    rows_.emplace(data_->size(), options_);
+  }
+  const std::vector<int64_t> numbers = rows_->of(step);
   Examples batch = options_.layouts.defined() ? data_->get_placed(numbers, options_.layouts)
                                               : data_->get(numbers);
   const auto all = static_cast<int64_t>(numbers.size());

@@ -8,8 +8,16 @@
 
 namespace tessera {
 
-/// Numbers of the rows in a step's batch of the epoch that `options` name, of `size` rows.
-std::vector<int64_t> batch_rows(int64_t size, const BatchLoaderOptions& options, int64_t step);
+/// Numbers of the rows in the batches of the epoch that `options` name, of `size` rows.
+class BatchRows {
+ public:
+  BatchRows(int64_t size, const BatchLoaderOptions& options);
+  std::vector<int64_t> of(int64_t step) const;
+
+ private:
+  int64_t size_, batch_size_;
+  std::optional<Permutation> order_;
+};
 
 /// The batches of a dataset by their numbers, as a BatchLoader of these options gives them; read
 /// when they are asked for.
@@ -30,6 +38,7 @@ class BatchReader {
 
   DatasetRef data_;
   BatchLoaderOptions options_;
+  std::optional<BatchRows> rows_;  ///< of the epoch of options_
   BatchFunction stream_;  ///< of epoch_, about to give the batch of step next_
   int64_t epoch_ = 0, next_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/training/progress_logger.hpp>
 
@@ -54,14 +55,17 @@ void CallbackList::end(Phase phase, const Logs& logs) const {
 }
 
 void CallbackList::epoch_begin(int64_t epoch) const {
+  const ProfileSpan span(Spent::callback, "epoch_begin");
   tell_all([&](Callback& callback) { callback.on_epoch_begin(epoch); });
 }
 
 void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
+  const ProfileSpan span(Spent::callback, "epoch_end");
   tell_all([&](Callback& callback) { callback.on_epoch_end(epoch, logs); });
 }
 
 void CallbackList::batch_begin(Phase phase, int64_t batch) const {
+  const ProfileSpan span(Spent::callback, "batch_begin");
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_batch_begin(batch);
     if (phase == Phase::test) callback.on_test_batch_begin(batch);
@@ -70,6 +74,7 @@ void CallbackList::batch_begin(Phase phase, int64_t batch) const {
 }
 
 void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
+  const ProfileSpan span(Spent::callback, "batch_end");
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_batch_end(batch, logs);
     if (phase == Phase::test) callback.on_test_batch_end(batch, logs);

@@ -1,15 +1,25 @@
 #include <functional>
 #include <iostream>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/nn/gradient_reducer.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
+namespace {
+
+std::string_view name_of(Phase phase) {
+  if (phase == Phase::train) return "train";
+  return phase == Phase::test ? "test" : "predict";
+}
+
+}  // namespace
 
 std::string form_of(const Examples& batch) {
   std::string text = str(batch.rows(), " rows of");
@@ -37,6 +47,7 @@ void Model::Training::run(const std::string& caller, Phase phase, BatchLoader& l
   int64_t number = loader.first_step();
   std::optional<Examples> examples = next_batch(caller, phase, loader, number, [] {});
   for (; examples; ++number) {
+    const ProfileSpan span(Spent::step, name_of(phase));
     callbacks.batch_begin(phase, number);
     step(std::move(*examples), number);
     const bool all = callbacks.wants_batch_logs(phase, number);

@@ -8,11 +8,14 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/names.hpp>
+#include <tessera/framework/base/own_class.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
 #include <tessera/framework/training/rate.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
@@ -52,6 +55,13 @@ std::string culprits(const Mesh& mesh, const Blocks& parts) {
   return str(" (the part of ", rank_names(ranks), ")");
 }
 
+/// Lets a step that is recorded know of code that is not Tessera's.
+template <class T>
+void tell_tracer(const T& used, const char* what) {
+  Tracer* const hears = tracer();
+  if (hears && !is_own_class(used)) hears->user_code(str(what, " ", used.class_name()));
+}
+
 }  // namespace
 
 void LossMean::add_loss(const DTensor& loss, int64_t rows) {
@@ -79,6 +89,7 @@ DTensor Model::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pr
   for (size_t i = 0; i < state.outputs.size(); ++i) {
     const CompiledOutput& output = state.outputs[i];
     if (!output.loss) continue;
+    tell_tracer(*output.loss, "the loss");
     const DTensor loss = (*output.loss)(batch.y[i], y_pred[i], weights_of(batch, i));
     check_number(loss);
     if (output.mean) output.mean->add_loss(loss, batch.rows);
@@ -103,26 +114,42 @@ void Model::minimize(const DTensor& loss, GradientTape& tape) {
   GradientReducer& reducer = optimizer.reducer();
   reducer.set_bucket_cap_mb(training("minimize").options.bucket_cap_mb);
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
+  const auto ready = std::make_shared<std::function<void(size_t, const DTensor&)>>(
+      optimizer.reduce_when_ready(variables));
+  const auto reduce = [&](size_t i, const DTensor& gradient) {
+    if (!GradientReducer::concerns(gradient)) return;
+    traced(std::span(&gradient, 1),
+           [ready, i](std::span<const DTensor> in) { (*ready)(i, in[0]); });
+  };
   const std::vector<DTensor> gradients =
-      tape.gradient(optimizer.scale_loss(loss), values,
-                    {.on_ready = optimizer.reduce_when_ready(variables)});
+      tape.gradient(optimizer.scale_loss(loss), values, {.on_ready = reduce});
   // Weights that nobody else holds are updated in place.
   values.clear();
-  optimizer.apply(gradients, variables);
+  traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {
+    optimizer.apply({in.begin(), in.end()}, variables);
+  });
 }
 
 void Model::update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred) {
   Training& state = training("update_metrics");
   state.choose(output_names(), batch, y_pred);
   for (size_t i = 0; i < state.outputs.size(); ++i) {
-    for (const auto& metric : state.outputs[i].metrics) metric->update(batch.y[i], y_pred[i]);
+    for (const auto& metric : state.outputs[i].metrics) {
+      tell_tracer(*metric, "metric");
+      metric->update(batch.y[i], y_pred[i]);
+    }
     for (const auto& metric : state.outputs[i].weighted_metrics) {
+      tell_tracer(*metric, "metric");
       metric->update(batch.y[i], y_pred[i], weights_of(batch, i));
     }
   }
 }
 
 DTensor Model::train_step(const Batch& batch) {
+  return training("train_step").step(*this, batch, false, [&] { return stock_step(batch); });
+}
+
+DTensor Model::stock_step(const Batch& batch) {
   GradientTape tape;
   const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
   const DTensor loss = compute_loss(batch, y_pred);
@@ -138,6 +165,10 @@ DTensor Model::test_step(const Batch& batch) {
   return loss;
 }
 
+const StepRecords& Model::step_records() const {
+  return training("step_records").recorded.records();
+}
+
 std::vector<DTensor> Model::predict_step(const Batch& batch) { return outputs(batch.x); }
 
 Batch Model::Training::prepare(Model& model, Examples&& examples) {
@@ -146,9 +177,23 @@ Batch Model::Training::prepare(Model& model, Examples&& examples) {
   return pack_batch(std::move(examples), layouts);
 }
 
+DTensor Model::Training::step(Model& model, const Batch& batch, bool whole,
+                              const std::function<DTensor()>& eager) {
+  const RecordedSteps::Options how = {.off = options.run_eagerly || options.record_steps == false,
+                                      .any_code = options.record_steps == true,
+                                      .whole = whole};
+  // Where a replay ends in an error.
+  const auto over = c10::make_scope_exit([this] {
+    if (optimizer) optimizer->reducer().reset();
+  });
+  return recorded.run(model, batch, optimizer ? optimizer->steps() : 0, how, eager);
+}
+
 double Model::Training::train(Model& model, Examples&& examples) {
   const Batch batch = prepare(model, std::move(examples));
-  const DTensor result = model.train_step(batch);
+  const auto by_code = [&] { return model.train_step(batch); };
+  const DTensor result =
+      options.record_steps == true ? step(model, batch, true, by_code) : by_code();
   // Before they are summed up: they tell whose part is at fault.
   const Blocks parts = result.blocks();
   const double value = read_loss(result);
@@ -188,6 +233,7 @@ Shapes batch_shapes(const DatasetRef& data) {
 }
 
 double read_loss(const DTensor& loss) {
+  const ProfileSpan span(Spent::metrics, "read loss");
   check_number(loss);
   return loss.full().item<double>();
 }

@@ -17,6 +17,7 @@
 #include <tessera/framework/training/callback_list.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/recorded_steps.hpp>
 #include <tessera/framework/training/remote_steps.hpp>
 #include <tessera/framework/training/run_facts.hpp>
 
@@ -88,6 +89,7 @@ struct Model::Training {
   RowMean loss;       ///< since reset_metrics()
   FitPosition position;
   int64_t steps_begun = 0;  ///< of training, tests and predictions
+  RecordedSteps recorded;
   /// Whether fit runs and ends where loss or gradients are infinite or no numbers.
   bool must_be_finite = false, gradients_must_be_finite = false;
   History history;
@@ -126,6 +128,9 @@ struct Model::Training {
   /// Does what may fail, or wish to stop, on one process alone, such as reading and writing files;
   /// then every process stops or throws in the same step. Collective.
   void do_everywhere(const std::function<void()>& local);
+  /// train_step(), `whole` or the stock one, by what was recorded of it where that may be.
+  DTensor step(Model& model, const Batch& batch, bool whole,
+               const std::function<DTensor()>& eager);
   /// Steps on a batch that count in `loss`; the batch's loss. train() throws StateError if it
   /// must_be_finite and is not.
   double train(Model& model, Examples&& examples);

@@ -155,6 +155,7 @@ TEST_CASE("help lists every option in its group with its default", "[app_options
                            "--learning-rate X",
                            "--no-shuffle",
                            "--history FILE.json",
+                           "--profile FILE.json",
                            "--verbose 0|1|2",
                            "--hidden N,N,...",
                            "--model core-api|keras",

@@ -155,7 +155,7 @@ TEST_CASE("mnist: values that training cannot use") {
 TEST_CASE("mnist: outputs that cannot be written, and nothing half written after an error") {
   const Workplace here;
   const size_t before = here.files();
-  for (const std::string flag : {"--save", "--history"}) {
+  for (const std::string flag : {"--save", "--history", "--profile"}) {
     CHECK_THAT(here.error_of({flag, here / "none" / "file"}), Contains(flag) && Contains("none"));
     CHECK_THAT(here.error_of({flag, here / "data"}), Contains(flag) && Contains("data"));
   }

@@ -1,5 +1,6 @@
 #include <tessera/framework/base/json.hpp>
 
+#include <filesystem>
 #include <regex>
 
 #include "tests/support/catch.hpp"
@@ -82,4 +83,35 @@ TEST_CASE("custom_loop trains as the guide does") {
   // The figures of mnist_core_api.json.
   CHECK(std::stod(found[1]) == Approx(0.15696).epsilon(0.01));
   CHECK(std::stod(found[2]) == Approx(0.9176).epsilon(0.01));
+}
+
+TEST_CASE("mnist --profile prints where the time went, and writes a trace") {
+  const test::TempFolder folder;
+  test::write_mnist(folder / "data", 40, 20);
+  const std::string trace = folder / "trace.json";
+  const Words words = {"--data-dir", folder / "data", "--train-size", "all", "--test-size", "all",
+                       "--hidden", "8,6", "--batch-size", "10", "--epochs", "2", "--mesh",
+                       "batch=2", "--profile", trace};
+  const test::ProgramRun run = mnist(words);
+  // Two epochs of four training steps and two of validation.
+  CHECK_THAT(run.out, Contains("\nkind ") && Contains("\n12 steps of ") &&
+                          Contains("\noutside of steps: "));
+  for (const char* row : {"step        train ", "step        test ", "op          matmul ",
+                          "optimizer   apply ", "data        read batch ",
+                          "data        pack_batch ", "wait        next batch ",
+                          "metrics     read loss ", "callback    batch_end "}) {
+    CHECK_THAT(run.out, Contains(row));
+  }
+  CHECK(lines(run.out).back() == "trace: " + trace + " (open it in https://ui.perfetto.dev)");
+  int64_t steps = 0;
+  for (const Json& event : read_json_file(trace)) {
+    steps += event.at("ph") == "X" && event.at("cat") == "step";
+  }
+  CHECK(steps == 12);
+
+  Words silent = words;
+  silent.insert(silent.end(), {"--verbose", "0"});
+  std::filesystem::remove(trace);
+  CHECK(mnist(silent).out == "");
+  CHECK(std::filesystem::exists(trace));
 }

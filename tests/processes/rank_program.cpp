@@ -1,10 +1,13 @@
 // One of several processes that train the small model, in which something may go wrong.
 #include <cstdio>
+#include <optional>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
@@ -140,6 +143,22 @@ std::string digest(const ModelHandle& model) {
   return sum.digits();
 }
 
+/// For every kind of collective the bytes that profile and log have of it, and what was waited for.
+void print_profile(const Profile& profile, const CommLog& log) {
+  for (const CommOp op : {CommOp::all_reduce, CommOp::all_gather, CommOp::reduce_scatter}) {
+    int64_t spans = 0, waits = 0, entries = 0;
+    for (const Profile::Row& row : profile.rows()) {
+      if (row.name != to_string(op)) continue;
+      if (row.kind == Spent::collective) spans += row.bytes;
+      if (row.kind == Spent::wait) waits += row.calls;
+    }
+    for (const CommEntry& entry : log.entries()) entries += entry.op == op ? entry.bytes : 0;
+    std::printf("%s: %lld bytes, logged %lld, waited %s\n", to_string(op).c_str(),
+                static_cast<long long>(spans), static_cast<long long>(entries),
+                waits > 0 ? "yes" : "no");
+  }
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
@@ -176,7 +195,15 @@ int run(int argc, char** argv) {
         arguments.text("backup"),
         {.save_freq = static_cast<int>(arguments.number("every", 5)), .delete_checkpoint = false}));
   }
-  model.fit(small_data(rows), options);
+  const bool profiled = arguments.number("profile", 0) != 0;
+  std::optional<Profile> profile;
+  if (profiled) profile.emplace();
+  CommLog log;
+  {
+    const CommLogScope scope(log);
+    model.fit(small_data(rows), options);
+  }
+  if (profiled) print_profile(*profile, log);
   std::printf("weights %s\n", digest(model).c_str());
   return 0;
 }

@@ -102,7 +102,7 @@ TEST_CASE("remote steps: a task that works for another one's fit gives what that
 TEST_CASE("remote steps: streams say how many steps there are", "[remote]") {
   const RemoteStepsScope scope(std::make_shared<FakeSteps>());
   const Sequential model = compiled_model();
-  const Examples batch = test::small_data(8).get(batch_rows(8, {.batch_size = 8}, 0));
+  const Examples batch = test::small_data(8).get(BatchRows(8, {.batch_size = 8}).of(0));
   const GeneratorDataset stream([batch] {
     return [batch, left = 3]() mutable -> std::optional<Examples> {
       if (left-- == 0) return std::nullopt;

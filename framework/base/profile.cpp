@@ -1,0 +1,189 @@
+#include <tessera/framework/base/profile.hpp>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/profile_lane.hpp>
+
+namespace tessera {
+namespace detail {
+
+std::atomic<uint64_t> current_profile{0};
+
+namespace {
+
+/// Room that a thread takes at once, so that threads seldom meet.
+constexpr int64_t room_at_once = 256;
+
+constexpr int64_t open_end = -1;
+
+}  // namespace
+
+int64_t ProfileClock::take(int64_t count) {
+  int64_t have = room.load();
+  int64_t taken = 0;
+  do {
+    taken = std::min(have, count);
+  } while (taken > 0 && !room.compare_exchange_weak(have, have - taken));
+  return taken;
+}
+
+ProfileLane::ProfileLane(std::shared_ptr<ProfileClock> clock)
+    : clock_(std::move(clock)), is_main_(::getpid() == ::syscall(SYS_gettid)) {}
+
+bool ProfileLane::begin(Spent kind, std::string_view name, int64_t bytes) noexcept {
+  try {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (room_ == 0) room_ = clock_->take(room_at_once);
+    if (room_ > 0) {
+      open_.push_back(spans_.size());
+      const auto depth = static_cast<uint32_t>(open_.size() - 1);
+      spans_.push_back({name, clock_->now(), open_end, bytes, depth, kind});
+      --room_;
+      return true;
+    }
+  } catch (const std::exception&) {
+    // Without memory the span is left out; the program goes on.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!open_.empty() && open_.back() == spans_.size()) open_.pop_back();
+  }
+  ++clock_->left_out;
+  return false;
+}
+
+void ProfileLane::end() noexcept {
+  const int64_t now = clock_->now();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // Begun for a profile before this one, or one that is no more.
+  if (open_.empty()) return;
+  spans_[open_.back()].end = now;
+  open_.pop_back();
+}
+
+void ProfileLane::clear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spans_ = {};
+  open_.clear();
+  room_ = 0;
+}
+
+std::vector<SpanRecord> ProfileLane::spans(int64_t limit) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SpanRecord> list;
+  list.reserve(spans_.size());
+  for (SpanRecord span : spans_) {
+    if (span.begin > limit) break;
+    if (span.end == open_end || span.end > limit) span.end = limit;
+    list.push_back(span);
+  }
+  return list;
+}
+
+}  // namespace detail
+
+using detail::ProfileLane;
+
+namespace {
+
+/// Guards which profile records, and its lanes: a thread comes to it with its first span.
+std::mutex recording_mutex;
+detail::Recording* recording = nullptr;
+uint64_t profiles_taken = 0;
+
+/// The lane of this thread in the profile of that number.
+struct ThreadLane {
+  uint64_t profile = 0;
+  std::shared_ptr<ProfileLane> lane;
+};
+
+ThreadLane& thread_lane() {
+  thread_local ThreadLane lane;
+  return lane;
+}
+
+/// Gives this thread a lane in the profile, unless that has ended.
+bool enter(ThreadLane& here, uint64_t profile) noexcept {
+  try {
+    const std::lock_guard<std::mutex> lock(recording_mutex);
+    if (detail::current_profile.load() != profile) return false;
+    const auto lane = std::make_shared<ProfileLane>(recording->clock);
+    recording->lanes.push_back(lane);
+    here = {profile, lane};
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::vector<detail::LaneSpans> spans_of(const detail::Recording& from) {
+  const std::lock_guard<std::mutex> lock(recording_mutex);
+  const int64_t end = from.end();
+  std::vector<detail::LaneSpans> list;
+  for (const auto& lane : from.lanes) {
+    const std::string name = lane->is_main() ? "main thread" : str("thread ", list.size() + 1);
+    list.push_back({name, lane->spans(end)});
+  }
+  return list;
+}
+
+}  // namespace
+
+namespace detail {
+
+bool begin_span(uint64_t profile, Spent kind, std::string_view name, int64_t bytes) noexcept {
+  ThreadLane& here = thread_lane();
+  if (here.profile != profile && !enter(here, profile)) return false;
+  return here.lane->begin(kind, name, bytes);
+}
+
+void end_span() noexcept { thread_lane().lane->end(); }
+
+}  // namespace detail
+
+Profile::Profile(const ProfileOptions& options)
+    : recording_(std::make_unique<detail::Recording>()) {
+  const std::lock_guard<std::mutex> lock(recording_mutex);
+  if (is_taken()) {
+    throw StateError("profile", "one is taken at a time", "a second one", "stop() the first");
+  }
+  recording_->clock->room = options.max_spans;
+  recording_->number = ++profiles_taken;
+  recording = recording_.get();
+  detail::current_profile = recording_->number;
+}
+
+Profile::~Profile() {
+  stop();
+  for (const auto& lane : recording_->lanes) lane->clear();
+}
+
+void Profile::stop() {
+  const std::lock_guard<std::mutex> lock(recording_mutex);
+  if (detail::current_profile != recording_->number) return;
+  detail::current_profile = 0;
+  recording_->limit = recording_->clock->now();
+}
+
+std::vector<Profile::Row> Profile::rows() const {
+  return detail::account(spans_of(*recording_)).rows;
+}
+
+Profile::Totals Profile::totals() const {
+  Totals totals = detail::account(spans_of(*recording_)).totals;
+  totals.elapsed = static_cast<double>(recording_->end()) * 1e-9;
+  totals.left_out = recording_->clock->left_out;
+  return totals;
+}
+
+void Profile::save(const std::string& path) const {
+  const std::vector<detail::LaneSpans> lanes = spans_of(*recording_);
+  const int64_t left_out = recording_->clock->left_out;
+  write_file_atomically(path, detail::trace_text(lanes, left_out, recording_->end()));
+}
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace tessera {
+
+// What a collective handles for one member, as CommEntry counts it.
+
+inline int64_t tensor_bytes(const at::Tensor& tensor) {
+  return static_cast<int64_t>(tensor.nbytes());
+}
+
+/// Of a reduction: a member's addend.
+inline int64_t addend_bytes(const std::vector<at::Tensor>& parts) {
+  return parts.empty() ? 0 : tensor_bytes(parts[0]);
+}
+
+/// Of all_gather: the whole.
+inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
+                              const std::vector<at::Tensor>& parts) {
+  if (parts.empty()) return 0;
+  int64_t bytes = parts[0].element_size();
+  for (int64_t a = 0; a < parts[0].dim(); ++a) {
+    if (a != axis) bytes *= parts[0].size(a);
+  }
+  int64_t extent = 0;
+  for (int64_t count : counts) extent += count;
+  return bytes * extent;
+}
+
+/// Of all_to_all: what a member has of all.
+inline int64_t sent_bytes(const std::vector<std::vector<at::Tensor>>& send) {
+  int64_t bytes = 0;
+  if (send.empty()) return bytes;
+  for (const at::Tensor& piece : send[0]) {
+    if (piece.defined()) bytes += tensor_bytes(piece);
+  }
+  return bytes;
+}
+
+}  // namespace tessera

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <c10/core/Allocator.h>
+
+namespace tessera {
+
+/// One piece of host memory that the steps of several plans take turns in.
+class StepBuffer;
+std::shared_ptr<StepBuffer> make_step_buffer();
+
+/// The memory of a sequence of instructions that runs again and again, as one piece: the first run
+/// is measured, which tensor lives from which instruction to which; tensors that do not live at
+/// the same time then share addresses. So a step asks nobody for memory and touches the same pages
+/// each time. A request is known by its place: the instruction, the loop over blocks, the block and
+/// the requests there before it. What outlives the run it was made in, and what was not there when
+/// it was measured, gets memory as usual; before an address is used it is checked that nobody holds
+/// it.
+///
+/// Of host memory: GPUs have a caching allocator.
+class StepMemory {
+ public:
+  explicit StepMemory(std::shared_ptr<StepBuffer> buffer);
+  ~StepMemory();
+  StepMemory(const StepMemory&) = delete;
+  StepMemory& operator=(const StepMemory&) = delete;
+
+  /// A run of the instructions in this thread; blocks that it hands to other threads belong to it.
+  class Run {
+   public:
+    explicit Run(StepMemory& memory);
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+    /// What is asked for from now on is for this instruction.
+    void at(int64_t instruction);
+    /// The last instruction is done: what was measured may be planned.
+    void complete() { complete_ = true; }
+
+   private:
+    StepMemory& memory_;
+    bool complete_ = false;
+  };
+
+  struct Stats {
+    int64_t planned = 0;  ///< bytes that the plan needs
+    int64_t asked = 0;    ///< bytes of all that is planned, one after the other
+    int64_t hits = 0;     ///< times that memory was where it was planned
+    int64_t misses = 0;   ///< times that it was not, of more than a few bytes
+  };
+  Stats stats() const;
+
+  /// For execution.hpp: which run a thread works for, on which block of which loop over blocks.
+  class Blocks {
+   public:
+    /// In the thread that hands blocks out, before it does. Blocks of a block, of which several
+    /// threads may hand some out, get memory as usual.
+    Blocks();
+    /// In a thread that works on some of them.
+    class Worker {
+     public:
+      explicit Worker(const Blocks& blocks);
+      ~Worker() { place() = former_; }
+      Worker(const Worker&) = delete;
+      Worker& operator=(const Worker&) = delete;
+      void at(int64_t block);
+
+     private:
+      struct Place {
+        StepMemory* memory = nullptr;
+        uint64_t loop = 0, block = 0, requests = 0;
+      };
+      friend class StepMemory;
+      static Place& place();
+      Place former_;
+    };
+
+   private:
+    StepMemory* memory_;
+    uint64_t loop_ = 0;
+  };
+
+  /// Memory for a tensor of this thread, by the usual allocator if no run is its own.
+  static c10::DataPtr allocate(size_t bytes, c10::Allocator& usual);
+
+ private:
+  using Place = Blocks::Worker::Place;
+  struct Measured;
+  struct Chunk;
+  struct Plan;
+  static Place& place() { return Blocks::Worker::place(); }
+  void begin();
+  void end(bool complete);
+  c10::DataPtr measure(size_t bytes, uint64_t request, c10::Allocator& usual);
+  Chunk* find(size_t bytes, uint64_t request);
+
+  std::shared_ptr<StepBuffer> buffer_;
+  std::shared_ptr<Measured> measured_;
+  std::shared_ptr<Plan> plan_;
+  int64_t now_ = 0;
+  uint64_t loops_ = 0;   ///< of this instruction so far
+  bool usable_ = false;  ///< whether the buffer is free for this run
+  std::atomic<int64_t> hits_ = 0, misses_ = 0;
+};
+
+}  // namespace tessera

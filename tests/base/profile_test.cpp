@@ -1,0 +1,216 @@
+#include <tessera/framework/base/profile.hpp>
+
+#include <latch>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/profile_work.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// What a row has of its own.
+double own(const Profile::Row& row) { return row.aten + row.waiting + row.overhead; }
+
+}  // namespace
+
+TEST_CASE("what has a span without a profile is in none") {
+  CHECK(!Profile::is_taken());
+  test::profiled_matmul();
+  const Profile profile;
+  CHECK(Profile::is_taken());
+  CHECK(profile.rows().empty());
+}
+
+TEST_CASE("an op has ATen's time, its waiting and its overhead; what is inside has its own row") {
+  Profile profile;
+  test::profiled_matmul();
+  profile.stop();
+  const Profile::Row op = test::row_of(profile, Spent::op, "matmul");
+  const Profile::Row sum = test::row_of(profile, Spent::collective, "all_reduce");
+  CHECK(profile.rows().size() == 2);
+  CHECK(op.calls == 1);
+  CHECK(op.bytes == 0);
+  CHECK(op.aten > 0);
+  CHECK(op.waiting > 0);
+  CHECK(op.overhead > 0);
+  CHECK(sum.calls == 1);
+  CHECK(sum.bytes == 800);
+  CHECK(sum.aten > 0);
+  CHECK(sum.overhead > 0);
+  CHECK(sum.waiting == 0);
+  CHECK(test::same_time(sum.total, own(sum)));
+  CHECK(test::same_time(op.total, own(op) + sum.total));
+  CHECK(op.in_steps == 0);
+}
+
+TEST_CASE("what all rows have of their own adds up to the steps") {
+  Profile profile;
+  for (int i = 0; i < 3; ++i) test::profiled_step();
+  test::profiled_matmul();
+  profile.stop();
+  const Profile::Totals all = profile.totals();
+  CHECK(all.steps == 3);
+  CHECK(all.left_out == 0);
+  double in_steps = 0;
+  for (const Profile::Row& row : profile.rows()) in_steps += row.in_steps;
+  CHECK(test::same_time(all.time, in_steps));
+  CHECK(test::same_time(all.time, all.aten + all.waiting + all.overhead));
+  const Profile::Row step = test::row_of(profile, Spent::step, "train");
+  CHECK(test::same_time(all.time, step.total));
+  CHECK(step.calls == 3);
+  CHECK(test::same_time(own(step), step.in_steps));
+  const Profile::Row op = test::row_of(profile, Spent::op, "matmul");
+  CHECK(op.calls == 7);
+  CHECK(op.in_steps < own(op));
+  const Profile::Row wait = test::row_of(profile, Spent::wait, "next batch");
+  CHECK(wait.waiting > 0);
+  CHECK(test::same_time(wait.waiting, wait.total));
+  CHECK(all.elapsed >= all.time);
+  CHECK(profile.rows().front().kind == Spent::step);
+}
+
+TEST_CASE("a step inside a step is no step of its own") {
+  Profile profile;
+  {
+    const ProfileSpan train(Spent::step, "train");
+    const ProfileSpan test(Spent::step, "test");
+    test::pass_time();
+  }
+  profile.stop();
+  CHECK(profile.totals().steps == 1);
+  CHECK(test::same_time(profile.totals().time, test::row_of(profile, Spent::step, "train").total));
+}
+
+TEST_CASE("collectives and waits inside a collective are part of it") {
+  Profile profile;
+  {
+    const ProfileSpan exchange(Spent::collective, "status");
+    {
+      const ProfileSpan sum(Spent::collective, "all_reduce", 56);
+      test::pass_time();
+    }
+    const ProfileSpan wait(Spent::wait, "all_reduce");
+    test::pass_time();
+  }
+  profile.stop();
+  REQUIRE(profile.rows().size() == 1);
+  const Profile::Row row = profile.rows()[0];
+  CHECK(row.name == "status");
+  CHECK(row.calls == 1);
+  CHECK(row.bytes == 0);
+  CHECK(row.waiting > 0);
+  CHECK(test::same_time(row.total, own(row)));
+}
+
+TEST_CASE("an op inside an op of its name counts as two calls, its time once") {
+  Profile profile;
+  {
+    const ProfileSpan outer(Spent::op, "add");
+    test::pass_time();
+    const ProfileSpan inner(Spent::op, "add");
+    test::pass_time();
+  }
+  profile.stop();
+  REQUIRE(profile.rows().size() == 1);
+  const Profile::Row row = profile.rows()[0];
+  CHECK(row.calls == 2);
+  CHECK(test::same_time(row.total, row.overhead));
+}
+
+TEST_CASE("threads have a lane each, and keep it when they end before the profile") {
+  Profile profile;
+  test::profiled_matmul();
+  std::thread(test::work_on_a_block).join();
+  std::thread([] {
+    const ProfileSpan span(Spent::data, "read batch");
+    test::pass_time();
+  }).join();
+  profile.stop();
+  CHECK(test::row_of(profile, Spent::aten, "matmul").calls == 1);
+  CHECK(test::row_of(profile, Spent::data, "read batch").calls == 1);
+  CHECK(test::row_of(profile, Spent::op, "matmul").calls == 1);
+}
+
+TEST_CASE("many threads at once, with rows read while they go on") {
+  constexpr int threads = 4, spans = 2000;
+  Profile profile;
+  std::vector<std::jthread> list;
+  for (int t = 0; t < threads; ++t) {
+    list.emplace_back([] {
+      for (int i = 0; i < spans; ++i) {
+        const ProfileSpan op(Spent::op, "add");
+        const ProfileSpan work(Spent::aten, "add");
+      }
+    });
+  }
+  for (int i = 0; i < 10; ++i) profile.rows();
+  list.clear();
+  profile.stop();
+  CHECK(test::row_of(profile, Spent::op, "add").calls == threads * spans);
+}
+
+TEST_CASE("a span that is open when the profile begins is not in it") {
+  std::optional<Profile> profile;
+  {
+    const ProfileSpan before(Spent::op, "before");
+    profile.emplace();
+    const ProfileSpan inside(Spent::op, "inside");
+  }
+  profile->stop();
+  CHECK(profile->rows().size() == 1);
+  CHECK(test::row_of(*profile, Spent::op, "inside").calls == 1);
+}
+
+TEST_CASE("a span that is open when the profile ends goes to there") {
+  Profile profile;
+  std::optional<Profile::Row> at_end;
+  {
+    const ProfileSpan open(Spent::op, "open");
+    test::pass_time();
+    CHECK(test::row_of(profile, Spent::op, "open").total > 0);
+    profile.stop();
+    CHECK(!Profile::is_taken());
+    at_end = test::row_of(profile, Spent::op, "open");
+    CHECK(at_end->total > 0);
+    const ProfileSpan after(Spent::op, "after");
+    test::pass_time();
+  }
+  CHECK(test::same_time(test::row_of(profile, Spent::op, "open").total, at_end->total));
+  CHECK(!test::find_row(profile, Spent::op, "after"));
+}
+
+TEST_CASE("spans of an earlier profile, open on other threads, do not reach a later one") {
+  std::latch begun(1), over(1);
+  std::optional<Profile> profile(std::in_place);
+  std::jthread thread([&] {
+    const ProfileSpan span(Spent::op, "long");
+    begun.count_down();
+    over.wait();
+    const ProfileSpan inner(Spent::op, "inner");
+  });
+  begun.wait();
+  profile.reset();
+  profile.emplace();
+  test::profiled_matmul();
+  over.count_down();
+  thread.join();
+  profile->stop();
+  CHECK(!test::find_row(*profile, Spent::op, "long"));
+  CHECK(test::row_of(*profile, Spent::op, "inner").calls == 1);
+  CHECK(test::row_of(*profile, Spent::op, "matmul").calls == 1);
+}
+
+TEST_CASE("one profile is taken at a time") {
+  Profile first;
+  CHECK_THROWS_AS(Profile(), StateError);
+  CHECK_THROWS_WITH(Profile(), "[profile] one is taken at a time. Received: a second one. "
+                               "To fix: stop() the first.");
+  first.stop();
+  CHECK_NOTHROW(Profile());
+}

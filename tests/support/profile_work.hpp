@@ -1,0 +1,61 @@
+#pragma once
+
+#include <tessera/framework/base/profile.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace tessera::test {
+
+inline void pass_time() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
+
+inline void work_on_a_block() {
+  const ProfileSpan span(Spent::aten, "matmul");
+  pass_time();
+}
+
+/// An op with a reduction of its operand and its blocks on several threads; five spans.
+inline void profiled_matmul() {
+  const ProfileSpan op(Spent::op, "matmul");
+  pass_time();
+  {
+    const ProfileSpan collective(Spent::collective, "all_reduce", 800);
+    pass_time();
+    const ProfileSpan sum(Spent::aten, "reduce");
+    pass_time();
+  }
+  const ProfileSpan blocks(Spent::parallel, "blocks");
+  work_on_a_block();
+  pass_time();
+}
+
+/// A step of two such ops; twelve spans.
+inline void profiled_step() {
+  const ProfileSpan step(Spent::step, "train");
+  profiled_matmul();
+  pass_time();
+  profiled_matmul();
+  const ProfileSpan wait(Spent::wait, "next batch");
+  pass_time();
+}
+
+inline std::optional<Profile::Row> find_row(const Profile& profile, Spent kind,
+                                            const std::string& name) {
+  for (const Profile::Row& row : profile.rows()) {
+    if (row.kind == kind && row.name == name) return row;
+  }
+  return std::nullopt;
+}
+
+/// The row, or one of no calls.
+inline Profile::Row row_of(const Profile& profile, Spent kind, const std::string& name) {
+  return find_row(profile, kind, name).value_or(Profile::Row{});
+}
+
+/// Equal up to the rounding of nanoseconds to seconds.
+inline bool same_time(double a, double b) { return std::abs(a - b) < 1e-12 + 1e-9 * std::abs(a); }
+
+}  // namespace tessera::test

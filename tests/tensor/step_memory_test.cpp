@@ -1,0 +1,179 @@
+#include <tessera/framework/tensor/step_memory.hpp>
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include <tessera/framework/tensor/execution.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr int64_t many = 4096;
+
+at::Tensor bytes(int64_t size) { return at::empty({size}, at::kByte); }
+
+/// Asks for no memory itself.
+bool holds(const at::Tensor& tensor, int64_t value) {
+  const auto* const data = tensor.const_data_ptr<uint8_t>();
+  return std::all_of(data, data + tensor.numel(), [&](uint8_t byte) { return byte == value; });
+}
+
+/// A chain of tensors, each made of the one before, of which two live at a time; gives the first
+/// and the last one's addresses.
+std::pair<const void*, const void*> chain(StepMemory& memory, int64_t length) {
+  StepMemory::Run run(memory);
+  const void* first = nullptr;
+  at::Tensor now;
+  for (int64_t i = 0; i < length; ++i) {
+    run.at(i);
+    at::Tensor next = bytes(many).fill_(static_cast<int64_t>(i));
+    if (now.defined()) REQUIRE(holds(now, i - 1));
+    now = next;
+    if (i == 0) first = now.data_ptr();
+  }
+  run.complete();
+  return {first, now.data_ptr()};
+}
+
+}  // namespace
+
+TEST_CASE("tensors that do not live together share memory, from the second run on") {
+  StepMemory memory(make_step_buffer());
+  chain(memory, 9);
+  const StepMemory::Stats measured = memory.stats();
+  CHECK(measured.asked == 9 * many);
+  CHECK(measured.planned == 2 * many);
+  CHECK(measured.hits == 0);
+  const auto second = chain(memory, 9);
+  const auto third = chain(memory, 9);
+  CHECK(second == third);
+  CHECK(second.first == second.second);
+  CHECK(memory.stats().hits == 18);
+  CHECK(memory.stats().misses == 0);
+}
+
+TEST_CASE("what outlives a run is not planned, and stays what it is") {
+  StepMemory memory(make_step_buffer());
+  std::vector<at::Tensor> kept;
+  for (int64_t step = 0; step < 5; ++step) {
+    StepMemory::Run run(memory);
+    run.at(0);
+    kept.push_back(bytes(many).fill_(step));
+    const at::Tensor temporary = bytes(many).fill_(99);
+    run.complete();
+  }
+  for (int64_t step = 0; step < 5; ++step) {
+    CHECK(holds(kept[static_cast<size_t>(step)], step));
+  }
+  CHECK(memory.stats().planned == many);
+  // The requests that were not planned for.
+  CHECK(memory.stats().misses == 4);
+  CHECK(memory.stats().hits == 4);
+}
+
+TEST_CASE("memory that somebody still holds is not given away") {
+  std::optional<StepMemory> memory(make_step_buffer());
+  at::Tensor held;
+  for (int64_t step = 0; step < 4; ++step) {
+    StepMemory::Run run(*memory);
+    run.at(0);
+    at::Tensor first = bytes(many).fill_(1);
+    // Not when it was measured.
+    if (step == 2) held = first;
+    first.reset();
+    run.at(1);
+    const at::Tensor second = bytes(many).fill_(2);
+    if (step == 2) CHECK(holds(held, 1));
+    run.complete();
+  }
+  CHECK(memory->stats().planned == many);
+  CHECK(memory->stats().misses == 3);
+  memory.reset();
+  CHECK(holds(held, 1));
+  held.fill_(3);
+}
+
+TEST_CASE("other sizes, and more tensors than were measured, get memory as usual") {
+  StepMemory memory(make_step_buffer());
+  for (int64_t extra : {0, 0, 1, 2}) {
+    StepMemory::Run run(memory);
+    run.at(0);
+    const at::Tensor planned = bytes(many + (extra == 2 ? 8 : 0)).fill_(1);
+    at::Tensor more;
+    if (extra == 1) more = bytes(many).fill_(2);
+    CHECK(holds(planned, 1));
+    run.complete();
+  }
+  CHECK(memory.stats().hits == 2);
+  CHECK(memory.stats().misses == 2);
+}
+
+TEST_CASE("blocks on other threads have places of their own") {
+  StepMemory memory(make_step_buffer());
+  for (int64_t step = 0; step < 6; ++step) {
+    StepMemory::Run run(memory);
+    std::vector<at::Tensor> out(8);
+    run.at(0);
+    run_blocks(8, true, [&](int64_t b) {
+      const at::Tensor temporary = bytes(many).fill_(77);
+      out[static_cast<size_t>(b)] = bytes(many).fill_(b);
+    });
+    run.at(1);
+    const at::Tensor after = bytes(many).fill_(88);
+    for (int64_t b = 0; b < 8; ++b) {
+      CHECK(holds(out[static_cast<size_t>(b)], b));
+    }
+    run.complete();
+  }
+  CHECK(memory.stats().misses == 0);
+  CHECK(memory.stats().hits == 5 * 17);
+}
+
+TEST_CASE("plans take turns in one buffer") {
+  const auto buffer = make_step_buffer();
+  StepMemory small(buffer), large(buffer);
+  for (int64_t turn = 0; turn < 3; ++turn) {
+    chain(small, 3);
+    chain(large, 20);
+  }
+  CHECK(small.stats().hits == 6);
+  CHECK(large.stats().hits == 40);
+  at::Tensor held;
+  {
+    StepMemory::Run run(small);
+    run.at(0);
+    held = bytes(many).fill_(5);
+  }
+  const int64_t before = large.stats().hits;
+  chain(large, 20);
+  CHECK(large.stats().hits == before);
+  CHECK(holds(held, 5));
+}
+
+TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are left out") {
+  StepMemory memory(make_step_buffer());
+  {
+    StepMemory::Run run(memory);
+    run.at(0);
+    bytes(many);
+  }
+  CHECK(memory.stats().planned == 0);
+  chain(memory, 9);
+  CHECK(memory.stats().asked == 9 * many);
+  StepMemory nested(make_step_buffer());
+  for (int64_t step = 0; step < 3; ++step) {
+    StepMemory::Run run(nested);
+    run.at(0);
+    run_blocks(2, true, [&](int64_t) {
+      run_blocks(2, false, [&](int64_t b) { CHECK(holds(bytes(many).fill_(b), b)); });
+    });
+    run.complete();
+  }
+  CHECK(nested.stats().asked == 0);
+}

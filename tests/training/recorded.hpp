@@ -1,0 +1,48 @@
+#pragma once
+
+#include <tessera/tessera.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace tessera::test {
+
+/// What fit left, and how its steps were made.
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<at::Tensor> weights;
+  History history;
+  StepRecords records;
+};
+
+/// 35 steps, of which every seventh has 4 rows.
+inline Outcome trained(Sequential model, const CompileOptions& options, int64_t epochs = 5) {
+  model.compile(options);
+  const History history =
+      model.fit(small_data(100, 1, true), {.batch_size = 16, .epochs = epochs, .verbose = 0});
+  return {history.steps, whole_weights(model), history, model.step_records()};
+}
+
+inline void check_equal(const Outcome& replayed, const Outcome& eager) {
+  CHECK(difference(at::tensor(replayed.losses, at::kDouble),
+                   at::tensor(eager.losses, at::kDouble), 1e-12) == "");
+  REQUIRE(replayed.weights.size() == eager.weights.size());
+  for (size_t w = 0; w < eager.weights.size(); ++w) {
+    CHECK(difference(replayed.weights[w], eager.weights[w], 1e-10, 1e-13) == "");
+  }
+  CHECK(eager.records.replayed == 0);
+}
+
+inline Examples rows_of(const TensorDataset& data, const std::vector<int64_t>& rows) {
+  return data.get(rows);
+}
+
+inline LayoutMap one_device() { return LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1))); }
+
+}  // namespace tessera::test
