@@ -10,6 +10,16 @@ int bench_ops(int argc, const char* const* argv);
 /// exit code. Throws ConfigError, FileError.
 int bench_step(int argc, const char* const* argv);
 
+/// `bench compare [OPTIONS]`: times our work beside that of other frameworks. Returns the exit
+/// code. Throws ConfigError, FileError.
+int bench_compare(int argc, const char* const* argv);
+
+/// `bench compare-work`: our part of a comparison, a process that `bench compare` starts.
+int compare_work(int argc, const char* const* argv);
+
+/// `bench compare-nothing`: answers as compare_work() does, having done nothing.
+int compare_nothing();
+
 /// `bench text [OPTIONS]`: times TextVectorization's passes over film reviews. Returns the exit
 /// code. Throws ConfigError, FileError.
 int bench_text(int argc, const char* const* argv);

@@ -14,7 +14,7 @@
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 
 #include "apps/bench/bench.hpp"
-#include "apps/bench/mlp.hpp"
+#include "apps/bench/models.hpp"
 #include "apps/common/app_options.hpp"
 #include "apps/common/table.hpp"
 #include "apps/common/temporary_folder.hpp"

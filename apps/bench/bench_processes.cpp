@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -14,11 +12,11 @@
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/nn/gradient_reducer.hpp>
-#include <tessera/framework/training/training_state.hpp>
 
 #include "apps/bench/bench.hpp"
-#include "apps/bench/mlp.hpp"
+#include "apps/bench/models.hpp"
 #include "apps/bench/timing.hpp"
+#include "apps/bench/training_steps.hpp"
 #include "apps/bench/worker_group.hpp"
 #include "apps/common/app_options.hpp"
 #include "apps/common/table.hpp"
@@ -41,28 +39,20 @@ struct Flags {
 /// Steps of the MLP on a mesh over all processes of the run.
 class Steps {
  public:
-  explicit Steps(const Mesh& mesh)
-      : layouts_(mesh), data_(mlp_data()), model_(mlp_model(layouts_)) {
-    model_.fit(data_, {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
-  }
+  explicit Steps(const LayoutMap& layouts)
+      : steps_(mlp_model(layouts), layouts, mlp_data(), mlp_batch_size) {}
   Json run(int64_t count) {
     std::vector<double> milliseconds, hidden;
     for (int64_t i = 0; i < count; ++i) {
-      Examples examples = data_.get(mlp_rows(step_++));
-      milliseconds.push_back(1e3 * seconds_of([&] {
-        read_loss(model_->train_step(pack_batch(std::move(examples), layouts_)));
-      }));
-      const ReductionTimes& times = model_->optimizer()->reducer().last_times();
+      milliseconds.push_back(steps_.step());
+      const ReductionTimes& times = steps_.model()->optimizer()->reducer().last_times();
       if (times.messages > 0) hidden.push_back(times.hidden());
     }
     return {{"milliseconds", milliseconds}, {"hidden", hidden}};
   }
 
  private:
-  LayoutMap layouts_;
-  TensorDataset data_;
-  Sequential model_;
-  int64_t step_ = 0;
+  TrainingSteps steps_;
 };
 
 /// One way to make the step, and its times.
@@ -80,21 +70,15 @@ Row group_row(const std::string& name, int64_t processes, const std::vector<std:
   return {name, [group](int64_t steps) { return group->run(steps); }};
 }
 
-std::string own_path() {
-  char path[4096];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof(path));
-  return size > 0 ? std::string(path, static_cast<size_t>(size)) : "bench";
-}
-
 std::vector<Row> make_rows(const Flags& flags) {
   const std::string count = std::to_string(flags.processes);
-  const auto local = std::make_shared<Steps>(create_mesh({{"batch", flags.processes}}));
+  const auto local = std::make_shared<Steps>(LayoutMap(create_mesh({{"batch", flags.processes}})));
   std::vector<Row> rows;
   rows.push_back({"1 process, " + count + " devices",
                   [local](int64_t steps) { return local->run(steps); }});
   const auto add = [&](const std::string& how, const std::string& option) {
     rows.push_back(group_row(count + " processes, " + how, flags.processes,
-                             {own_path(), "process-steps", option}));
+                             {own_program, "process-steps", option}));
   };
   add("shared memory", "--shared-memory");
   add("every collective compared", "--check-collectives");
@@ -155,7 +139,7 @@ int process_steps(int argc, const char* const* argv) {
   if (!options.parse(argc, argv)) return 0;
   at::set_num_threads(1);
   const Mesh mesh = create_distributed_mesh({{"batch", -1}}, distributed);
-  Steps steps(mesh);
+  Steps steps{LayoutMap(mesh)};
   int64_t count = 0;
   while (std::cin >> count) {
     const Json times = steps.run(count);

@@ -11,13 +11,13 @@
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/training/training_state.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/aten_step.hpp"
 #include "apps/bench/bench.hpp"
-#include "apps/bench/mlp.hpp"
+#include "apps/bench/models.hpp"
 #include "apps/bench/timing.hpp"
+#include "apps/bench/training_steps.hpp"
 #include "apps/common/app_options.hpp"
 #include "apps/common/table.hpp"
 
@@ -27,14 +27,6 @@ namespace {
 constexpr int64_t warm_up_steps = 3;
 /// What data parallelism over virtual devices may cost against one device.
 constexpr double most_ratio = 1.5;
-
-const std::vector<std::pair<std::string, BlockPolicy>>& policies() {
-  static const std::vector<std::pair<std::string, BlockPolicy>> all = {
-      {"per_worker", BlockPolicy::per_worker},
-      {"per_shard", BlockPolicy::per_shard},
-      {"per_device", BlockPolicy::per_device}};
-  return all;
-}
 
 struct Flags {
   std::vector<int64_t> devices = {1, 8, 64};
@@ -49,9 +41,9 @@ struct Row {
   int64_t devices;  ///< 0: by hand on ATen
   std::string blocks;
   BlockPolicy policy;
-  std::function<void(Examples&&)> step;  ///< from a host batch to the loss on the host
-  std::vector<double> rounds = {};       ///< median milliseconds of each round
-  double fastest = INFINITY;             ///< milliseconds of the fastest step
+  std::function<double()> step;     ///< makes one; milliseconds
+  std::vector<double> rounds = {};  ///< median milliseconds of each round
+  double fastest = INFINITY;        ///< milliseconds of the fastest step
   double best() const { return *std::min_element(rounds.begin(), rounds.end()); }
   double worst() const { return *std::max_element(rounds.begin(), rounds.end()); }
 };
@@ -60,22 +52,26 @@ Row model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
               const TensorDataset& data) {
   const BlockPolicyScope scope(policy);
   const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
-  const Sequential model = mlp_model(layouts);
-  model.fit(data, {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
-  return {devices, blocks, policy, [model, layouts](Examples&& examples) {
-            read_loss(model->train_step(pack_batch(std::move(examples), layouts)));
+  const auto steps =
+      std::make_shared<TrainingSteps>(mlp_model(layouts), layouts, data, mlp_batch_size);
+  return {devices, blocks, policy, [steps] { return steps->step(); }};
+}
+
+Row row_by_hand(const TensorDataset& data) {
+  const auto step = std::make_shared<AtenStep>(mlp_sizes);
+  const auto batches = std::make_shared<Batches>(data, mlp_batch_size);
+  return {0, "by hand", BlockPolicy::per_worker, [step, batches] {
+            const Examples examples = batches->next();
+            return 1e3 * seconds_of([&] { (*step)(examples.x[0], examples.y[0]); });
           }};
 }
 
 /// By hand; one device, once, for all policies are alike there; then what was asked for.
 std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
-  const auto by_hand = std::make_shared<AtenStep>(mlp_sizes);
-  std::vector<Row> rows;
-  rows.push_back({0, "by hand", BlockPolicy::per_worker,
-                  [by_hand](Examples&& examples) { (*by_hand)(examples.x[0], examples.y[0]); }});
+  std::vector<Row> rows = {row_by_hand(data)};
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
   for (int64_t devices : flags.devices) {
-    for (const auto& [name, policy] : policies()) {
+    for (const auto& [name, policy] : block_policies()) {
       const bool chosen = flags.blocks.empty() ||
                           std::count(flags.blocks.begin(), flags.blocks.end(), name) > 0;
       if (devices > 1 && chosen) rows.push_back(model_row(devices, name, policy, data));
@@ -84,14 +80,11 @@ std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
   return rows;
 }
 
-void add_round(Row& row, int64_t steps, const TensorDataset& data) {
+void add_round(Row& row, int64_t steps) {
   const BlockPolicyScope scope(row.policy);
+  for (int64_t s = 0; s < warm_up_steps; ++s) row.step();
   std::vector<double> milliseconds;
-  for (int64_t s = -warm_up_steps; s < steps; ++s) {
-    Examples examples = data.get(mlp_rows(s + warm_up_steps));
-    const double taken = seconds_of([&] { row.step(std::move(examples)); }) * 1e3;
-    if (s >= 0) milliseconds.push_back(taken);
-  }
+  for (int64_t s = 0; s < steps; ++s) milliseconds.push_back(row.step());
   row.fastest = std::min(row.fastest, *std::min_element(milliseconds.begin(), milliseconds.end()));
   row.rounds.push_back(median(std::move(milliseconds)));
 }
@@ -133,7 +126,7 @@ void save(const std::vector<Row>& rows, const std::string& path) {
 int bench_step(int argc, const char* const* argv) {
   Flags flags;
   std::vector<std::string> known;
-  for (const auto& [name, policy] : policies()) known.push_back(name);
+  for (const auto& [name, policy] : block_policies()) known.push_back(name);
   app::AppOptions options = app::AppOptions::bare(
       "bench step",
       "Times a training step (784-700-500-10, batch 128, Adam) on one device and on virtual ones; "
@@ -149,7 +142,7 @@ int bench_step(int argc, const char* const* argv) {
   const TensorDataset data = mlp_data();
   std::vector<Row> rows = make_rows(flags, data);
   for (int64_t round = 0; round < flags.rounds; ++round) {
-    for (Row& row : rows) add_round(row, flags.steps, data);
+    for (Row& row : rows) add_round(row, flags.steps);
   }
   print(rows, flags);
   if (!flags.json.empty()) save(rows, flags.json);

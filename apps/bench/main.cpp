@@ -14,8 +14,9 @@ using namespace tessera;
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.
 
-Usage: bench [ops|step|text|comm|processes|parameter-server] [OPTIONS]
+Usage: bench [compare|ops|step|text|comm|processes|parameter-server] [OPTIONS]
 
+  compare  our work beside PyTorch, TensorFlow, JAX and Keras, with --python PATH,...
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
@@ -33,6 +34,9 @@ int run_bench(int argc, char** argv) {
     return bench::bench_step(argc, argv);
   }
   const std::string word = argv[1];
+  if (word == "compare") return bench::bench_compare(argc - 1, argv + 1);
+  if (word == "compare-work") return bench::compare_work(argc - 1, argv + 1);
+  if (word == "compare-nothing") return bench::compare_nothing();
   if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
   if (word == "step") return bench::bench_step(argc - 1, argv + 1);
   if (word == "text") return bench::bench_text(argc - 1, argv + 1);

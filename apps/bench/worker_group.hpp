@@ -1,19 +1,15 @@
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdio>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <tessera/framework/base/json.hpp>
+#include "apps/bench/line_process.hpp"
 
 namespace tessera::bench {
 
 /// Processes that find each other by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, one thread
-/// each, and work when told to: each reads the number of steps from a line of its input, and rank 0
-/// answers with a line of JSON. Between lines they sleep.
+/// each, which work together; rank 0 answers.
 class WorkerGroup {
  public:
   /// Starts them. Throws ConfigError if that fails.
@@ -27,15 +23,7 @@ class WorkerGroup {
   Json run(int64_t steps);
 
  private:
-  struct Worker {
-    pid_t pid = 0;
-    FILE* in = nullptr;
-    FILE* out = nullptr;  ///< of rank 0 only
-  };
-  Worker start(int rank, int count, int port);
-
-  std::vector<std::string> command_;
-  std::vector<Worker> workers_;
+  std::vector<std::unique_ptr<LineProcess>> workers_;
 };
 
 }  // namespace tessera::bench

@@ -37,6 +37,11 @@ TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
         "bench: error: [command line] there is no such option. Received: --epochs. To fix: see "
         "--help.\n");
   CHECK(error_of({"ops", "add"}).find("such as --op before it") != std::string::npos);
+  CHECK(error_of({"compare", "--work", "mlp,dispach"}) ==
+        "bench: error: [--work] there is no such name. Received: \"dispach\". To fix: write "
+        "\"dispatch\".\n");
+  CHECK(error_of({"compare", "--python", "/bin/true"}).find("[--python] each is a Python 3") !=
+        std::string::npos);
 }
 
 TEST_CASE("bench ops times the samples of an operation, as they are or scaled", "[bench]") {
@@ -101,4 +106,53 @@ TEST_CASE("bench text times every pass", "[bench]") {
   const Json passes = read_json_file(file)["text"];
   CHECK(passes.size() == 5);
   for (const Json& pass : passes) CHECK(pass["ms"].get<double>() > 0);
+}
+
+TEST_CASE("bench compare times our work alone where no peer is found", "[bench]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--work", "dispatch", "--rounds", "2", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("JAX: not found, see --python\n") != std::string::npos);
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["own"] == true);
+  for (const Json& row : rows) {
+    CHECK(row["work"] == "dispatch of an operation");
+    CHECK(row["rounds"].size() == 2);
+    CHECK(row["least"].get<double>() > 0);
+    CHECK(row["least"] <= row["median"]);
+  }
+  CHECK(rows[1]["at_most"] == 2.0);
+  CHECK(rows[1]["met"] == (rows[1]["ours_to_it"] <= rows[1]["at_most"]));
+}
+
+TEST_CASE("bench compare lets peers take turns and leaves out who ends", "[bench]") {
+  const test::TempFolder folder;
+  const std::string python = folder / "python";
+  // One that has JAX, whose programs end, and PyTorch, whose steps take an hour.
+  test::write_file(python, R"(#!/bin/sh
+case "$1" in
+  *packages.py) echo '{"torch": "2.0", "jax": "0.1", "optax": "0.1"}' ;;
+  *torch_*) while read count; do echo "told $count"; echo '{"milliseconds": [3600000]}'; done ;;
+esac
+)");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run = bench({"compare", "--work", "imdb", "--rounds", "2", "--steps", "1",
+                                      "--python", python, "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.err.find("left out: JAX, 8 virtual devices: ") != std::string::npos);
+  CHECK(run.out.find("PyTorch 2.0\nTensorFlow: not found, see --python\n") == 0);
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 6);
+  for (size_t i = 0; i < rows.size(); i += 2) {
+    CHECK(rows[i]["rounds"].size() == 2);
+    CHECK(rows[i + 1]["who"] == "PyTorch, 1 device");
+    CHECK(rows[i + 1]["rounds"] == std::vector<double>{3600000, 3600000});
+    CHECK(rows[i + 1]["met"] == true);
+  }
 }

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <span>
+#include <sstream>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+#include "apps/bench/bench.hpp"
+#include "apps/bench/compare.hpp"
+#include "apps/bench/timing.hpp"
+#include "apps/common/app_options.hpp"
+#include "apps/common/table.hpp"
+#include "apps/common/temporary_folder.hpp"
+
+namespace tessera::bench {
+namespace {
+
+struct Flags {
+  std::vector<std::string> python;
+  std::vector<std::string> work;
+  int64_t rounds = 5;
+  int64_t steps = 40;
+  std::string folder;
+  std::string json;
+};
+
+struct Work {
+  std::string name;
+  std::function<void(CompareRun&)> compare;
+};
+
+const std::vector<Work>& works() {
+  static const std::vector<Work> all = {
+      {"mlp", compare_mlp},           {"imdb", compare_imdb},
+      {"fit", compare_fit},           {"text", compare_text},
+      {"start-up", compare_start_up}, {"checkpoint", compare_checkpoint},
+      {"memory", compare_memory},     {"dispatch", compare_dispatch}};
+  return all;
+}
+
+/// Files that exist, separated by commas.
+app::OptionValue programs(std::vector<std::string>& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    std::vector<std::string> chosen;
+    std::istringstream parts(text);
+    for (std::string part, path; std::getline(parts, part, ',');) {
+      app::input_file(path, "").set(where, part);
+      chosen.push_back(path);
+    }
+    value = chosen;
+  };
+  return {"PATH,...", app::JsonForm::text, set, [&value] { return join(value, ","); }};
+}
+
+Flags parse(int argc, const char* const* argv, bool& help) {
+  Flags flags;
+  std::vector<std::string> names;
+  for (const Work& work : works()) names.push_back(work.name);
+  app::AppOptions options = app::AppOptions::bare(
+      "bench compare",
+      "Times our work and that of the frameworks it is measured by, in turns, and says which bars "
+      "are met.");
+  options.add({"python", "Peers", "interpreters of the environments that have PyTorch, TensorFlow, "
+               "JAX with optax, Keras", programs(flags.python)});
+  options.add({"work", "Work", "only these", app::words(flags.work, "NAME,...", names)});
+  options.add({"rounds", "Work", "turns of everyone", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Work", "timed steps in a turn, fewer where they are slow",
+               app::integer(flags.steps, 1, 100000)});
+  options.add({"folder", "Output", "where the checkpoint and the peers' data are written, and "
+               "removed; $TMPDIR if absent", app::folder_name(flags.folder)});
+  options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
+  help = !options.parse(argc, argv);
+  return flags;
+}
+
+}  // namespace
+
+void CompareRun::invite(std::vector<Contender>& contenders, const std::string& key,
+                        const std::string& peer, const std::string& how,
+                        const std::string& program,
+                        const std::vector<std::string>& arguments) const {
+  if (const auto found = peers.find(key, peer, how, program, arguments)) {
+    contenders.push_back(*found);
+  }
+}
+
+void CompareRun::add_other(const Figures& figures, const std::string& own,
+                           const std::string& other, std::optional<double> most) {
+  const auto found = figures.find(other);
+  if (found == figures.end()) return;
+  comparison.add_other(found->second, ratio(figures.at(own), found->second, most));
+}
+
+std::string CompareRun::share(const std::string& name, const Examples& examples) const {
+  const std::string path = folder + "/" + name;
+  for (const auto& [ending, tensor] : {std::pair{".x", examples.x[0]}, {".y", examples.y[0]}}) {
+    const at::Tensor whole = tensor.contiguous();
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(whole.const_data_ptr()),
+                                           whole.nbytes());
+    write_file_atomically(path + ending, std::span(&bytes, 1));
+  }
+  return path;
+}
+
+int bench_compare(int argc, const char* const* argv) {
+  bool help = false;
+  const Flags flags = parse(argc, argv, help);
+  if (help) return 0;
+  if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
+  const app::TemporaryFolder folder;
+  CompareRun run{Peers(flags.python), flags.rounds, flags.steps, folder.path()};
+  for (const Work& work : works()) {
+    if (!flags.work.empty() && std::find(flags.work.begin(), flags.work.end(), work.name) ==
+                                   flags.work.end()) {
+      continue;
+    }
+    std::cerr << work.name << std::flush;
+    const double seconds = seconds_of([&] { work.compare(run); });
+    std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;
+  }
+  std::cout << run.peers.to_string() << worker_count() << " threads. Least: of " << flags.rounds
+            << " rounds' medians, in turns; it is what is compared.\n\n"
+            << run.comparison.to_string();
+  if (!flags.json.empty()) {
+    const Json json{{"threads", worker_count()},
+                    {"steps", flags.steps},
+                    {"peers", run.peers.versions()},
+                    {"compare", run.comparison.to_json()}};
+    write_file_atomically(flags.json, to_json_text(json) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,13 @@
+"""The frameworks that this environment has, with their versions: one line of JSON."""
+import json
+from importlib import metadata
+
+found = {}
+for name, packages in {"torch": ["torch"], "tensorflow": ["tensorflow", "tensorflow-cpu"],
+                       "jax": ["jax"], "optax": ["optax"], "keras": ["keras"]}.items():
+    for package in packages:
+        try:
+            found[name] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            pass
+print(json.dumps(found))

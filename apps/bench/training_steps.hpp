@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+namespace tessera::bench {
+
+/// The block policies by name.
+const std::vector<std::pair<std::string, BlockPolicy>>& block_policies();
+
+/// The batches of a data set, in order and over and over.
+class Batches {
+ public:
+  Batches(TensorDataset data, int64_t batch_size) : data_(std::move(data)), size_(batch_size) {}
+  Examples next();
+
+ private:
+  TensorDataset data_;
+  int64_t size_;
+  int64_t count_ = 0;
+};
+
+/// Training steps of a compiled model, each from a batch of the host to its loss on the host.
+class TrainingSteps {
+ public:
+  /// Makes a first one with fit(), which places the weights.
+  TrainingSteps(const ModelHandle& model, const LayoutMap& layouts, const TensorDataset& data,
+                int64_t batch_size);
+  /// One step: milliseconds, without reading the batch from the data.
+  double step();
+  const ModelHandle& model() const { return model_; }
+
+ private:
+  ModelHandle model_;
+  LayoutMap layouts_;
+  Batches batches_;
+};
+
+}  // namespace tessera::bench
