@@ -28,6 +28,7 @@ bool StepProgram::fits() const {
   for (const Known& known : variables_) {
     if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
     if (known.variable.value().sharding() != known.form) return false;
+    if (known.variable.placement().use != known.use) return false;
   }
   return true;
 }
@@ -117,7 +118,7 @@ StepRecorder::StepRecorder(const Batch& batch, const std::vector<Variable>& vari
     : step_(step), any_code_(any_code), program_(std::make_unique<StepProgram>(std::move(buffer))) {
   for (const Variable& variable : variables) {
     variables_[variable.id()] = static_cast<int32_t>(program_->variables_.size());
-    program_->variables_.push_back({variable, variable.trainable()});
+    program_->variables_.push_back({variable, variable.trainable(), variable.placement().use});
   }
   each_tensor(batch, [this](const DTensor& value) {
     program_->batch_.push_back(number(value));

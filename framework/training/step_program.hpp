@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -56,6 +57,7 @@ class StepProgram {
   struct Known {
     Variable variable;
     bool trainable = false;
+    std::optional<Layout> use = std::nullopt;
     ShardingPtr form = {};
   };
   using Values = c10::SmallVector<DTensor, 4>;

@@ -3,6 +3,7 @@
 #include <tessera/tessera.hpp>
 
 #include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -86,9 +87,9 @@ TEST_CASE("forms of a batch tell undefined weights and tensors given twice") {
   const LayoutMap layouts = one_device();
   model.compile({.optimizer = SGD(0.1), .loss = MeanSquaredError(), .layouts = layouts});
   const at::Tensor x = at::rand({6, 18}, at::kDouble), other = at::rand({6, 18}, at::kDouble);
-  const auto step = [&](bool twice) {
+  const auto step = [&](bool twice, at::ScalarType dtype = at::kDouble) {
     Batch batch;
-    batch.x = {pack(x, layouts.data_layout("x", 2))};
+    batch.x = {pack(x.to(dtype), layouts.data_layout("x", 2))};
     batch.y = {twice ? batch.x[0] : pack(other, layouts.data_layout("y", 2))};
     batch.rows = 6;
     return read_loss(model->train_step(batch));
@@ -98,22 +99,47 @@ TEST_CASE("forms of a batch tell undefined weights and tensors given twice") {
   const double before = step(false);
   CHECK(model.step_records().replayed == 2);
   for (int i = 0; i < 3; ++i) CHECK(step(false) < before);
+  CHECK(model.step_records().replayed == 4);
+  for (int i = 0; i < 3; ++i) step(false, at::kFloat);
+  CHECK(model.step_records().recorded == 3);
+  CHECK(model.step_records().replayed == 5);
   Batch undefined;
   undefined.x = {DTensor()};
   CHECK_THROWS_AS(model->train_step(undefined), StateError);
 }
 
-TEST_CASE("a change of what is trained begins anew") {
-  const auto losses = [](bool eagerly) {
-    Sequential model = small_model();
-    CompileOptions options = small_compile(one_device());
+TEST_CASE("a change of what is trained, where it lies or of the seed begins anew") {
+  const Mesh mesh = create_mesh({{"batch", 2}}, virtual_cpus(2));
+  const auto freeze_layer = [](Sequential& model) {
+    model.get_layer("hidden_1")->set_trainable(false);
+  };
+  const auto freeze_weight = [](Sequential& model) { model->weights()[0].set_trainable(false); };
+  const auto move = [&](Sequential& model) {
+    Variable weight = model->weights()[0];
+    weight.place({weight.shape(), Layout({"unsharded", "batch"}, mesh)});
+  };
+  const auto gather = [&](Sequential& model) {
+    Variable weight = model->weights()[0];
+    weight.place({weight.shape(), weight.layout(), Layout({"batch", "unsharded"}, mesh)});
+  };
+  const auto reseed = [](Sequential&) { set_random_seed(7); };
+  using Change = std::function<void(Sequential&)>;
+  const auto [change, replayed] = GENERATE_COPY(table<Change, int64_t>(
+      {{freeze_layer, 6}, {freeze_weight, 5}, {move, 5}, {gather, 5}, {reseed, 6}}));
+  const auto losses = [&](bool eagerly) {
+    set_random_seed(0);
+    const auto as_before = c10::make_scope_exit([] { set_random_seed(0); });
+    Sequential model = rich_model();
+    CompileOptions options = small_compile(small_layouts("data", mesh));
     options.run_eagerly = eagerly;
     model.compile(options);
     const FitOptions five = {.batch_size = 20, .verbose = 0, .shuffle = false};
     std::vector<double> all = model.fit(small_data(100), five).steps;
-    model.get_layer("hidden_1")->set_trainable(false);
+    change(model);
+    const Layout layout = model->weights()[0].layout();
     for (double loss : model.fit(small_data(100), five).steps) all.push_back(loss);
-    CHECK(model.step_records().replayed == (eagerly ? 0 : 6));
+    CHECK(model.step_records().replayed == (eagerly ? 0 : replayed));
+    CHECK(model->weights()[0].value().layout() == layout);
     return at::tensor(all, at::kDouble);
   };
   CHECK(difference(losses(false), losses(true), 1e-12) == "");

@@ -4,8 +4,12 @@ import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import numpy as np
-import tensorflow as tf
-from tensorflow.experimental import dtensor
+
+from lines import quiet
+
+with quiet():
+    import tensorflow as tf
+    from tensorflow.experimental import dtensor
 
 UNSHARDED = dtensor.UNSHARDED
 

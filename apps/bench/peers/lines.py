@@ -2,11 +2,28 @@
 
 A line of the input is a number of steps; the answer is a line of JSON with what they took.
 """
+import contextlib
 import json
+import os
 import sys
 import time
 
 import numpy as np
+
+
+@contextlib.contextmanager
+def quiet():
+    """For the import of a library that writes to the terminal before it can be asked not to."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def answer(run):

@@ -7,9 +7,11 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import numpy as np
-import tensorflow as tf
 
-from lines import answer_steps
+from lines import answer_steps, quiet
+
+with quiet():
+    import tensorflow as tf
 
 with open(sys.argv[1], "rb") as file:
     texts = file.read().split(b"\0")[:-1]
