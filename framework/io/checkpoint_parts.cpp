@@ -26,16 +26,29 @@ std::string optimizer_prefix(size_t number) {
   return number == 0 ? "optimizer" : str("optimizer_", number);
 }
 
+namespace {
+
+/// Slots of an optimizer, or of those inside.
+void add_slots(std::vector<CheckpointItem>& items, const std::string& prefix,
+               const Optimizer& optimizer) {
+  const std::vector<OptimizerRef> inner = optimizer.inner();
+  for (const OptimizerRef& each : inner) add_slots(items, prefix, *each);
+  if (!inner.empty()) return;
+  // Their paths begin with the optimizer's name, which may change.
+  const size_t own = optimizer.name().size();
+  for (const Variable& kept : optimizer.variables()) {
+    items.push_back({prefix + kept.path().substr(own), kept, false});
+  }
+}
+
+}  // namespace
+
 std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
   std::vector<CheckpointItem> items;
   for (const Variable& weight : weights_of(parts)) items.push_back({weight.path(), weight, true});
   const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
-    // Their paths begin with the optimizer's name, which may change.
-    const size_t own = optimizers[i]->name().size();
-    for (const Variable& kept : optimizers[i]->variables()) {
-      items.push_back({optimizer_prefix(i) + kept.path().substr(own), kept, false});
-    }
+    add_slots(items, optimizer_prefix(i), *optimizers[i]);
   }
   std::set<std::string> names;
   for (const CheckpointItem& item : items) {

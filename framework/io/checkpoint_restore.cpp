@@ -60,6 +60,22 @@ void build_optimizers(const CheckpointParts& parts, const CheckpointReader& read
   }
 }
 
+void check_class(const Optimizer& optimizer, const OptimizerState& state,
+                 const std::string& folder) {
+  if (optimizer.class_name() != state.class_name) {
+    throw CheckpointMismatch(folder, "the optimizer is of the checkpoint's class " +
+                             in_quotes(state.class_name), optimizer.class_name(),
+                             "compile with that optimizer, or restore with weights_only");
+  }
+  const std::vector<OptimizerRef> inner = optimizer.inner();
+  if (inner.size() != state.inner.size()) {
+    throw CheckpointMismatch(folder, str("as many optimizers inside ", state.class_name,
+                             " as the checkpoint has, ", state.inner.size()), str(inner.size()),
+                             "make it of those optimizers, or restore with weights_only");
+  }
+  for (size_t i = 0; i < inner.size(); ++i) check_class(*inner[i], state.inner[i], folder);
+}
+
 void check_optimizers(const CheckpointParts& parts, const Opened& opened,
                       const CheckpointRestoreOptions& options) {
   const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
@@ -71,10 +87,7 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
                              "compile or pass them, or restore with weights_only");
   }
   for (size_t i = 0; i < std::min(optimizers.size(), states.size()); ++i) {
-    if (optimizers[i]->class_name() == states[i].class_name) continue;
-    throw CheckpointMismatch(folder, "the optimizer is of the checkpoint's class " +
-                             in_quotes(states[i].class_name), optimizers[i]->class_name(),
-                             "compile with that optimizer, or restore with weights_only");
+    check_class(*optimizers[i], states[i], folder);
   }
 }
 
@@ -247,10 +260,7 @@ void apply_state(CheckpointParts& parts, const CheckpointState& state) {
   if (in_fit && state.history) parts.model->set_history(*state.history);
   const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < std::min(optimizers.size(), state.optimizers.size()); ++i) {
-    const OptimizerState& kept = state.optimizers[i];
-    optimizers[i]->set_steps(kept.steps);
-    const bool takes_number = kept.learning_rate && !optimizers[i]->has_schedule();
-    if (takes_number) optimizers[i]->set_learning_rate(*kept.learning_rate);
+    restore_state(*optimizers[i], state.optimizers[i]);
   }
   set_random_seed(state.seed);
   parts.extra = state.extra;

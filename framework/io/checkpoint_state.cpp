@@ -39,7 +39,31 @@ OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
   const double rate = state.learning_rate.value_or(0);
   if (state.steps < 0) json_fail(json, path.key("steps"), "a number of steps");
   if (!(rate >= 0)) json_fail(json, path.key("learning_rate"), "a rate of 0 or more");
+  state.own = object.take_or<Json>("own", nullptr);
+  const auto inner = object.take_or<std::vector<Json>>("inner", {});
+  for (size_t i = 0; i < inner.size(); ++i) {
+    state.inner.push_back(read_optimizer(inner[i], path.key("inner").index(i)));
+  }
   return state;
+}
+
+OptimizerState state_of(const Optimizer& optimizer) {
+  OptimizerState kept{optimizer.class_name(), optimizer.steps()};
+  if (!optimizer.has_schedule()) kept.learning_rate = optimizer.learning_rate();
+  kept.own = optimizer.state();
+  for (const OptimizerRef& each : optimizer.inner()) kept.inner.push_back(state_of(*each));
+  return kept;
+}
+
+/// Keys that most optimizers have no use for are left out.
+Json optimizer_json(const OptimizerState& state) {
+  const auto& rate = state.learning_rate;
+  Json json = {{"class_name", state.class_name},
+               {"steps", state.steps},
+               {"learning_rate", rate ? Json(*rate) : Json(nullptr)}};
+  if (!state.own.is_null()) json["own"] = state.own;
+  for (const OptimizerState& each : state.inner) json["inner"].push_back(optimizer_json(each));
+  return json;
 }
 
 FitPosition read_position(const Json& json, const JsonPath& path) {
@@ -95,9 +119,7 @@ CheckpointState present_state(const CheckpointParts& parts) {
     }
   }
   for (const OptimizerRef& optimizer : optimizers_of(parts)) {
-    OptimizerState kept{optimizer->class_name(), optimizer->steps()};
-    if (!optimizer->has_schedule()) kept.learning_rate = optimizer->learning_rate();
-    state.optimizers.push_back(kept);
+    state.optimizers.push_back(state_of(*optimizer));
   }
   for (const auto& [key, callback] : named_callbacks(parts)) {
     const Json kept = callback->state();
@@ -106,13 +128,20 @@ CheckpointState present_state(const CheckpointParts& parts) {
   return state;
 }
 
+void restore_state(Optimizer& optimizer, const OptimizerState& state) {
+  const std::vector<OptimizerRef> inner = optimizer.inner();
+  for (size_t i = 0; i < inner.size(); ++i) restore_state(*inner[i], state.inner[i]);
+  optimizer.set_steps(state.steps);
+  if (state.learning_rate && !optimizer.has_schedule()) {
+    optimizer.set_learning_rate(*state.learning_rate);
+  }
+  if (!state.own.is_null()) optimizer.restore(state.own);
+}
+
 Json to_json(const CheckpointState& state) {
   Json optimizers = Json::array();
   for (const OptimizerState& optimizer : state.optimizers) {
-    const auto& rate = optimizer.learning_rate;
-    optimizers.push_back({{"class_name", optimizer.class_name},
-                          {"steps", optimizer.steps},
-                          {"learning_rate", rate ? Json(*rate) : Json(nullptr)}});
+    optimizers.push_back(optimizer_json(optimizer));
   }
   Json json = {{"seed", state.seed},
                {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},

@@ -15,6 +15,8 @@ struct OptimizerState {
   std::string class_name;
   int64_t steps = 0;
   std::optional<double> learning_rate = std::nullopt;  ///< absent: a schedule, which follows steps
+  Json own = nullptr;                       ///< as Optimizer::state() gives it
+  std::vector<OptimizerState> inner = {};  ///< of the optimizers inside
 };
 
 /// What a checkpoint holds beside tensors.
@@ -38,6 +40,9 @@ std::vector<double> read_step_losses(const CheckpointReader& reader);
 
 /// The present state. Collective.
 CheckpointState present_state(const CheckpointParts& parts);
+
+/// Gives an optimizer, and those inside, what was kept of them, which are of its class.
+void restore_state(Optimizer& optimizer, const OptimizerState& state);
 
 /// As JSON, in which numbers that are not finite are written as {"float": "nan"}.
 Json to_json(const CheckpointState& state);

@@ -29,13 +29,20 @@ Shape batch_shape_from(const Json& json, const JsonPath& path) {
 }
 
 LayerHandle input_from_config(const Json& json, const JsonPath& path) {
-  JsonObject config(json, path);
+  Json rest = json;
+  std::string dtype;
+  if (json.is_object() && json.contains("dtype") && json.at("dtype").is_string() &&
+      InputLayer::is_countable(json.at("dtype").get<std::string>())) {
+    dtype = json.at("dtype").get<std::string>();
+    rest.erase("dtype");
+  }
+  JsonObject config(rest, path);
   const char* key = config.has("batch_shape") ? "batch_shape" : "batch_input_shape";
   const Shape shape = batch_shape_from(config.take<Json>(key), path.key(key));
   const LayerOptions options = take_layer_options(config);
   for (const char* ignored : {"sparse", "ragged", "optional"}) config.take_or(ignored, false);
   config.finish();
-  return Input(shape, {.dtype = options.dtype, .name = options.name});
+  return Input(shape, {.dtype = dtype.empty() ? options.dtype : dtype, .name = options.name});
 }
 
 LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int depth) {

@@ -1,6 +1,9 @@
 #include <tessera/framework/model/functional_config.hpp>
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
@@ -30,12 +33,25 @@ Json tensor_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
                       {"keras_history", history_json(model, tensor)}}}};
 }
 
+/// Layers that take first states.
+const std::set<std::string> recurrent = {"Bidirectional", "GRU", "LSTM", "SimpleRNN"};
+
+/// As Keras' layer takes its inputs: as a list, one by one, or with first states beside them.
 Json call_json(const FunctionalModel& model, const Node& node) {
   Json inputs = Json::array();
   for (const SymbolicTensor& input : node.inputs) inputs.push_back(tensor_json(model, input));
-  Json args = Json::array();
-  args.push_back(inputs.size() == 1 ? inputs[0] : inputs);
-  return {{"args", args}, {"kwargs", Json::object()}};
+  const std::string layer = node.layer->class_name();
+  Json args = Json::array(), kwargs = Json::object();
+  if (layer == "MultiHeadAttention") {
+    if (inputs.size() > 3) kwargs["attention_mask"] = inputs[3];
+    for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) args.push_back(inputs[i]);
+  } else if (inputs.size() > 1 && recurrent.contains(layer)) {
+    args.push_back(inputs[0]);
+    kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
+  } else {
+    args.push_back(inputs.size() == 1 ? inputs[0] : inputs);
+  }
+  return {{"args", args}, {"kwargs", kwargs}};
 }
 
 Json ends_json(const FunctionalModel& model, const std::vector<SymbolicTensor>& ends) {
@@ -57,11 +73,48 @@ TensorName tensor_name(const Json& json, const JsonPath& path) {
           json_as<int64_t>(json[2], path.index(2))};
 }
 
+/// What Keras calls a tensor that a layer takes by name, in the order of the inputs here.
+constexpr std::array<const char*, 4> named_inputs = {"value", "key", "attention_mask",
+                                                     "initial_state"};
+
+/// Of an operation, as Keras has them in models where masks are made: masks follow by themselves.
+bool makes_mask(const Json& json) {
+  return json.is_object() && json.contains("module") && json["module"].is_string() &&
+         json["module"].get<std::string>().starts_with("keras.src.ops");
+}
+
+bool is_tensor(const Json& json) {
+  return json.is_object() && json.contains("class_name") &&
+         json["class_name"] == "__keras_tensor__";
+}
+
+/// What a layer is told at its calls in Keras, and when it is made here.
+Json with_call_options(Json json) {
+  if (!json.is_object() || !json.contains("inbound_nodes") || !json.contains("config")) return json;
+  for (const char* option : {"use_causal_mask", "return_attention_scores"}) {
+    for (const Json& call : json["inbound_nodes"]) {
+      if (!call.is_object() || !call.contains("kwargs")) continue;
+      const Json& given = call["kwargs"];
+      if (given.is_object() && given.value(option, false)) json["config"][option] = true;
+    }
+  }
+  return json;
+}
+
+/// From the layer to its calls.
+void move_call_options(Json& json) {
+  for (const char* option : {"use_causal_mask", "return_attention_scores"}) {
+    if (!json["config"].erase(option)) continue;
+    for (Json& call : json["inbound_nodes"]) call["kwargs"][option] = true;
+  }
+}
+
 /// Makes the layers of a configuration and calls them as soon as what they read is there.
 class GraphReader {
  public:
   void add_layer(const Json& json, const JsonPath& path, int depth) {
-    const LayerHandle layer = any_layer_from_config(json, path, depth + 1);
+    if (makes_mask(json)) return;
+    const LayerHandle layer = any_layer_from_config(with_call_options(json), path, depth + 1);
     std::string name = layer->name();
     if (json.contains("name")) json_get(json["name"], path.key("name"), name);
     if (name.empty()) json_fail(json, path, "a layer with a name");
@@ -124,22 +177,39 @@ class GraphReader {
     const Json kwargs = call.take_or<Json>("kwargs", Json::object());
     call.finish();
     const JsonPath at = path.key("args");
-    if (!args.is_array() || args.size() != 1) json_fail(args, at, "one argument");
-    for (const auto& [key, value] : kwargs.items()) {
-      const bool plain = value.is_null() || value.is_boolean();
-      if (!plain) json_fail(value, path.key("kwargs").key(key), "null, true or false");
-    }
+    if (!args.is_array() || args.empty()) json_fail(args, at, "a list of arguments");
+    if (!kwargs.is_object()) json_fail(kwargs, path.key("kwargs"), "an object");
     Call made{layer, number, {}, path};
-    const bool several = args[0].is_array();
-    for (size_t i = 0; i < (several ? args[0].size() : 1); ++i) {
-      const JsonPath where = several ? at.index(0).index(i) : at.index(0);
-      JsonObject tensor(several ? args[0][i] : args[0], where);
-      const Json config = tensor.take<Json>("config");
-      JsonObject inner(config, where.key("config"));
-      const Json history = inner.take<Json>("keras_history");
-      made.inputs.push_back(tensor_name(history, where.key("config").key("keras_history")));
+    for (size_t i = 0; i < args.size(); ++i) add_inputs(made, args[i], at.index(i));
+    for (const char* key : named_inputs) {
+      if (!kwargs.contains(key) || kwargs[key].is_null()) continue;
+      // The key is the value where it is not given.
+      if (key == std::string("attention_mask") && made.inputs.size() == 2) {
+        made.inputs.push_back(made.inputs[1]);
+      }
+      add_inputs(made, kwargs[key], path.key("kwargs").key(key));
+    }
+    for (const auto& [key, value] : kwargs.items()) {
+      const bool input = std::find(named_inputs.begin(), named_inputs.end(), key) !=
+                         named_inputs.end();
+      const bool mask = key.ends_with("mask") && is_tensor(value);
+      if (input || mask || value.is_null() || value.is_boolean()) continue;
+      json_fail(value, path.key("kwargs").key(key), "null, true or false");
     }
     calls_.push_back(std::move(made));
+  }
+
+  /// A tensor or a list of them.
+  static void add_inputs(Call& call, const Json& json, const JsonPath& path) {
+    if (json.is_array()) {
+      for (size_t i = 0; i < json.size(); ++i) add_inputs(call, json[i], path.index(i));
+      return;
+    }
+    JsonObject tensor(json, path);
+    const Json config = tensor.take<Json>("config");
+    JsonObject inner(config, path.key("config"));
+    const Json history = inner.take<Json>("keras_history");
+    call.inputs.push_back(tensor_name(history, path.key("config").key("keras_history")));
   }
 
   const SymbolicTensor* find(const TensorName& name) const {
@@ -182,6 +252,7 @@ Json FunctionalModel::config() const {
       if (node->layer != layer || node->inputs.empty()) continue;
       entry["inbound_nodes"].push_back(call_json(*this, *node));
     }
+    move_call_options(entry);
     json["layers"].push_back(std::move(entry));
   }
   json["input_layers"] = ends_json(*this, inputs_);

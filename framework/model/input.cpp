@@ -1,10 +1,24 @@
 #include <tessera/framework/model/input.hpp>
 
+#include <array>
+#include <utility>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
 namespace {
+
+/// What an input can be beside the dtypes that layers compute in.
+constexpr std::array<std::pair<const char*, at::ScalarType>, 4> countable = {
+    {{"int32", at::kInt}, {"int64", at::kLong}, {"uint8", at::kByte}, {"bool", at::kBool}}};
+
+std::optional<at::ScalarType> countable_dtype(const std::string& name) {
+  for (const auto& [known, dtype] : countable) {
+    if (name == known) return dtype;
+  }
+  return std::nullopt;
+}
 
 SymbolicTensor input_tensor(const Shape& shape, const InputOptions& options) {
   const auto layer = std::make_shared<InputLayer>(shape, options);
@@ -14,7 +28,8 @@ SymbolicTensor input_tensor(const Shape& shape, const InputOptions& options) {
 }  // namespace
 
 InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
-    : Layer({options.name, options.dtype, true}), batch_shape_{-1} {
+    : Layer({options.name, countable_dtype(options.dtype) ? "" : options.dtype, true}),
+      countable_(countable_dtype(options.dtype)), batch_shape_{-1} {
   for (int64_t extent : shape) {
     if (extent < -1 || extent == 0) {
       throw ShapeError("Input " + options.name, "an extent is at least 1, or -1 for any",
@@ -24,6 +39,10 @@ InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
   batch_shape_.insert(batch_shape_.end(), shape.begin(), shape.end());
 }
 
+bool InputLayer::is_countable(const std::string& dtype) {
+  return countable_dtype(dtype).has_value();
+}
+
 Json InputLayer::config() const {
   Json json;
   json["batch_shape"] = Json::array();
@@ -31,6 +50,9 @@ Json InputLayer::config() const {
     json["batch_shape"].push_back(extent < 0 ? Json() : Json(extent));
   }
   json["dtype"] = to_string(dtype_policy());
+  for (const auto& [name, dtype] : countable) {
+    if (countable_ == dtype) json["dtype"] = name;
+  }
   json["sparse"] = false;
   json["ragged"] = false;
   json["name"] = name();
@@ -50,7 +72,7 @@ Shape InputLayer::output_shape(const Shapes& inputs) const {
 }
 
 DTensor InputLayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::cast(inputs[0], dtype_policy().compute);
+  return ops::cast(inputs[0], countable_.value_or(dtype_policy().compute));
 }
 
 Input::Input(const Shape& shape, const InputOptions& options)

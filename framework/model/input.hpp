@@ -5,7 +5,7 @@
 namespace tessera {
 
 struct InputOptions {
-  std::string dtype = "";
+  std::string dtype = "";  ///< also int32, int64, uint8 or bool
   std::string name = "";
 };
 
@@ -17,6 +17,9 @@ class InputLayer final : public Layer {
   std::string class_name() const override { return "InputLayer"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+  /// Whether an input can be of this dtype, though no layer computes in it: int32.
+  static bool is_countable(const std::string& dtype);
   /// The batch's shape, (-1, …).
   const Shape& batch_shape() const { return batch_shape_; }
 
@@ -24,6 +27,7 @@ class InputLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext&) override;
 
  private:
+  std::optional<at::ScalarType> countable_;  ///< of whole numbers and truth values
   Shape batch_shape_;
 };
 

@@ -5,30 +5,44 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/text.hpp>
-#include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/nn/activation_functions.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
 namespace {
 
-DTensor softmax_last(const DTensor& x) { return ops::softmax(x, -1); }
-DTensor log_softmax_last(const DTensor& x) { return ops::log_softmax(x, -1); }
-DTensor silu(const DTensor& x) { return x * ops::sigmoid(x); }
-DTensor relu6(const DTensor& x) { return ops::clip(x, 0, 6); }
-
-constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 11> table = {{
-    {"exponential", ops::exp},
+constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> table = {{
+    {"celu", [](const DTensor& x) { return activations::celu(x); }},
+    {"elu", [](const DTensor& x) { return activations::elu(x); }},
+    {"exponential", activations::exponential},
+    {"gelu", [](const DTensor& x) { return activations::gelu(x); }},
+    {"glu", [](const DTensor& x) { return activations::glu(x); }},
+    {"hard_shrink", [](const DTensor& x) { return activations::hard_shrink(x); }},
+    {"hard_sigmoid", activations::hard_sigmoid},
+    {"hard_silu", activations::hard_silu},
+    {"hard_swish", activations::hard_swish},
+    {"hard_tanh", activations::hard_tanh},
+    {"leaky_relu", [](const DTensor& x) { return activations::leaky_relu(x); }},
     {"linear", nullptr},
-    {"log_softmax", log_softmax_last},
+    {"log_sigmoid", activations::log_sigmoid},
+    {"log_softmax", [](const DTensor& x) { return activations::log_softmax(x); }},
+    {"mish", activations::mish},
     {"relu", ops::relu},
-    {"relu6", relu6},
-    {"sigmoid", ops::sigmoid},
-    {"silu", silu},
-    {"softmax", softmax_last},
-    {"softplus", ops::softplus},
-    {"swish", silu},
-    {"tanh", ops::tanh},
+    {"relu6", activations::relu6},
+    {"selu", activations::selu},
+    {"sigmoid", activations::sigmoid},
+    {"silu", activations::silu},
+    {"soft_shrink", [](const DTensor& x) { return activations::soft_shrink(x); }},
+    {"softmax", [](const DTensor& x) { return activations::softmax(x); }},
+    {"softplus", activations::softplus},
+    {"softsign", activations::softsign},
+    {"sparse_plus", activations::sparse_plus},
+    {"sparse_sigmoid", activations::sparse_sigmoid},
+    {"sparsemax", [](const DTensor& x) { return activations::sparsemax(x); }},
+    {"squareplus", [](const DTensor& x) { return activations::squareplus(x); }},
+    {"swish", activations::swish},
+    {"tanh", activations::tanh},
+    {"tanh_shrink", activations::tanh_shrink},
 }};
 
 }  // namespace
@@ -39,11 +53,22 @@ DTensor ActivationRef::operator()(const DTensor& x) const {
   return function_(x);
 }
 
+Shape ActivationRef::output_shape(const Shape& input) const {
+  if (name_ != "glu" || input.empty() || input.back() < 0) return input;
+  Shape shape = input;
+  shape.back() /= 2;
+  return shape;
+}
+
 ActivationRef::ActivationRef(const std::string& name) : name_(name) {
   for (const auto& [known, function] : table) {
     if (name != known) continue;
     function_ = function;
     return;
+  }
+  if (name == "threshold") {
+    throw ConfigError("activation", "an activation by its name alone needs no arguments",
+                      in_quotes(name), "give a function that calls activations::threshold");
   }
   throw ConfigError("activation", "an activation is known by its Keras name", in_quotes(name),
                     suggestion(name, activation_names()));

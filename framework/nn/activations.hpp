@@ -16,7 +16,8 @@ class ActivationRef {
   /// linear: the input itself.
   ActivationRef() = default;
   ActivationRef(const char* name) : ActivationRef(std::string(name)) {}  // NOLINT: reads as data
-  /// Throws ConfigError naming the nearest one.
+  /// With Keras' default arguments. Throws ConfigError naming the nearest one, and for "threshold",
+  /// which has no defaults.
   ActivationRef(const std::string& name);                               // NOLINT
   /// A function of the user's own; its name is "custom".
   template <class F>
@@ -25,6 +26,8 @@ class ActivationRef {
       : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
   DTensor operator()(const DTensor& x) const;
   const std::string& name() const { return name_; }
+  /// Of an input of this shape, whose -1 are not known yet; "glu" halves the last axis.
+  Shape output_shape(const Shape& input) const;
 
  private:
   std::string name_ = "linear";

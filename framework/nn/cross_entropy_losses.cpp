@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/function_loss.hpp>
+#include <tessera/framework/nn/probabilities.hpp>
 #include <tessera/framework/ops/cross_entropy.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -7,22 +8,6 @@
 
 namespace tessera {
 namespace {
-
-/// Keras' backend.epsilon(): probabilities stay this far from 0 and 1.
-constexpr double epsilon = 1e-7;
-
-DTensor clip_probabilities(const DTensor& p) { return ops::clip(p, epsilon, 1 - epsilon); }
-
-void check_smoothing(const std::string& name, double smoothing) {
-  if (smoothing >= 0 && smoothing <= 1) return;
-  throw ConfigError(name, "label_smoothing lies in [0, 1]", str(smoothing), "use 0 for none");
-}
-
-void check_same_shape(const std::string& name, const DTensor& y_true, const DTensor& y_pred) {
-  if (y_true.shape() == y_pred.shape()) return;
-  throw ShapeError(name, "labels have the shape of the predictions, " + to_string(y_pred.shape()),
-                   to_string(y_true.shape()), "reshape the labels or the model's output");
-}
 
 DTensor axis_last(const DTensor& x, int64_t axis) {
   std::vector<int64_t> order;
@@ -88,42 +73,30 @@ DTensor categorical(const DTensor& y_true, const DTensor& y_pred,
                     const CategoricalCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  DTensor labels = axis_last(y_true, axis);
+  // Keras counts the classes along the last axis, whatever `axis` is.
+  const DTensor labels =
+      axis_last(smoothed(y_true, options.label_smoothing, y_true.size(-1)), axis);
   const DTensor predictions = axis_last(y_pred, axis);
-  if (const double s = options.label_smoothing; s > 0) {
-    // Keras counts the classes along the last axis, whatever `axis` is.
-    labels = ops::scale(labels, 1 - s) + s / static_cast<double>(y_true.size(-1));
-  }
   if (options.from_logits) return ops::softmax_cross_entropy(predictions, labels);
   const DTensor p = clip_probabilities(predictions / ops::sum(predictions, {-1}, true));
   return ops::neg(ops::sum(labels * ops::log(p), {-1}));
-}
-
-DTensor from_probabilities(const DTensor& labels, const DTensor& y_pred) {
-  const DTensor p = clip_probabilities(y_pred);
-  const DTensor one = labels * ops::log(p);
-  const DTensor zero = (ops::neg(labels) + 1) * ops::log(ops::neg(p) + 1);
-  return ops::neg(one + zero);
 }
 
 DTensor binary(const DTensor& y_true, const DTensor& y_pred,
                const BinaryCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  DTensor labels = y_true;
-  if (const double s = options.label_smoothing; s > 0) labels = ops::scale(labels, 1 - s) + s / 2;
-  const DTensor each = options.from_logits ? ops::sigmoid_cross_entropy(y_pred, labels)
-                                           : from_probabilities(labels, y_pred);
-  return ops::mean(each, {axis});
+  const DTensor labels = smoothed(y_true, options.label_smoothing, 2);
+  return ops::mean(binary_entropy(labels, y_pred, options.from_logits), {axis});
 }
 
 DTensor divergence(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
-  const DTensor labels = ops::clip(y_true, epsilon, 1);
-  return ops::sum(labels * ops::log(labels / ops::clip(y_pred, epsilon, 1)), {-1});
+  const DTensor labels = ops::clip(y_true, loss_epsilon, 1);
+  return ops::sum(labels * ops::log(labels / ops::clip(y_pred, loss_epsilon, 1)), {-1});
 }
 
 DTensor poisson(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
-  return ops::mean(y_pred - y_true * ops::log(y_pred + epsilon), {-1});
+  return ops::mean(y_pred - y_true * ops::log(y_pred + loss_epsilon), {-1});
 }
 
 }  // namespace

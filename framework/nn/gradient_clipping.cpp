@@ -59,6 +59,10 @@ double sum_of_squares(const at::Tensor& block) {
   return at::sum(at::square(half ? block.to(at::kFloat) : block)).item<double>();
 }
 
+double count_of_others(const at::Tensor& block) {
+  return static_cast<double>(block.numel() - at::isfinite(block).sum().item<int64_t>());
+}
+
 /// The dimensions of more than one device that cut a value.
 DimMask cutting_dims(const Layout& layout) {
   DimMask dims = layout.sharded_dims();
@@ -106,15 +110,15 @@ bool adds_to(const Sharding& from, const BlockInfo& block, const Sharding& sums,
   return true;
 }
 
-}  // namespace
-
-std::vector<double> squared_norms(const std::vector<DTensor>& values) {
+/// Sums of f(block) over whole values. Collective.
+template <class F>
+std::vector<double> sums_of(const std::vector<DTensor>& values, const F& f) {
   std::vector<std::vector<double>> sums;
   for (const DTensor& value : values) sums.emplace_back(value.blocks().size());
   each_block(values, [&](Place at) {
-    sums[at.value][at.block] = sum_of_squares(values[at.value].blocks()[at.block]);
+    sums[at.value][at.block] = f(values[at.value].blocks()[at.block]);
   });
-  std::vector<double> norms(values.size());
+  std::vector<double> results(values.size());
   for (const CutSet& set : cut_sets(values)) {
     const auto count = static_cast<int64_t>(set.members.size());
     const ShardingPtr form = intern({count}, at::kDouble, set.layout);
@@ -135,10 +139,21 @@ std::vector<double> squared_norms(const std::vector<DTensor>& values) {
     if (whole.blocks().empty()) continue;
     const at::Tensor first = whole.blocks()[0].cpu().contiguous();
     for (size_t i = 0; i < set.members.size(); ++i) {
-      norms[set.members[i]] = first.data_ptr<double>()[i];
+      results[set.members[i]] = first.data_ptr<double>()[i];
     }
   }
-  return norms;
+  return results;
+}
+
+}  // namespace
+
+std::vector<double> squared_norms(const std::vector<DTensor>& values) {
+  return sums_of(values, sum_of_squares);
+}
+
+bool all_finite(const std::vector<DTensor>& values) {
+  const std::vector<double> others = sums_of(values, count_of_others);
+  return std::all_of(others.begin(), others.end(), [](double count) { return count == 0; });
 }
 
 std::vector<DTensor> scaled(const std::vector<DTensor>& values,

@@ -11,6 +11,10 @@ namespace tessera {
 /// mesh and set of its dimensions that cut some of them. 0 for values of which nothing is here.
 std::vector<double> squared_norms(const std::vector<DTensor>& values);
 
+/// Whether every element of whole values, none of which is pending, is finite. Collective as
+/// squared_norms().
+bool all_finite(const std::vector<DTensor>& values);
+
 /// Every value times its factor; those whose factor is 1 as they are.
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, const std::vector<double>& factors);
 

@@ -68,7 +68,7 @@ InitializerRef orthogonal(JsonObject& config) {
 }
 
 InitializerRef identity(JsonObject& config) {
-  return Identity(config.take_or<double>("gain", 1));
+  return IdentityInitializer(config.take_or<double>("gain", 1));
 }
 
 InitializerRef all_ones(JsonObject&) { return Ones(); }

@@ -199,9 +199,9 @@ class OrthogonalInitializer : public Initializer {
   OrthogonalOptions options_;
 };
 
-class IdentityInitializer : public Initializer {
+class DiagonalInitializer : public Initializer {
  public:
-  explicit IdentityInitializer(double gain) : gain_(gain) {}
+  explicit DiagonalInitializer(double gain) : gain_(gain) {}
   std::string class_name() const override { return "Identity"; }
   Json config() const override { return {{"gain", gain_}}; }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed) const override {
@@ -267,6 +267,7 @@ LecunNormal::LecunNormal(SeedOptions options)
           scaling("LecunNormal", 1, FanMode::fan_in, Distribution::truncated_normal, options)) {}
 Orthogonal::Orthogonal(OrthogonalOptions options)
     : InitializerRef(made<OrthogonalInitializer>(options)) {}
-Identity::Identity(double gain) : InitializerRef(made<IdentityInitializer>(gain)) {}
+IdentityInitializer::IdentityInitializer(double gain)
+    : InitializerRef(made<DiagonalInitializer>(gain)) {}
 
 }  // namespace tessera

@@ -154,11 +154,11 @@ class Orthogonal : public InitializerRef {
   explicit Orthogonal(OrthogonalOptions options = {});
 };
 
-/// gain on the main diagonal of a matrix, else 0 (keras.initializers.Identity). Drawing throws
-/// ShapeError unless the rank is 2.
-class Identity : public InitializerRef {
+/// gain on the main diagonal of a matrix, else 0 (keras.initializers.Identity, which Keras calls
+/// IdentityInitializer too). Drawing throws ShapeError unless the rank is 2.
+class IdentityInitializer : public InitializerRef {
  public:
-  explicit Identity(double gain = 1);
+  explicit IdentityInitializer(double gain = 1);
 };
 
 }  // namespace tessera

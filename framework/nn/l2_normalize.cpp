@@ -7,10 +7,11 @@
 
 namespace tessera {
 
-DTensor l2_normalize(const DTensor& x, int64_t axis) {
+DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon) {
   // Cut off before the root, whose gradient at 0 is infinite.
-  const DTensor squares = ops::sum(ops::square(x), {axis}, true);
-  return x * ops::rsqrt(ops::clip(squares, 1e-14, std::numeric_limits<double>::infinity()));
+  const DTensor squares = ops::sum(ops::square(x), axes, true);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return x * ops::rsqrt(ops::clip(squares, epsilon * epsilon, infinity));
 }
 
 }  // namespace tessera

@@ -1,15 +1,17 @@
 #include <tessera/framework/nn/layer.hpp>
 
+#include <algorithm>
 #include <atomic>
-#include <functional>
+#include <iostream>
+#include <mutex>
 #include <set>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
@@ -19,15 +21,20 @@ namespace {
 
 std::atomic<int64_t> next_serial = 0;
 
-int64_t& seed() {
-  static int64_t value = 0;
-  return value;
-}
-
 void check_name(const std::string& name) {
   if (name.find('/') == std::string::npos) return;
   throw ConfigError("layer " + name, "a layer's name holds no \"/\"", "\"" + name + "\"",
                     "nest models to get longer paths");
+}
+
+/// Once for each layer.
+void warn_of_mask(const Layer& layer, const Mesh& mesh) {
+  static std::mutex mutex;
+  static std::set<int64_t> warned;
+  const std::lock_guard lock(mutex);
+  if (!warned.insert(layer.serial()).second || !is_first_rank(mesh)) return;
+  std::cerr << "Warning: " << layer.class_name() << ' ' << layer.path()
+            << " does not support masking: the mask of its input ends here\n";
 }
 
 DTypePolicy policy_of(const LayerOptions& options) {
@@ -40,37 +47,6 @@ DTypePolicy policy_of(const LayerOptions& options) {
 }
 
 }  // namespace
-
-int64_t global_seed() { return seed(); }
-void set_random_seed(int64_t value) { seed() = value; }
-
-/// Of all steps.
-Seed RandomStream::stream(const std::string& path) {
-  const int64_t call = calls_[path]++;
-  const Seed stream = fold_in({seed_, 0}, stable_hash(path));
-  return fold_in(stream, static_cast<uint64_t>(call));
-}
-
-Seed RandomStream::next(const std::string& path) {
-  stop_tracing("a layer took a seed with next() instead of next_input()");
-  return fold_in(stream(path), static_cast<uint64_t>(step_));
-}
-
-DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
-                                 std::optional<int64_t> fold) {
-  const auto host = [of_all = stream(path), fold](int64_t step) {
-    Seed seed = fold_in(of_all, static_cast<uint64_t>(step));
-    if (fold) seed = fold_in(seed, static_cast<uint64_t>(*fold));
-    return ops::seed_tensor(seed);
-  };
-  const TracerScope unheard(nullptr);
-  const DTensor made = host_input(host(step_), mesh);
-  if (Tracer* const hears = unheard.former()) {
-    if (seed_ != global_seed()) hears->stop("numbers were drawn for another seed");
-    hears->input(made, step_, host);
-  }
-  return made;
-}
 
 Layer::Layer(const LayerOptions& options)
     : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
@@ -126,11 +102,32 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
     Inputs cast = inputs;
     for (DTensor& input : cast) {
       const bool floating = at::isFloatingType(input.dtype());
-      if (floating && input.dtype() != policy_.compute) input = ops::cast(input, policy_.compute);
+      if (!floating || input.dtype() == policy_.compute) continue;
+      const DTensor mask = input.mask();
+      input = ops::cast(input, policy_.compute);
+      if (mask.defined()) input = input.with_mask(mask);
     }
-    return call_all(cast, context);
+    std::vector<DTensor> results = call_all(cast, context);
+    pass_masks(cast, results);
+    return results;
   } catch (const Error&) {
     rethrow_at(class_name() + " " + path());
+  }
+}
+
+std::vector<DTensor> Layer::masks(const Inputs& inputs, size_t outputs) {
+  return std::vector<DTensor>(outputs, inputs.empty() ? DTensor() : inputs[0].mask());
+}
+
+void Layer::pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs) {
+  const auto masked = [](const DTensor& value) { return value.mask().defined(); };
+  if (!supports_masking() && std::any_of(inputs.begin(), inputs.end(), masked)) {
+    warn_of_mask(*this, inputs[0].mesh());
+  }
+  if (!supports_masking() || std::all_of(outputs.begin(), outputs.end(), masked)) return;
+  const std::vector<DTensor> all = masks(inputs, outputs.size());
+  for (size_t o = 0; o < outputs.size() && o < all.size(); ++o) {
+    if (all[o].defined() && !masked(outputs[o])) outputs[o] = outputs[o].with_mask(all[o]);
   }
 }
 

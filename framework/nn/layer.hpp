@@ -117,6 +117,9 @@ class Layer {
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
+  /// Whether masks pass through the layer, as masks() says (keras.layers.Layer.supports_masking).
+  virtual bool supports_masking() const { return false; }
+
   /// A penalty on this call, 0-d, that training adds to the compiled loss; for use in call()
   /// (keras.layers.Layer.add_loss).
   void add_loss(const DTensor& loss);
@@ -153,6 +156,10 @@ class Layer {
     return {call(inputs, context)};
   }
 
+  /// The mask of each output that call() gave none, undefined for none; the first input's for all
+  /// unless overridden (keras.layers.Layer.compute_mask). `inputs` are in the compute dtype.
+  virtual std::vector<DTensor> masks(const Inputs& inputs, size_t outputs);
+
   /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
   /// path.
   Variable add_weight(const std::string& name, const Shape& shape,
@@ -165,6 +172,8 @@ class Layer {
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 
  private:
+  void pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs);
+
   std::string name_;
   bool own_name_ = false;
   std::string path_;

@@ -39,14 +39,17 @@ DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
   const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, dtype));
   DTensor values = call(labels, predictions);
   DTensor counted = valid(labels, predictions);
-  if (counted.defined()) counted = ops::cast(counted, dtype);
-  DTensor weights = counted;
-  if (sample_weight.defined()) {
-    std::tie(values, weights) = match_ranks(values, ops::cast(sample_weight, dtype));
-    check_weights(name_.c_str(), values.shape(), weights.shape());
-    if (counted.defined()) weights = weights * ops::reshape(counted, values.shape());
+  for (const DTensor& mask : {y_pred.mask(), values.mask()}) {
+    if (mask.defined()) counted = counted.defined() ? ops::logical_and(counted, mask) : mask;
   }
-  if (weights.defined()) values = values * weights;
+  if (counted.defined()) counted = ops::cast(counted, dtype);
+  DTensor weights = masked_weights(name_, sample_weight, counted, dtype);
+  if (weights.defined()) {
+    std::tie(values, weights) = match_ranks(values, weights);
+    // One loss of the whole batch takes the weights' shape.
+    if (values.rank() > 0) check_weights(name_.c_str(), values.shape(), weights.shape());
+    values = values * weights;
+  }
   if (reduction_ == Reduction::none || values.rank() == 0) return values;
   const DTensor total = ops::sum(values);
   if (reduction_ == Reduction::sum) return total;

@@ -32,8 +32,9 @@ class Loss {
   DTensor values(const DTensor& y_true, const DTensor& y_pred) const;
   /// The reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, undefined or of a
   /// shape that broadcasts to the per-sample losses, multiplies them. Those that are not valid()
-  /// count neither in a sum nor in a mean. The result may be pending. Computed in
-  /// float32, of float64 predictions in float64. Throws ShapeError.
+  /// count neither in a sum nor in a mean, nor do those that the mask of `y_pred` or of what call()
+  /// gives leaves out. The result may be pending. Computed in float32, of float64 predictions in
+  /// float64. Throws ShapeError.
   DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
                      const DTensor& sample_weight = {}) const;
   Reduction reduction() const { return reduction_; }

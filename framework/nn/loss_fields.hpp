@@ -40,6 +40,61 @@ void fields(BinaryCrossentropyOptions& o, Visit visit) {
 }
 
 template <class Visit>
+void fields(BinaryFocalCrossentropyOptions& o, Visit visit) {
+  visit("apply_class_balancing", o.apply_class_balancing);
+  visit("alpha", o.alpha);
+  visit("gamma", o.gamma);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CategoricalFocalCrossentropyOptions& o, Visit visit) {
+  visit("alpha", o.alpha);
+  visit("gamma", o.gamma);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CategoricalGeneralizedCrossEntropyOptions& o, Visit visit) {
+  visit("q", o.q);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(DiceOptions& o, Visit visit) {
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(TverskyOptions& o, Visit visit) {
+  visit("alpha", o.alpha);
+  visit("beta", o.beta);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(CircleOptions& o, Visit visit) {
+  visit("gamma", o.gamma);
+  visit("margin", o.margin);
+  visit("remove_diagonal", o.remove_diagonal);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
 void fields(HuberOptions& o, Visit visit) {
   visit("delta", o.delta);
   visit("reduction", o.reduction);

@@ -76,6 +76,59 @@ class BinaryCrossentropy : public LossRef {
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
 
+struct BinaryFocalCrossentropyOptions {
+  bool apply_class_balancing = false;  ///< weights labels y by y alpha + (1 - y) (1 - alpha)
+  double alpha = 0.25;
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  int64_t axis = -1;
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "binary_focal_crossentropy";
+};
+
+/// Mean over `axis` of the binary cross-entropy times (1 - q)^gamma, where q = y p + (1 - y)(1 - p)
+/// is the probability of the label (keras.losses.BinaryFocalCrossentropy; Lin, 2018). Labels and
+/// probabilities as of BinaryCrossentropy. Throws ConfigError unless 0 <= label_smoothing <= 1.
+class BinaryFocalCrossentropy : public LossRef {
+ public:
+  explicit BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options = {});
+};
+
+struct CategoricalFocalCrossentropyOptions {
+  std::vector<double> alpha = {0.25};  ///< one number, or one for each class of the last axis
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  int64_t axis = -1;
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "categorical_focal_crossentropy";
+};
+
+/// -sum(alpha (1 - p)^gamma y log p) over the class axis
+/// (keras.losses.CategoricalFocalCrossentropy; Lin, 2018). Labels and probabilities as of
+/// CategoricalCrossentropy. Throws ConfigError unless 0 <= label_smoothing <= 1 and there is an
+/// alpha.
+class CategoricalFocalCrossentropy : public LossRef {
+ public:
+  explicit CategoricalFocalCrossentropy(CategoricalFocalCrossentropyOptions options = {});
+};
+
+struct CategoricalGeneralizedCrossEntropyOptions {
+  double q = 0.5;  ///< towards 0 the cross-entropy, towards 1 the mean absolute error
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "categorical_generalized_cross_entropy";
+};
+
+/// (1 - p[label]^q) / q of whole-number labels (…) or (…, 1) and probabilities (…, classes), which
+/// wrong labels disturb less (keras.losses.CategoricalGeneralizedCrossEntropy; Zhang, 2018). Of a
+/// label that is no class p is 0. Throws ConfigError unless 0 < q < 1.
+class CategoricalGeneralizedCrossEntropy : public LossRef {
+ public:
+  explicit CategoricalGeneralizedCrossEntropy(
+      CategoricalGeneralizedCrossEntropyOptions options = {});
+};
+
 /// sum(y log(y / p)) over the last axis, both cut to [1e-7, 1] (keras.losses.KLDivergence).
 class KLDivergence : public LossRef {
  public:
@@ -164,6 +217,58 @@ class SquaredHinge : public LossRef {
 class CategoricalHinge : public LossRef {
  public:
   explicit CategoricalHinge(LossOptions options = {});
+};
+
+struct DiceOptions {
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "dice";
+  std::vector<int64_t> axis = {};  ///< summed over; empty: all, the batch's too
+};
+
+/// 1 - 2 sum(y p) / (sum(y) + sum(p) + 1e-7), for segments of images (keras.losses.Dice).
+class Dice : public LossRef {
+ public:
+  explicit Dice(DiceOptions options = {});
+};
+
+struct TverskyOptions {
+  double alpha = 0.5;  ///< weighs y (1 - p)
+  double beta = 0.5;   ///< weighs p (1 - y)
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "tversky";
+  std::vector<int64_t> axis = {};  ///< summed over; empty: all, the batch's too
+};
+
+/// 1 - s / (s + alpha sum(y (1 - p)) + beta sum(p (1 - y)) + 1e-7) with s = sum(y p)
+/// (keras.losses.Tversky; Salehi, 2017).
+class Tversky : public LossRef {
+ public:
+  explicit Tversky(TverskyOptions options = {});
+};
+
+struct CircleOptions {
+  double gamma = 80;
+  double margin = 0.4;
+  bool remove_diagonal = true;  ///< a sample is no match of itself
+  Reduction reduction = Reduction::sum_over_batch_size;
+  std::string name = "circle";
+};
+
+/// For each sample, softplus(log sum exp over its matches + log sum exp over the others) of how far
+/// cosine similarities are from where they should be, times gamma (keras.losses.Circle; Sun, 2020):
+/// whole-number labels (n,), embeddings (n, d) of length 1. Losses of 0 do not count in a mean. A
+/// batch that is cut is gathered for the similarities.
+class Circle : public LossRef {
+ public:
+  explicit Circle(CircleOptions options = {});
+};
+
+/// -log of the probability of a label sequence under all its alignments (keras.losses.CTC; Graves,
+/// 2006): labels (n, length), classes from 1 on with 0 behind their ends, and logits
+/// (n, steps, classes), where class 0 is the blank. No communication where only the batch is cut.
+class CTC : public LossRef {
+ public:
+  explicit CTC(LossOptions options = {});
 };
 
 }  // namespace tessera

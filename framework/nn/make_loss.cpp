@@ -13,9 +13,18 @@ const Factories<LossRef, JsonObject>& factories() {
   static const Factories<LossRef, JsonObject> all = {
       {"bce", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
       {"binary_crossentropy", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"binary_focal_crossentropy",
+       made<BinaryFocalCrossentropy, BinaryFocalCrossentropyOptions>},
       {"categorical_crossentropy", made<CategoricalCrossentropy, CategoricalCrossentropyOptions>},
+      {"categorical_focal_crossentropy",
+       made<CategoricalFocalCrossentropy, CategoricalFocalCrossentropyOptions>},
+      {"categorical_generalized_cross_entropy",
+       made<CategoricalGeneralizedCrossEntropy, CategoricalGeneralizedCrossEntropyOptions>},
       {"categorical_hinge", made<CategoricalHinge, LossOptions>},
+      {"circle", made<Circle, CircleOptions>},
       {"cosine_similarity", made<CosineSimilarity, CosineSimilarityOptions>},
+      {"ctc", made<CTC, LossOptions>},
+      {"dice", made<Dice, DiceOptions>},
       {"hinge", made<Hinge, LossOptions>},
       {"huber", made<Huber, HuberOptions>},
       {"kl_divergence", made<KLDivergence, LossOptions>},
@@ -33,6 +42,7 @@ const Factories<LossRef, JsonObject>& factories() {
       {"sparse_categorical_crossentropy",
        made<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions>},
       {"squared_hinge", made<SquaredHinge, LossOptions>},
+      {"tversky", made<Tversky, TverskyOptions>},
   };
   return all;
 }

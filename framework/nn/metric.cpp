@@ -1,5 +1,7 @@
 #include <tessera/framework/nn/metric.hpp>
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -9,12 +11,22 @@
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
+namespace {
+
+/// Of two vectors of totals; what the shorter one lacks is 0.
+DTensor sum_of(const DTensor& a, const DTensor& b) {
+  const int64_t missing = a.size(0) - b.size(0);
+  return ops::add(ops::pad(a, 0, 0, std::max<int64_t>(-missing, 0)),
+                  ops::pad(b, 0, 0, std::max<int64_t>(missing, 0)));
+}
+
+}  // namespace
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
   traced(in, [this, known](std::span<const DTensor> batch) {
     const NoRecording untaped;
-    if (!batch.empty()) state_ = state_.defined() ? ops::add(state_, batch[0]) : batch[0];
+    if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
     known_.resize(std::max(known_.size(), known.size()));
     for (size_t i = 0; i < known.size(); ++i) known_[i] += known[i];
   });

@@ -14,6 +14,17 @@
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
+namespace {
+
+/// What a variable is when the slot is first read.
+struct FirstValue : Initializer {
+  explicit FirstValue(Variable of) : variable(std::move(of)) {}
+  std::string class_name() const override { return "FirstValue"; }
+  DTensor draw(const Shape&, at::ScalarType, Seed) const override { return variable.value(); }
+  Variable variable;
+};
+
+}  // namespace
 
 const Layout& Optimizer::update_layout(const Variable& variable) {
   const Placement& placement = variable.placement();
@@ -50,8 +61,24 @@ int64_t Optimizer::iterations() const {
   return steps_ / options_.gradient_accumulation_steps.value_or(1);
 }
 
+std::vector<OptimizerRef> Optimizer::inner() const { return {}; }
+
 DTensor Optimizer::scale_loss(const DTensor& loss) const {
   return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
+}
+
+void Optimizer::set_loss_scale_factor(const std::optional<double>& factor) {
+  stop_tracing("a loss scale was set");
+  BaseOptions changed = options_;
+  changed.loss_scale_factor = factor;
+  check_base_options(class_name(), changed);
+  options_ = changed;
+}
+
+std::vector<SlotSpec> Optimizer::slot_specs(const Variable&) const { return {}; }
+
+std::optional<double> Optimizer::weight_decay_of(const Variable&) const {
+  return options_.weight_decay;
 }
 
 void Optimizer::exclude_from_weight_decay(const WeightDecayExclusions& exclusions) {
@@ -70,16 +97,17 @@ void Optimizer::exclude_from_weight_decay(const WeightDecayExclusions& exclusion
   exclusions_ = exclusions;
 }
 
-bool Optimizer::decays(const Variable& variable) const {
-  if (!options_.weight_decay) return false;
+double Optimizer::decay_of(const Variable& variable) const {
+  const double decay = weight_decay_of(variable).value_or(0);
   for (const Variable& excluded : exclusions_.var_list) {
-    if (excluded.is(variable)) return false;
+    if (excluded.is(variable)) return 0;
   }
   const std::string& path = variable.path();
   const std::string name = path.substr(path.rfind('/') + 1);
-  return std::none_of(
+  const bool excluded = std::any_of(
       exclusions_.var_names.begin(), exclusions_.var_names.end(),
       [&](const std::string& expression) { return re2::RE2::PartialMatch(name, expression); });
+  return excluded ? 0 : decay;
 }
 
 std::vector<Variable> Optimizer::State::all() const {
@@ -98,28 +126,61 @@ void Optimizer::build_part(const Variable& part, const Variable& whole) {
     throw StateError(part.path(), "a part that is new to the optimizer", "one that has slots",
                      "make its slots once");
   }
-  build_state(part).decays = decays(whole);
+  const std::vector<SlotSpec> specs = slot_specs(whole);
+  // Who keeps parts gives them values later, and knows of slots of their shape.
+  const bool odd = std::any_of(specs.begin(), specs.end(), [](const SlotSpec& spec) {
+    return spec.begins_as_variable || spec.without_axis;
+  });
+  const bool cut = part.shape() != whole.shape();
+  if (!inner().empty() || odd || (updates_whole() && cut)) {
+    throw ConfigError(class_name(), "an optimizer that updates parts of variables by themselves",
+                      str("a part ", to_string(part.shape()), " of ", whole.path(), " ",
+                          to_string(whole.shape())),
+                      "use an optimizer such as Adam, or one that keeps variables whole");
+  }
+  build_state(part).decay = decay_of(whole);
+}
+
+void Optimizer::send_updates_to(UpdateSink sink) {
+  if (sink && !inner().empty()) {
+    throw ConfigError(class_name(), "an ordinary optimizer where updates are made elsewhere",
+                      "one that has inner ones", "use the inner one");
+  }
+  sink_ = std::move(sink);
+}
+
+Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) const {
+  Shape shape = variable.shape();
+  if (spec.without_axis) shape.erase(shape.begin() + *spec.without_axis);
+  const InitializerRef first = spec.begins_as_variable
+                                   ? InitializerRef(std::make_shared<FirstValue>(variable))
+                                   : Constant(spec.initial_value);
+  const std::string path = str(name(), "/", variable.path(), "/", spec.name);
+  Variable made(VariableSpec{path, shape, variable.dtype(), first});
+  made.set_trainable(false);
+  return made;
 }
 
 Optimizer::State& Optimizer::build_state(const Variable& variable) {
-  const auto [found, fresh] = states_.try_emplace(variable.id(), State{variable, {}});
+  const auto [found, fresh] = states_.try_emplace(variable.id(), State{variable});
   State& state = found->second;
-  const auto make = [&](const SlotSpec& spec) {
-    const std::string path = str(name(), "/", variable.path(), "/", spec.name);
-    Variable made(
-        VariableSpec{path, variable.shape(), variable.dtype(), Constant(spec.initial_value)});
-    made.set_trainable(false);
-    return made;
-  };
   if (fresh) {
     order_.push_back(variable.id());
-    state.decays = decays(variable);
-    for (const SlotSpec& spec : slot_specs()) state.slots.push_back(make(spec));
-    if (options_.use_ema) state.average = make({"average"});
-    if (options_.gradient_accumulation_steps) state.accumulator = make({"gradient_accumulator"});
+    state.decay = decay_of(variable);
+    state.specs = slot_specs(variable);
+    for (const SlotSpec& spec : state.specs) state.slots.push_back(make_slot(variable, spec));
+    if (options_.use_ema) state.average = make_slot(variable, {"average"});
+    if (options_.gradient_accumulation_steps) {
+      state.accumulator = make_slot(variable, {"gradient_accumulator"});
+    }
   }
-  const Placement placement{variable.shape(), update_layout(variable)};
-  for (Variable& kept : state.all()) kept.place(placement);
+  const Layout& layout = update_layout(variable);
+  for (size_t i = 0; i < state.slots.size(); ++i) {
+    const std::optional<int64_t>& lacks = state.specs[i].without_axis;
+    state.slots[i].place({state.slots[i].shape(), lacks ? layout.remove({*lacks}) : layout});
+  }
+  if (state.average.defined()) state.average.place({variable.shape(), layout});
+  if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});
   // The first step begins the means; that of a variable which joins later begins here.
   if (fresh && options_.use_ema && steps_ > 0) state.average.assign(variable.value());
   return state;
@@ -137,7 +198,12 @@ const std::vector<Variable>& Optimizer::slots(const Variable& variable) const {
 }
 
 std::vector<Variable> Optimizer::variables_of(const Variable& variable) const {
-  return state_of(variable).all();
+  std::vector<Variable> all = state_of(variable).all();
+  for (const OptimizerRef& each : inner()) {
+    if (!each->knows(variable)) continue;
+    for (const Variable& kept : each->variables_of(variable)) all.push_back(kept);
+  }
+  return all;
 }
 
 std::vector<Variable> Optimizer::variables() const {
@@ -145,14 +211,10 @@ std::vector<Variable> Optimizer::variables() const {
   for (uint64_t id : order_) {
     for (const Variable& kept : states_.at(id).all()) all.push_back(kept);
   }
+  for (const OptimizerRef& each : inner()) {
+    for (const Variable& kept : each->variables()) all.push_back(kept);
+  }
   return all;
-}
-
-void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
-  // Without a step there are no means yet.
-  if (!options_.use_ema || steps_ == 0) return;
-  const NoRecording untaped;
-  for (Variable variable : variables) variable.assign(state_of(variable).average.value());
 }
 
 void Optimizer::check_step(const std::vector<DTensor>& gradients,

@@ -66,9 +66,23 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
   const c10::InferenceMode inference;
   check_step(gradients, variables);
   build(variables);
-  Step step = reduced(gradients, variables);
-  const bool complete = accumulate(step);
-  if (complete) {
+  const Step step = reduced(gradients, variables);
+  std::vector<Variable> updated;
+  for (const State* state : step.states) updated.push_back(state->variable);
+  apply_reduced(step.gradients, updated);
+}
+
+void Optimizer::apply_reduced(const std::vector<DTensor>& gradients,
+                              const std::vector<Variable>& variables) {
+  take_gradients(gradients, variables);
+  if (!planning()) ++steps_;
+}
+
+void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
+                               const std::vector<Variable>& variables) {
+  Step step{{}, gradients};
+  for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
+  if (accumulate(step)) {
     step.gradients = clip_gradients(step.gradients, options_);
     if (sink_) {
       hand_over(step);
@@ -78,7 +92,6 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
     reset_accumulators();
   }
   if (!sink_) finish(step);
-  if (!planning()) ++steps_;
 }
 
 void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
@@ -108,12 +121,13 @@ void Optimizer::hand_over(const Step& step) const {
 }
 
 /// The blocks that a variable is updated in: those of what is kept for it, else its own.
-ShardingPtr Optimizer::update_form(const State& state) {
+ShardingPtr Optimizer::update_form(const State& state) const {
   const Variable& variable = state.variable;
-  const std::vector<Variable> kept = state.all();
-  if (!kept.empty()) return kept[0].value().sharding();
+  for (const Variable& kept : variables_of(variable)) {
+    if (kept.shape() == variable.shape()) return kept.value().sharding();
+  }
   if (update_layout(variable) == variable.layout()) return variable.value().sharding();
-  return intern(variable.shape(), variable.dtype(), update_layout(variable));
+  return intern(variable.shape(), variable.dtype(), planning_layout(update_layout(variable)));
 }
 
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
@@ -191,31 +205,52 @@ bool Optimizer::accumulate(Step& step) {
 
 void Optimizer::update_weights(const Step& step) {
   const double rate = learning_rate();
-  std::vector<UpdateArgs> blocks;
-  std::vector<DTensor> cut(step.states.size());
+  std::vector<VariableUpdate> updates;
   for (size_t i = 0; i < step.states.size(); ++i) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
-    const ShardingPtr& form = gradient.sharding();
-    if (form != state.variable.value().sharding()) cut[i] = own_pieces(state.variable, form);
-    const Blocks& weights = cut[i].defined() ? cut[i].blocks() : in_place(state.variable);
+    // A slot may begin as the variable that has not changed yet.
     for (Variable& slot : state.slots) in_place(slot);
-    for (size_t b = 0; b < form->blocks.size(); ++b) {
-      if (form->blocks[b].empty) continue;
-      if (state.decays) weights[b].mul_(1 - rate * *options_.weight_decay);
-      UpdateArgs args{weights[b], gradient.blocks()[b].contiguous(), {}, rate, iterations() + 1};
-      for (Variable& slot : state.slots) args.slots.push_back(slot.value().blocks()[b]);
-      blocks.push_back(std::move(args));
+    const bool cut = gradient.sharding() != state.variable.value().sharding();
+    if (!cut) in_place(state.variable);
+    const DTensor weight =
+        cut ? own_pieces(state.variable, gradient.sharding()) : state.variable.value();
+    if (state.decay > 0) {
+      for (const at::Tensor& block : weight.blocks()) block.mul_(1 - rate * state.decay);
     }
+    updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
   }
   {
     const ProfileSpan span(Spent::aten, "update");
-    update_all(blocks);
+    update_variables(updates);
   }
   for (size_t i = 0; i < step.states.size(); ++i) {
     Variable& variable = step.states[i]->variable;
-    if (cut[i].defined()) variable.assign(relayout_to(cut[i], variable.value().sharding()));
+    const ShardingPtr& form = variable.value().sharding();
+    if (updates[i].weight.sharding() != form) {
+      variable.assign(relayout_to(updates[i].weight, form));
+    }
   }
+}
+
+void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks) {
+  const std::vector<BlockInfo>& infos = update.gradient.sharding()->blocks;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    if (infos[b].empty) continue;
+    UpdateArgs args{update.weight.blocks()[b],
+                    update.gradient.blocks()[b].contiguous(),
+                    {},
+                    update.learning_rate,
+                    update.step};
+    for (const Variable& slot : update.slots) args.slots.push_back(slot.value().blocks()[b]);
+    blocks.push_back(std::move(args));
+  }
+}
+
+void Optimizer::update_variables(const std::vector<VariableUpdate>& updates) const {
+  std::vector<UpdateArgs> blocks;
+  for (const VariableUpdate& update : updates) add_blocks(update, blocks);
+  update_all(blocks);
 }
 
 void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
@@ -227,33 +262,12 @@ void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
   });
 }
 
+void Optimizer::update(const UpdateArgs&) const {}
+
 void Optimizer::reset_accumulators() {
   if (!options_.gradient_accumulation_steps) return;
   for (uint64_t id : order_) {
     for (const at::Tensor& block : in_place(states_.at(id).accumulator)) block.zero_();
-  }
-}
-
-void Optimizer::update_averages() {
-  if (!options_.use_ema) return;
-  const double momentum = iterations() == 0 ? 0 : options_.ema_momentum;
-  std::vector<Pair> pairs;
-  for (uint64_t id : order_) {
-    State& state = states_.at(id);
-    const Blocks& averages = in_place(state.average);
-    const DTensor value = relayout_to(state.variable.value(), state.average.value().sharding());
-    add_pairs(pairs, averages, value.blocks());
-  }
-  each_pair(pairs, [&](const Pair& pair) { pair.to.lerp_(pair.from, 1 - momentum); });
-}
-
-/// Every ema_overwrite_frequency iterations the weights become their means.
-void Optimizer::overwrite_weights() {
-  const auto every = options_.ema_overwrite_frequency;
-  if (!options_.use_ema || !every || (iterations() + 1) % *every != 0) return;
-  for (uint64_t id : order_) {
-    State& state = states_.at(id);
-    state.variable.assign(state.average.value());
   }
 }
 

@@ -63,12 +63,14 @@ void read_option(JsonObject& given, const std::string& key, std::optional<T>& ou
   if (const auto value = given.take_optional<T>(key)) out = *value;
 }
 /// A list, or one number.
-inline void read_option(JsonObject& given, const std::string& key, std::vector<double>& out) {
+template <class T>
+  requires std::is_arithmetic_v<T>
+void read_option(JsonObject& given, const std::string& key, std::vector<T>& out) {
   const auto value = given.take_optional<Json>(key);
   if (!value) return;
   const JsonPath path = given.path().key(key);
   if (value->is_number()) {
-    out = {json_as<double>(*value, path)};
+    out = {json_as<T>(*value, path)};
   } else {
     json_get(*value, path, out);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
@@ -37,6 +38,16 @@ std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b) {
 
 at::ScalarType loss_dtype(const DTensor& predictions) {
   return predictions.dtype() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+DTensor masked_weights(const std::string& where, const DTensor& sample_weight, const DTensor& mask,
+                       at::ScalarType dtype) {
+  if (!mask.defined()) return sample_weight.defined() ? ops::cast(sample_weight, dtype) : mask;
+  if (!sample_weight.defined()) return ops::cast(mask, dtype);
+  const auto [counted, weights] =
+      match_ranks(ops::cast(mask, dtype), ops::cast(sample_weight, dtype));
+  check_weights(where.c_str(), counted.shape(), weights.shape());
+  return counted * weights;
 }
 
 void check_weights(const char* where, const Shape& values, const Shape& weights) {

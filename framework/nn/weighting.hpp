@@ -14,6 +14,11 @@ std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b);
 /// What losses of these predictions are computed in: float64 of float64 ones, else float32.
 at::ScalarType loss_dtype(const DTensor& predictions);
 
+/// Sample weights times a mask, in `dtype`; either may be undefined, and is the other then (Keras'
+/// apply_mask). Throws ShapeError naming `where` unless the weights broadcast to the mask.
+DTensor masked_weights(const std::string& where, const DTensor& sample_weight, const DTensor& mask,
+                       at::ScalarType dtype);
+
 /// Throws ShapeError naming `where` unless sample weights of this shape broadcast to values.
 void check_weights(const char* where, const Shape& values, const Shape& weights);
 

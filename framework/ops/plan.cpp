@@ -64,6 +64,23 @@ bool Plan::is_window(size_t input, size_t axis) const {
          rule_.factors[size_t(factor)] == FactorKind::window;
 }
 
+/// Whole in this input, though others are cut along it: every point takes an interval of it.
+bool Plan::is_whole_window(size_t input, size_t axis) const {
+  if (!is_window(input, axis)) return false;
+  const auto cut = [&](const std::vector<int>& factors, const Layout& layout) {
+    for (size_t a = 0; a < factors.size(); ++a) {
+      if (factors[a] == rule_.in[input][axis] && !layout.axis(int64_t(a)).empty()) return true;
+    }
+    return false;
+  };
+  if (!propagation_.inputs[input].axis(int64_t(axis)).empty()) return false;
+  bool any = cut(rule_.out[0], propagation_.outputs[0]);
+  for (size_t i = 0; i < rule_.in.size(); ++i) {
+    any = any || cut(rule_.in[i], propagation_.inputs[i]);
+  }
+  return any;
+}
+
 void Plan::prepare(std::vector<ShardingPtr> ready) {
   ready_ = std::move(ready);
   choose_groups();
@@ -115,7 +132,7 @@ void Plan::plan_windows() {
   windows_.clear();
   for (size_t i = 0; i < rule_.in.size(); ++i) {
     for (size_t a = 0; a < rule_.in[i].size(); ++a) {
-      if (!is_window(i, a)) continue;
+      if (!is_window(i, a) || is_whole_window(i, a)) continue;
       const Layout& layout = ready_[i]->layout;
       // A window's members are those of the grid.
       ready_[i] = intern(specs_[i].shape, specs_[i].dtype, layout, used_groups(layout, groups_));
@@ -189,8 +206,11 @@ Plan::Operand Plan::make_operand(size_t input, const std::vector<Interval>& coor
   const BlockInfo& block = sharding.blocks[size_t(operand.block)];
   for (size_t a = 0; a < want.size(); ++a) {
     const Interval have = block.intervals[a];
-    if (is_window(input, a) || want[a] == have) continue;
-    operand.cuts.push_back({int64_t(a), {want[a].lo - have.lo, want[a].hi - have.lo}});
+    const bool fetched = is_window(input, a) && !is_whole_window(input, a);
+    if (fetched || want[a] == have) continue;
+    // An interval of nothing may lie anywhere.
+    const int64_t lo = want[a].empty() ? 0 : want[a].lo - have.lo;
+    operand.cuts.push_back({int64_t(a), {lo, lo + std::max<int64_t>(want[a].size(), 0)}});
   }
   for (size_t d = 0; d < groups_.size(); ++d) {
     // An addend that stands for several points goes to the first of them.
@@ -213,7 +233,9 @@ Plan::Point Plan::make_point(const std::vector<Interval>& coordinates) const {
   for (size_t i = 0; i < ready_.size(); ++i) {
     const std::vector<Interval> want = want_ranges(i, coordinates);
     for (size_t a = 0; a < want.size(); ++a) {
-      input_empty = input_empty || (want[a].empty() && !is_window(i, a));
+      const bool nothing =
+          is_window(i, a) ? reference(rule_.in[i][a], coordinates).empty() : want[a].empty();
+      input_empty = input_empty || nothing;
     }
     point.operands.push_back(make_operand(i, coordinates, at, want));
     point.ranges.push_back(want);

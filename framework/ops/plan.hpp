@@ -53,6 +53,7 @@ class Plan {
                        const std::vector<int64_t>& at, const std::vector<Interval>& want) const;
   std::vector<Interval> want_ranges(size_t input, const std::vector<Interval>& at) const;
   bool is_window(size_t input, size_t axis) const;
+  bool is_whole_window(size_t input, size_t axis) const;
   Interval reference(int factor, const std::vector<Interval>& coordinates) const;
   void run_point(const Point& point, const std::vector<Blocks>& in, std::vector<Blocks>& out) const;
   bool gather_tensors(const Point& point, const std::vector<Blocks>& in, Tensors& tensors) const;

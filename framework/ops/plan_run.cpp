@@ -5,6 +5,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/ops/plan.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
@@ -50,8 +51,10 @@ std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
   }
   std::vector<Blocks> out;
   for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
-  run_blocks(devices_, parallel_,
-             [&](int64_t p) { run_point(points_[size_t(p)], blocks, out); });
+  run_blocks(devices_, parallel_, [&](int64_t p) {
+    const DeviceMemory::For device(p);
+    run_point(points_[size_t(p)], blocks, out);
+  });
   std::vector<DTensor> results;
   for (size_t o = 0; o < out_.size(); ++o) results.emplace_back(out_[o], std::move(out[o]));
   return results;

@@ -141,6 +141,40 @@ class Search {
     return Layout::from_axes(mesh_, std::move(axes), pending, kind);
   }
 
+  /// An input that is whole along a window's axis stays so, and shards take their intervals of it,
+  /// unless it is the one that says what their part is.
+  Layout input_layout(size_t input, DimMask pending) const {
+    std::vector<std::vector<int>> axes;
+    for (int factor : rule_.in[input]) {
+      axes.push_back(dims_of(factor));
+      const bool window =
+          factor != Rule::none && rule_.factors[size_t(factor)] == FactorKind::window;
+      const bool own = std::any_of(axes.back().begin(), axes.back().end(),
+                                   [&](int dim) { return factor_of(input, dim) == factor; });
+      if (window && !own && !drives(input, factor)) axes.back().clear();
+    }
+    return Layout::from_axes(mesh_, std::move(axes), pending, layouts_[input].pending_kind());
+  }
+
+  /// Shards of it leave addends: no output has it, be it read through a window or not.
+  bool reduces(int factor) const {
+    const FactorKind kind = rule_.factors[size_t(factor)];
+    if (kind == FactorKind::reduce) return true;
+    return kind == FactorKind::window &&
+           std::none_of(rule_.out.begin(), rule_.out.end(), [&](const std::vector<int>& axes) {
+             return std::find(axes.begin(), axes.end(), factor) != axes.end();
+           });
+  }
+
+  /// The last input that has a factor which no output has.
+  bool drives(size_t input, int factor) const {
+    if (!reduces(factor)) return false;
+    for (size_t i = input + 1; i < rule_.in.size(); ++i) {
+      if (std::count(rule_.in[i].begin(), rule_.in[i].end(), factor) > 0) return false;
+    }
+    return true;
+  }
+
   /// Pending dimensions of the outputs; false if reductions of two kinds would meet.
   bool output_pending(DimMask& pending, Reduce& kind) const {
     pending = 0;
@@ -150,7 +184,7 @@ class Search {
       Reduce own = rule_.reduce;
       if (option == keep) {
         own = layouts_[size_t(rule_.through[0])].pending_kind();
-      } else if (option == gather || rule_.factors[size_t(option)] != FactorKind::reduce) {
+      } else if (option == gather || !reduces(option)) {
         continue;
       }
       if (known && own != kind) return false;
@@ -172,7 +206,7 @@ class Search {
     int relayouts = 0;
     for (size_t i = 0; i < layouts_.size(); ++i) {
       const DimMask own = kept & layouts_[i].pending_dims();
-      plan.inputs.push_back(layout_for(rule_.in[i], own, layouts_[i].pending_kind()));
+      plan.inputs.push_back(input_layout(i, own));
       if (plan.inputs[i] == layouts_[i]) continue;
       ++relayouts;
       plan.bytes += relayout_bytes(in_[i].shape, in_[i].dtype, layouts_[i], plan.inputs[i]);

@@ -10,33 +10,45 @@
 namespace tessera {
 namespace {
 
+/// Of an operation on x and a seed.
+Specs infer_draw(std::string_view name, const Specs& in) {
+  check_floating(name, in[0]);
+  if (in[1].shape != Shape{2} || in[1].dtype != at::kLong) {
+    throw ConfigError(std::string(name), "the seed is a pair of int64",
+                      str(c10::toString(in[1].dtype), " ", to_string(in[1].shape)),
+                      "make it with seed_input");
+  }
+  return {in[0]};
+}
+
+Rule draw_rule(const Specs& in) {
+  Rule rule = broadcast_rule({in[0]});
+  rule.in.push_back({Rule::none});
+  return rule;
+}
+
+using Draw = void (*)(Seed, const Shape&, std::span<const Interval>, float, float, float*);
+
+/// Random float32 for each element of x.
+at::Tensor drawn(const LocalArgs& in, Draw draw, double a, double b) {
+  const at::Tensor numbers = at::empty(in[0].sizes(), at::kFloat);
+  const at::Tensor pair = in[1].cpu();
+  const int64_t* seed = pair.const_data_ptr<int64_t>();
+  draw({seed[0], seed[1]}, in.spec(0).shape, in.ranges(0), static_cast<float>(a),
+       static_cast<float>(b), numbers.data_ptr<float>());
+  return moved_to(numbers, in[0].device());
+}
+
 struct DropoutOp {
   static constexpr std::string_view name = "dropout";
   double rate = 0;
   auto attributes() const { return std::tie(rate); }
 
-  Specs infer(const Specs& in) const {
-    check_floating(name, in[0]);
-    if (in[1].shape != Shape{2} || in[1].dtype != at::kLong) {
-      throw ConfigError("dropout", "the seed is a pair of int64",
-                        str(c10::toString(in[1].dtype), " ", to_string(in[1].shape)),
-                        "make it with seed_input");
-    }
-    return {in[0]};
-  }
-  Rule rule(const Specs& in) const {
-    Rule rule = broadcast_rule({in[0]});
-    rule.in.push_back({Rule::none});
-    return rule;
-  }
+  Specs infer(const Specs& in) const { return infer_draw(name, in); }
+  Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor draw = at::empty(in[0].sizes(), at::kFloat);
-    const at::Tensor pair = in[1].cpu();
-    const int64_t* seed = pair.const_data_ptr<int64_t>();
-    stateless_uniform({seed[0], seed[1]}, in.spec(0).shape, in.ranges(0), 0, 1,
-                      draw.data_ptr<float>());
     // Not a product with the mask: a dropped infinity is 0.
-    const at::Tensor kept = moved_to(draw, in[0].device()).ge(static_cast<float>(rate));
+    const at::Tensor kept = drawn(in, stateless_uniform, 0, 1).ge(static_cast<float>(rate));
     return {at::where(kept, in[0].mul(1 / (1 - rate)), at::zeros({}, in[0].options()))};
   }
   static constexpr Saves saves = inputs(1);
@@ -52,7 +64,36 @@ struct DropoutOp {
   }
 };
 
+/// x + noise or, as dropout, x · (1 + noise).
+template <bool Times>
+struct GaussianOp {
+  static constexpr std::string_view name = Times ? "gaussian_dropout" : "gaussian_noise";
+  double stddev = 0;
+  auto attributes() const { return std::tie(stddev); }
+
+  Specs infer(const Specs& in) const { return infer_draw(name, in); }
+  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Tensors forward(const LocalArgs& in) const {
+    const at::Tensor noise =
+        drawn(in, stateless_normal, Times ? 1 : 0, stddev).to(in[0].scalar_type());
+    return {Times ? in[0].mul(noise) : in[0].add(noise)};
+  }
+  static constexpr Saves saves = Times ? inputs(1) : nothing_saved;
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    if constexpr (Times) return {run_op(*this, {dy[0], saved.in(1)}), DTensor()};
+    return {dy[0], DTensor()};
+  }
+  static Samples<GaussianOp> samples() {
+    const SampleInput seed{{2}, at::kLong, 0, 1000};
+    return {{{{{5, 3}}, seed}, {0.4}}, {{{{}}, seed}, {0.3}}, {{{{2, 3, 5}}, seed}, {1.5}}};
+  }
+};
+
+using GaussianNoiseOp = GaussianOp<false>;
+using GaussianDropoutOp = GaussianOp<true>;
 TESSERA_REGISTER_OP(DropoutOp);
+TESSERA_REGISTER_OP(GaussianNoiseOp);
+TESSERA_REGISTER_OP(GaussianDropoutOp);
 
 }  // namespace
 
@@ -68,6 +109,14 @@ DTensor dropout(const DTensor& x, double rate, const DTensor& seed) {
                       "give the fraction of elements to drop");
   }
   return rate == 0 ? x : run_op(DropoutOp{rate}, {x, seed});
+}
+
+DTensor gaussian_noise(const DTensor& x, double stddev, const DTensor& seed) {
+  return run_op(GaussianNoiseOp{stddev}, {x, seed});
+}
+
+DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed) {
+  return run_op(GaussianDropoutOp{stddev}, {x, seed});
 }
 
 }  // namespace ops

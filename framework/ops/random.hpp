@@ -21,4 +21,10 @@ at::Tensor seed_tensor(Seed seed);
 /// floating.
 DTensor dropout(const DTensor& x, double rate, const DTensor& seed);
 
+/// x + noise, and x · (1 + noise): normal numbers of mean 0, stateless_normal(seed) at each
+/// element's global index, so the same on every mesh. Seed, layout, communication and errors as of
+/// dropout(); the gradients are dy, and dy · (1 + noise) by the same seed.
+DTensor gaussian_noise(const DTensor& x, double stddev, const DTensor& seed);
+DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed);
+
 }  // namespace tessera::ops

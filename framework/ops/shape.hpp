@@ -39,7 +39,8 @@ DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, doubl
 DTensor concat(const std::vector<DTensor>& parts, int64_t axis = 0);
 /// Equal parts of an axis.
 std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis = 0);
-/// Tensors of one shape along a new axis, and back.
+/// Tensors of one shape along a new axis, and back. Other axes keep their sharding; one that is
+/// taken apart is gathered first. Both keep pending reductions.
 DTensor stack(const std::vector<DTensor>& parts, int64_t axis = 0);
 std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
 /// The tensor repeated along each axis (tf.tile).

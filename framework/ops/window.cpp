@@ -178,17 +178,5 @@ std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis) {
   return list;
 }
 
-DTensor stack(const std::vector<DTensor>& parts, int64_t axis) {
-  std::vector<DTensor> layers;
-  for (const DTensor& part : parts) layers.push_back(expand_dims(part, axis));
-  return concat(layers, axis);
-}
-
-std::vector<DTensor> unstack(const DTensor& x, int64_t axis) {
-  std::vector<DTensor> list;
-  for (int64_t i = 0; i < x.size(axis); ++i) list.push_back(squeeze(slice(x, axis, i, 1), {axis}));
-  return list;
-}
-
 }  // namespace ops
 }  // namespace tessera

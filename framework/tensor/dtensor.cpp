@@ -28,7 +28,16 @@ uint64_t DTensor::next_id() {
 
 DTensor::DTensor(ShardingPtr sharding, Blocks blocks)
     : state_(std::make_shared<State>(
-          State{std::move(sharding), std::move(blocks), next_id(), false, nullptr})) {}
+          State{std::move(sharding), std::move(blocks), next_id(), false, {}, {}})) {}
+
+DTensor DTensor::mask() const { return state_->mask ? *state_->mask : DTensor(); }
+
+DTensor DTensor::with_mask(const DTensor& mask) const {
+  DTensor same;
+  same.state_ = std::make_shared<State>(*state_);
+  same.state_->mask = mask.defined() ? std::make_shared<DTensor>(mask) : nullptr;
+  return same;
+}
 
 int64_t DTensor::size(int64_t axis) const {
   return shape()[static_cast<size_t>(normalize_axis(axis, rank(), "DTensor::size"))];

@@ -55,6 +55,12 @@ class DTensor {
   /// Shape, dtype and layout; the numbers where they are complete here and few.
   std::string to_string() const;
 
+  /// Which steps of a sequence count: bool, of the leading axes of this value's shape. Undefined if
+  /// all do (Keras' _keras_mask).
+  DTensor mask() const;
+  /// The same value with another mask; an undefined one takes it away.
+  DTensor with_mask(const DTensor& mask) const;
+
   // For the runtime.
   const ShardingPtr& sharding() const { return state_->sharding; }
   const Blocks& blocks() const { return state_->blocks; }
@@ -85,6 +91,7 @@ class DTensor {
     uint64_t id = 0;
     bool parameter = false;
     std::shared_ptr<const VariableTag> tag;
+    std::shared_ptr<const DTensor> mask;
   };
   at::Tensor complete_element() const;
 

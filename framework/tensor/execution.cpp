@@ -1,5 +1,7 @@
 #include <tessera/framework/tensor/execution.hpp>
 
+#include <omp.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -42,5 +44,7 @@ int64_t worker_count() {
   static const bool checked = check_parallel_for();
   return checked ? at::get_num_threads() : 1;
 }
+
+void use_one_thread() { omp_set_num_threads(1); }
 
 }  // namespace tessera

@@ -32,6 +32,10 @@ class ExecutionContext {
 /// Worker threads that blocks of virtual CPUs are shared among: ATen's intra-op threads.
 int64_t worker_count();
 
+/// Of the task that runs blocks in one of many threads. ATen's kernels are serial there; oneDNN's
+/// would be made for threads that there are none of, and wait for them.
+void use_one_thread();
+
 /// Elements below which handing blocks to other threads costs more than it saves.
 inline constexpr int64_t inline_elements = 16384;
 
@@ -53,6 +57,7 @@ void run_blocks(int64_t blocks, bool parallel, const Run& run) {
   const ProfileSpan span(Spent::parallel, "blocks");
   std::vector<std::exception_ptr> errors(static_cast<size_t>(blocks));
   at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    if (at::in_parallel_region()) use_one_thread();
     const c10::InferenceMode inference;
     StepMemory::Blocks::Worker worker(memory);
     for (int64_t b = begin; b < end; ++b) {

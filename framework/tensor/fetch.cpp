@@ -6,6 +6,7 @@
 
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
@@ -73,12 +74,20 @@ at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double f
 /// The interval `want` of the axis from what each member gave of it.
 at::Tensor join(const std::vector<at::Tensor>& got, int64_t axis, const std::vector<Interval>& from,
                 Interval want, const at::Tensor& mine, double fill) {
+  int64_t known = 0;
+  for (Interval interval : from) known += intersect(interval, want).size();
+  const auto make = [&] {
+    if (known < want.size()) return like(mine, axis, want.size(), fill, mine.scalar_type());
+    Shape shape = mine.sizes().vec();
+    shape[size_t(axis)] = want.size();
+    return at::empty(shape, mine.options());
+  };
   at::Tensor result;
   for (size_t m = 0; m < from.size(); ++m) {
     const Interval piece = intersect(from[m], want);
     if (piece.empty()) continue;
     if (piece == want) return moved_to(got[m], mine.device());
-    if (!result.defined()) result = like(mine, axis, want.size(), fill, mine.scalar_type());
+    if (!result.defined()) result = make();
     part(result, axis, want, piece).copy_(got[m]);
   }
   if (result.defined()) return result;
@@ -222,6 +231,7 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
   for (const std::vector<int>& row : rows(sharding, axis)) {
     const Matrix got = exchange(sharding, group, axis, row, blocks, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
+      const DeviceMemory::For device(row[i]);
       const at::Tensor& mine = blocks[size_t(row[i])];
       out[size_t(row[i])] = join(got[i], axis, from, to[size_t(group.local[i])], mine, fill);
     }
@@ -253,6 +263,7 @@ Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShard
   for (const std::vector<int>& row : rows(sharding, axis)) {
     const Matrix got = exchange(sharding, group, axis, row, pieces, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
+      const DeviceMemory::For device(row[i]);
       const at::Tensor& mine = pieces[size_t(row[i])];
       out[size_t(row[i])] = add_up(got[i], axis, from, to[size_t(group.local[i])], mine);
     }

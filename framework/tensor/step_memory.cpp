@@ -8,6 +8,8 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <tessera/framework/tensor/host_allocator.hpp>
+
 namespace tessera {
 namespace {
 
@@ -234,7 +236,7 @@ c10::DataPtr StepMemory::measure(size_t bytes, uint64_t request, c10::Allocator&
     note->request = measured_->requests.size();
     measured_->requests.push_back({bytes, request, now_});
   }
-  return {data, note.release(), &Note<Measured>::remove, c10::Device(c10::DeviceType::CPU)};
+  return watched_memory(data, note.release(), &Note<Measured>::remove);
 }
 
 /// What was planned for the request, if nobody holds any of it; taken.
@@ -268,8 +270,7 @@ c10::DataPtr StepMemory::allocate(size_t bytes, c10::Allocator& usual) {
   chunk->plan = own->plan_;
   chunk->buffer = own->buffer_;
   chunk->buffer->take();
-  return {chunk->buffer->start() + chunk->offset, chunk, &Chunk::give_back,
-          c10::Device(c10::DeviceType::CPU)};
+  return watched_memory(chunk->buffer->start() + chunk->offset, chunk, &Chunk::give_back);
 }
 
 StepMemory::Stats StepMemory::stats() const {

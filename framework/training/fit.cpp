@@ -23,11 +23,6 @@ void check_position(const FitPosition& position, int64_t epochs, std::optional<i
                     "give data and options of the run that was interrupted");
 }
 
-/// Whether an optimizer is told to live with gradients that overflow.
-bool scales_loss(const OptimizerRef& optimizer) {
-  return optimizer && optimizer->config().value("loss_scale_factor", Json()).is_number();
-}
-
 }  // namespace
 
 History Model::fit(const DatasetRef& given, const FitOptions& options) {
@@ -77,7 +72,7 @@ void Model::Training::begin_fit(const FitOptions& given, const CallbackList& cal
   position = {.epoch = given.initial_epoch};
   restored = nullptr;
   must_be_finite = !callbacks.accepts_non_finite_loss();
-  gradients_must_be_finite = must_be_finite && !scales_loss(optimizer);
+  gradients_must_be_finite = must_be_finite && !(optimizer && optimizer->scales_loss());
   // Of steps before this fit.
   take_non_finite_gradient();
   do_everywhere([&] { callbacks.begin(Phase::train); });

@@ -1,0 +1,29 @@
+#include <tessera/framework/nn/function_loss.hpp>
+#include <tessera/framework/nn/probabilities.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor one_less(const DTensor& x) { return ops::neg(x) + 1; }
+
+DTensor dice(const DTensor& y_true, const DTensor& y_pred, const DiceOptions& options) {
+  const auto sum = [&](const DTensor& x) { return ops::sum(x, options.axis); };
+  const DTensor both = sum(y_true * y_pred) * 2;
+  return one_less(both / (sum(y_true) + sum(y_pred) + loss_epsilon));
+}
+
+DTensor tversky(const DTensor& y_true, const DTensor& y_pred, const TverskyOptions& options) {
+  const auto sum = [&](const DTensor& x) { return ops::sum(x, options.axis); };
+  const DTensor both = sum(y_true * y_pred);
+  const DTensor missed = sum(one_less(y_pred) * y_true) * options.alpha;
+  const DTensor extra = sum(y_pred * one_less(y_true)) * options.beta;
+  return one_less(both / (both + missed + extra + loss_epsilon));
+}
+
+}  // namespace
+
+Dice::Dice(DiceOptions options) : LossRef(function_loss("Dice", dice, options)) {}
+Tversky::Tversky(TverskyOptions options) : LossRef(function_loss("Tversky", tversky, options)) {}
+
+}  // namespace tessera

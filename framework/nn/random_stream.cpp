@@ -1,0 +1,47 @@
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
+
+namespace tessera {
+namespace {
+
+int64_t& seed() {
+  static int64_t value = 0;
+  return value;
+}
+
+}  // namespace
+
+int64_t global_seed() { return seed(); }
+void set_random_seed(int64_t value) { seed() = value; }
+
+/// Of all steps.
+Seed RandomStream::stream(const std::string& path) {
+  const int64_t call = calls_[path]++;
+  const Seed stream = fold_in({seed_, 0}, stable_hash(path));
+  return fold_in(stream, static_cast<uint64_t>(call));
+}
+
+Seed RandomStream::next(const std::string& path) {
+  stop_tracing("a layer took a seed with next() instead of next_input()");
+  return fold_in(stream(path), static_cast<uint64_t>(step_));
+}
+
+DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
+                                 std::optional<int64_t> fold) {
+  const auto host = [of_all = stream(path), fold](int64_t step) {
+    Seed seed = fold_in(of_all, static_cast<uint64_t>(step));
+    if (fold) seed = fold_in(seed, static_cast<uint64_t>(*fold));
+    return ops::seed_tensor(seed);
+  };
+  const TracerScope unheard(nullptr);
+  const DTensor made = host_input(host(step_), mesh);
+  if (Tracer* const hears = unheard.former()) {
+    if (seed_ != global_seed()) hears->stop("numbers were drawn for another seed");
+    hears->input(made, step_, host);
+  }
+  return made;
+}
+
+}  // namespace tessera

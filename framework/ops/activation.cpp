@@ -1,0 +1,248 @@
+#include <tessera/framework/ops/activation.hpp>
+
+#include <array>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/elementwise_rows.hpp>
+
+namespace tessera {
+namespace {
+
+using at::Tensor;
+/// Options of an activation: alpha, threshold …
+using Numbers = std::array<double, 2>;
+
+/// An activation function and its fused gradient, which is named too.
+struct ActivationRow {
+  std::string_view name, grad_name;
+  Tensor (*forward)(const Tensor& x, const Numbers& n);
+  Tensor (*backward)(const Tensor& dy, const Tensor& x, const Numbers& n);
+  Numbers sample = {};
+  /// The second derivative; null for one that is not implemented.
+  DTensor (*second)(const DTensor& x) = nullptr;
+};
+
+constexpr double selu_alpha = 1.6732632423543772848170429916717;
+constexpr double selu_scale = 1.0507009873554804934193349852946;
+
+const char* gelu_kind(const Numbers& n) { return n[0] != 0 ? "tanh" : "none"; }
+
+/// Of straight pieces.
+DTensor straight(const DTensor& x) { return x * 0.0; }
+
+DTensor silu_second(const DTensor& x) {
+  const DTensor s = ops::sigmoid(x);
+  return s * (-s + 1.0) * (x * (s * -2.0 + 1.0) + 2.0);
+}
+
+// name, its gradient's, forward, backward, sample options, second derivative
+constexpr ActivationRow rows[] = {
+    {"elu", "elu_grad",
+     [](const Tensor& x, const Numbers& n) { return at::elu(x, n[0], 1, 1 / n[1]); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::elu_backward(dy, n[0], 1, 1 / n[1], false, x);
+     },
+     {1.5, 0.7}},
+    {"gelu", "gelu_grad",
+     [](const Tensor& x, const Numbers& n) { return at::gelu(x, gelu_kind(n)); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::gelu_backward(dy, x, gelu_kind(n));
+     }},
+    {"hard_shrink", "hard_shrink_grad",
+     [](const Tensor& x, const Numbers& n) { return at::hardshrink(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::hardshrink_backward(dy, x, n[0]);
+     },
+     {0.5}, straight},
+    {"hard_sigmoid", "hard_sigmoid_grad",
+     [](const Tensor& x, const Numbers&) { return at::hardsigmoid(x); },
+     // ATen's own takes a sixth in float32.
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return at::hardtanh_backward(dy, x, -3, 3).div_(6);
+     },
+     {}, straight},
+    {"hard_silu", "hard_silu_grad",
+     [](const Tensor& x, const Numbers&) { return at::hardswish(x); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return at::hardswish_backward(dy, x);
+     }},
+    {"leaky_relu", "leaky_relu_grad",
+     [](const Tensor& x, const Numbers& n) { return at::leaky_relu(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::leaky_relu_backward(dy, x, n[0], false);
+     },
+     {0.2}, straight},
+    {"log_sigmoid", "log_sigmoid_grad",
+     [](const Tensor& x, const Numbers&) { return at::log_sigmoid(x); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return x.neg().sigmoid_().mul_(dy);
+     }},
+    {"mish", "mish_grad", [](const Tensor& x, const Numbers&) { return at::mish(x); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) { return at::mish_backward(dy, x); }},
+    {"relu6", "relu6_grad", [](const Tensor& x, const Numbers&) { return at::hardtanh(x, 0, 6); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return at::hardtanh_backward(dy, x, 0, 6);
+     },
+     {}, straight},
+    {"selu", "selu_grad", [](const Tensor& x, const Numbers&) { return at::selu(x); },
+     // ATen's own has the slope of negative x at 0, Keras that of positive x.
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
+       return slope.mul_(dy);
+     }},
+    {"silu", "silu_grad", [](const Tensor& x, const Numbers&) { return at::silu(x); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) { return at::silu_backward(dy, x); },
+     {}, silu_second},
+    {"soft_shrink", "soft_shrink_grad",
+     [](const Tensor& x, const Numbers& n) { return at::softshrink(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::softshrink_backward(dy, x, n[0]);
+     },
+     {0.5}, straight},
+    {"softsign", "softsign_grad",
+     [](const Tensor& x, const Numbers&) { return x / x.abs().add_(1); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return dy / x.abs().add_(1).square_();
+     }},
+    {"sparse_plus", "sparse_plus_grad",
+     [](const Tensor& x, const Numbers&) {
+       return at::maximum(x.add(1).clamp_(0, 2).square_().mul_(0.25), x);
+     },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return x.add(1).mul_(0.5).clamp_(0, 1).mul_(dy);
+     }},
+    {"sparse_sigmoid", "sparse_sigmoid_grad",
+     [](const Tensor& x, const Numbers&) { return x.add(1).mul_(0.5).clamp_(0, 1); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+       return at::hardtanh_backward(dy, x, -1, 1).mul_(0.5);
+     },
+     {}, straight},
+    {"squareplus", "squareplus_grad",
+     [](const Tensor& x, const Numbers& n) {
+       return x.square().add_(n[0]).sqrt_().add_(x).mul_(0.5);
+     },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return x.square().add_(n[0]).rsqrt_().mul_(x).add_(1).mul_(0.5).mul_(dy);
+     },
+     {4}},
+    {"tanh_shrink", "tanh_shrink_grad",
+     [](const Tensor& x, const Numbers&) { return x - x.tanh(); },
+     [](const Tensor& dy, const Tensor& x, const Numbers&) { return x.tanh().square_().mul_(dy); }},
+    {"threshold", "threshold_grad",
+     [](const Tensor& x, const Numbers& n) { return at::threshold(x, n[0], n[1]); },
+     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+       return at::threshold_backward(dy, x, n[0]);
+     },
+     {0.5, -1}, straight},
+};
+constexpr size_t count = std::size(rows);
+
+template <size_t Row>
+struct ActivationGradOp {
+  static constexpr const ActivationRow& row = rows[Row];
+  static constexpr std::string_view name = row.grad_name;
+  Numbers numbers = {};
+  auto attributes() const { return std::tie(numbers); }
+
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const { return broadcast_rule(in); }
+  Tensors forward(const LocalArgs& in) const { return {row.backward(in[0], in[1], numbers)}; }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
+    requires(rows[Row].second != nullptr)
+  {
+    Grads grads(2);
+    if (needs[0]) grads[0] = run_op(*this, {dy[0], saved.in(1)});
+    if (needs[1]) grads[1] = dy[0] * saved.in(0) * row.second(saved.in(1));
+    return grads;
+  }
+  static Samples<ActivationGradOp> samples() {
+    return {{{{{3, 5}}, {{3, 5}, at::kDouble, -4, 4}}, {row.sample}}};
+  }
+};
+
+template <size_t Row>
+struct ActivationOp {
+  static constexpr const ActivationRow& row = rows[Row];
+  static constexpr std::string_view name = row.name;
+  Numbers numbers = {};
+  auto attributes() const { return std::tie(numbers); }
+
+  Specs infer(const Specs& in) const {
+    check_floating(name, in[0]);
+    return {in[0]};
+  }
+  Rule rule(const Specs& in) const { return broadcast_rule(in); }
+  Tensors forward(const LocalArgs& in) const { return {row.forward(in[0], numbers)}; }
+  static constexpr Saves saves = inputs(0);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    return {run_op(ActivationGradOp<Row>{numbers}, {dy[0], saved.in(0)})};
+  }
+  static Samples<ActivationOp> samples() {
+    return {{{{{3, 5}, at::kDouble, -4, 4}}, {row.sample}}, {{{{}}}, {row.sample}}};
+  }
+};
+
+template <size_t... Row>
+bool register_all(std::index_sequence<Row...>) {
+  return (register_op(op_info<ActivationOp<Row>>()) && ...) &&
+         (register_op(op_info<ActivationGradOp<Row>>()) && ...);
+}
+[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+
+constexpr size_t row_of(std::string_view name) { return find_row(rows, name); }
+
+}  // namespace
+
+namespace ops {
+
+DTensor elu(const DTensor& x, double alpha, double width) {
+  return run_op(ActivationOp<row_of("elu")>{{alpha, width}}, {x});
+}
+DTensor gelu(const DTensor& x, bool approximate) {
+  return run_op(ActivationOp<row_of("gelu")>{{approximate ? 1.0 : 0.0}}, {x});
+}
+DTensor hard_shrink(const DTensor& x, double threshold) {
+  return run_op(ActivationOp<row_of("hard_shrink")>{{threshold}}, {x});
+}
+DTensor hard_sigmoid(const DTensor& x) {
+  return run_op(ActivationOp<row_of("hard_sigmoid")>{}, {x});
+}
+DTensor hard_silu(const DTensor& x) { return run_op(ActivationOp<row_of("hard_silu")>{}, {x}); }
+DTensor leaky_relu(const DTensor& x, double negative_slope) {
+  return run_op(ActivationOp<row_of("leaky_relu")>{{negative_slope}}, {x});
+}
+DTensor log_sigmoid(const DTensor& x) {
+  return run_op(ActivationOp<row_of("log_sigmoid")>{}, {x});
+}
+DTensor mish(const DTensor& x) { return run_op(ActivationOp<row_of("mish")>{}, {x}); }
+DTensor relu6(const DTensor& x) { return run_op(ActivationOp<row_of("relu6")>{}, {x}); }
+DTensor selu(const DTensor& x) { return run_op(ActivationOp<row_of("selu")>{}, {x}); }
+DTensor silu(const DTensor& x) { return run_op(ActivationOp<row_of("silu")>{}, {x}); }
+DTensor soft_shrink(const DTensor& x, double threshold) {
+  return run_op(ActivationOp<row_of("soft_shrink")>{{threshold}}, {x});
+}
+DTensor softsign(const DTensor& x) { return run_op(ActivationOp<row_of("softsign")>{}, {x}); }
+DTensor sparse_plus(const DTensor& x) {
+  return run_op(ActivationOp<row_of("sparse_plus")>{}, {x});
+}
+DTensor sparse_sigmoid(const DTensor& x) {
+  return run_op(ActivationOp<row_of("sparse_sigmoid")>{}, {x});
+}
+DTensor squareplus(const DTensor& x, double b) {
+  return run_op(ActivationOp<row_of("squareplus")>{{b}}, {x});
+}
+DTensor tanh_shrink(const DTensor& x) {
+  return run_op(ActivationOp<row_of("tanh_shrink")>{}, {x});
+}
+DTensor threshold(const DTensor& x, double threshold, double default_value) {
+  return run_op(ActivationOp<row_of("threshold")>{{threshold, default_value}}, {x});
+}
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,276 @@
+#include <tessera/framework/ops/conv.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/convolution.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+
+namespace tessera {
+namespace {
+
+void check_channels(std::string_view op, int64_t a, int64_t b, const Specs& in) {
+  if (a == b) return;
+  throw ShapeError(std::string(op), "channels and groups of both operands are equal",
+                   to_string(in[0].shape) + " and " + to_string(in[1].shape),
+                   "build the kernel for this input");
+}
+
+struct ConvOp : Convolution {
+  static constexpr std::string_view name = "conv";
+  auto attributes() const { return std::tie(windows, grouped); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    check_floating(name, in[0]);
+    check_windows(name, windows, in[0], channel_axes());
+    const Shape &x = in[0].shape, &kernel = in[1].shape;
+    const size_t r = size_t(spatial());
+    check_channels(name, x.back(), kernel[r], in);
+    if (grouped) check_channels(name, x[r + 1], kernel[r + 1], in);
+    Shape y = {x[0]};
+    for (size_t i = 0; i < r; ++i) y.push_back(windows[int64_t(i)].outputs(x[i + 1]));
+    if (grouped) y.push_back(x[r + 1]);
+    y.push_back(kernel.back());
+    return {{y, in[0].dtype}};
+  }
+  Rule rule(const Specs&) const {
+    return Rule::parse(image_term("c") + " , " + kernel_term() + " -> " + image_term("o"));
+  }
+  Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
+    return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const int64_t groups = Convolution::groups(in[0]);
+    Local local = Convolution::local();
+    std::vector<Interval> out;
+    for (int64_t i = 0; i < spatial(); ++i) out.push_back(in.out_range(i + 1));
+    const at::Tensor x = padded(in, out, local);
+    return {image_of(at::convolution(x, filters(in[1]), {}, local.stride, local.padding,
+                                     local.dilation, false, local.output_padding, groups),
+                     groups)};
+  }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const;
+  static Samples<ConvOp> samples();
+};
+
+struct ConvTransposeOp : Convolution {
+  static constexpr std::string_view name = "conv_transpose";
+  std::vector<int64_t> extents;
+  auto attributes() const { return std::tie(windows, grouped, extents); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    check_floating(name, in[0]);
+    const Shape &y = in[0].shape, &kernel = in[1].shape;
+    const size_t r = size_t(spatial());
+    Shape x = {y[0]};
+    x.insert(x.end(), extents.begin(), extents.end());
+    if (grouped) x.push_back(y[r + 1]);
+    x.push_back(kernel[r]);
+    check_windows(name, windows, {x, in[0].dtype}, channel_axes());
+    check_channels(name, y.back(), kernel.back(), in);
+    if (grouped) check_channels(name, y[r + 1], kernel[r + 1], in);
+    for (size_t i = 0; i < r; ++i) {
+      const int64_t expected = windows[int64_t(i)].outputs(extents[i]);
+      if (y[i + 1] == expected) continue;
+      throw ShapeError(std::string(name), str("spatial axis ", i, " has ", expected, " outputs"),
+                       str(y[i + 1]), "choose extents that a convolution makes it from");
+    }
+    return {{x, in[0].dtype}};
+  }
+  Rule rule(const Specs&) const {
+    return Rule::parse(image_term("o") + " , " + kernel_term() + " -> " + image_term("c"));
+  }
+  Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
+    return windows[axis - 1].readers(out, in[0].shape[size_t(axis)]);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const at::Tensor &y = in[0], weight = filters(in[1]);
+    const int64_t groups = Convolution::groups(y);
+    Local local = Convolution::local();
+    std::vector<std::pair<int64_t, int64_t>> cut;
+    std::vector<int64_t> sizes = {y.size(0), groups * in[1].size(spatial())};
+    for (int64_t i = 0; i < spatial(); ++i) {
+      const Interval want = in.out_range(i + 1), made = windows[i].reads(in.range(0, i + 1));
+      sizes.push_back(want.size());
+      // What is cut off on both sides is not made.
+      const int64_t both = std::clamp<int64_t>(want.lo - made.lo, 0,
+                                               std::max<int64_t>(0, made.hi - want.hi));
+      local.padding[size_t(i)] = both;
+      cut.emplace_back(made.lo + both - want.lo, want.hi - (made.hi - both));
+    }
+    // Between the windows of a stride longer than they are.
+    if (y.numel() == 0) return {image_of(at::zeros(sizes, y.options()), groups)};
+    const at::Tensor x =
+        at::convolution(channels_first(y, spatial()), weight, {}, local.stride, local.padding,
+                        local.dilation, true, local.output_padding, groups);
+    return {image_of(fit_axes(x, 2, cut), groups)};
+  }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& dx, Needs needs) const;
+  static Samples<ConvTransposeOp> samples();
+};
+
+struct ConvKernelGradOp : Convolution {
+  static constexpr std::string_view name = "conv_kernel_grad";
+  auto attributes() const { return std::tie(windows, grouped); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    const size_t r = size_t(spatial());
+    Shape kernel;
+    for (size_t i = 0; i < r; ++i) kernel.push_back(windows[int64_t(i)].size);
+    kernel.push_back(in[0].shape.back());
+    if (grouped) kernel.push_back(in[0].shape[r + 1]);
+    kernel.push_back(in[1].shape.back());
+    return {{kernel, in[0].dtype}};
+  }
+  Rule rule(const Specs&) const {
+    return Rule::parse(image_term("c") + " , " + image_term("o") + " -> " + kernel_term());
+  }
+  Interval window(size_t input, int64_t axis, Interval out, const Specs& in) const {
+    return input == 1 ? out : windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const int64_t groups = Convolution::groups(in[0]);
+    Local local = Convolution::local();
+    std::vector<Interval> out;
+    std::vector<int64_t> sizes = {groups * in[1].size(-1), in[0].size(-1)};
+    for (int64_t i = 0; i < spatial(); ++i) {
+      out.push_back(in.range(1, i + 1));
+      sizes.push_back(windows[i].size);
+    }
+    const at::Tensor x = padded(in, out, local);
+    const auto grads = at::convolution_backward(
+        channels_first(in[1], spatial()), x, at::empty(sizes, x.options()), {}, local.stride,
+        local.padding, local.dilation, false, local.output_padding, groups,
+        {false, true, false});
+    return {kernel_of(std::get<1>(grads), groups)};
+  }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& dk, Needs needs) const;
+  static Samples<ConvKernelGradOp> samples();
+};
+
+std::vector<int64_t> spatial_of(const Shape& x, int64_t spatial) {
+  return {x.begin() + 1, x.begin() + 1 + spatial};
+}
+
+DTensor transposed(const Convolution& how, const DTensor& y, const DTensor& kernel,
+                   const Shape& x) {
+  return run_op(ConvTransposeOp{how, spatial_of(x, how.spatial())}, {y, kernel});
+}
+
+Grads ConvOp::gradient(const Saved& saved, const Cotangents& dy, Needs needs) const {
+  Grads grads(2);
+  if (needs[0]) grads[0] = transposed(*this, dy[0], saved.in(1), saved.shape(0));
+  if (needs[1]) grads[1] = run_op(ConvKernelGradOp{*this}, {saved.in(0), dy[0]});
+  return grads;
+}
+
+Grads ConvTransposeOp::gradient(const Saved& saved, const Cotangents& dx, Needs needs) const {
+  Grads grads(2);
+  if (needs[0]) grads[0] = run_op(ConvOp{*this}, {dx[0], saved.in(1)});
+  if (needs[1]) grads[1] = run_op(ConvKernelGradOp{*this}, {dx[0], saved.in(0)});
+  return grads;
+}
+
+Grads ConvKernelGradOp::gradient(const Saved& saved, const Cotangents& dk, Needs needs) const {
+  Grads grads(2);
+  if (needs[0]) grads[0] = transposed(*this, saved.in(1), dk[0], saved.shape(0));
+  if (needs[1]) grads[1] = run_op(ConvOp{*this}, {saved.in(0), dk[0]});
+  return grads;
+}
+
+using Axes = std::vector<WindowAxis>;
+
+template <class Op>
+Sample<Op> sample(const Shape& a, const Shape& b, const Op& op) {
+  return {{{a}, {b}}, op};
+}
+Convolution over(const Axes& axes, bool grouped = false) { return {Windows(axes), grouped}; }
+
+/// Strides, padding on both sides, and a row that no window reads.
+const Axes strided = {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}};
+/// Even, dilated, padded unevenly.
+const Axes even = {{4, 2, 2, 3, 2}};
+
+Samples<ConvOp> ConvOp::samples() {
+  const auto of = [](const Shape& x, const Shape& kernel, const Axes& axes, bool grouped = false) {
+    return sample(x, kernel, ConvOp{over(axes, grouped)});
+  };
+  return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}),
+          of({1, 8, 4, 1}, {3, 3, 1, 2}, strided),
+          of({2, 9, 3}, {4, 3, 2}, even),
+          // A window over several shards, a stride past the window, windows wholly in the padding.
+          of({1, 8, 1}, {7, 1, 1}, {{7, 1, 1, 3, 3}}),
+          of({2, 9, 1}, {2, 1, 2}, {{2, 4}}),
+          of({1, 3, 1}, {2, 1, 1}, {{2, 1, 1, 3, 4}}),
+          of({1, 5, 2, 3}, {2, 3, 2, 2}, {{2}}, true),
+          of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, true),
+          of({1, 3, 3, 2, 1}, {2, 2, 1, 1, 2}, {{2}, {2, 1, 1, 1, 0}, {1}})};
+}
+
+Samples<ConvTransposeOp> ConvTransposeOp::samples() {
+  const auto of = [](const Shape& y, const Shape& kernel, const Axes& axes, const Shape& extents,
+                     bool grouped = false) {
+    return sample(y, kernel, ConvTransposeOp{over(axes, grouped), extents});
+  };
+  return {of({2, 3, 5, 3}, {3, 2, 2, 3}, {{3}, {2}}, {5, 6}),
+          of({1, 4, 4, 2}, {3, 3, 1, 2}, strided, {8, 4}),
+          of({2, 4, 2}, {4, 3, 2}, even, {9}),
+          of({2, 2, 2}, {2, 1, 2}, {{2, 4}}, {9}),
+          of({1, 4, 2, 2}, {2, 3, 2, 2}, {{2}}, {5}, true)};
+}
+
+Samples<ConvKernelGradOp> ConvKernelGradOp::samples() {
+  const auto of = [](const Shape& x, const Shape& dy, const Axes& axes, bool grouped = false) {
+    return sample(x, dy, ConvKernelGradOp{over(axes, grouped)});
+  };
+  return {of({2, 5, 6, 2}, {2, 3, 5, 3}, {{3}, {2}}),
+          of({1, 8, 4, 1}, {1, 4, 4, 2}, strided),
+          of({2, 9, 1}, {2, 2, 2}, {{2, 4}}),
+          of({1, 5, 2, 3}, {1, 4, 2, 2}, {{2}}, true)};
+}
+
+TESSERA_REGISTER_OP(ConvOp);
+TESSERA_REGISTER_OP(ConvTransposeOp);
+TESSERA_REGISTER_OP(ConvKernelGradOp);
+
+/// With the window sizes that a kernel of some rank has; grouped if it has two channel axes in.
+Convolution of(std::string_view op, std::vector<WindowAxis>&& axes, const Shape& kernel) {
+  const size_t r = axes.size();
+  if (kernel.size() != r + 2 && kernel.size() != r + 3) {
+    throw ShapeError(std::string(op), str("a kernel has ", r, " window axes and 2 of channels, or 3"
+                                          " in groups"), to_string(kernel), "reshape it");
+  }
+  for (size_t i = 0; i < r; ++i) axes[i].size = kernel[i];
+  return {Windows(axes), kernel.size() == r + 3};
+}
+
+}  // namespace
+
+namespace ops {
+
+DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes) {
+  return run_op(ConvOp{of("conv", std::move(axes), kernel.shape())}, {x, kernel});
+}
+
+DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<WindowAxis> axes,
+                       const std::vector<int64_t>& extents) {
+  return run_op(ConvTransposeOp{of("conv_transpose", std::move(axes), kernel.shape()), extents},
+                {y, kernel});
+}
+
+DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, std::vector<WindowAxis> axes) {
+  const bool grouped = x.rank() == static_cast<int64_t>(axes.size()) + 3;
+  return run_op(ConvKernelGradOp{{Windows(axes), grouped}}, {x, dy});
+}
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera::ops {
+
+/// How what lies between an image's cells is computed; a cell's centre is at 1/2.
+enum class Interpolation : uint8_t { bilinear, bicubic, lanczos3, lanczos5 };
+
+/// One axis brought to another extent by interpolation (tf.image.resize without antialias, an axis
+/// at a time). Cells past the ends do not count; the weights of the others add up to 1. A sharded
+/// axis fetches the cells that its own need. Differentiable twice. Throws ShapeError for an extent
+/// below 1 or an axis without cells.
+DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how);
+
+}  // namespace tessera::ops

@@ -1,0 +1,89 @@
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/activation.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+
+namespace tessera {
+namespace {
+
+Rule whole_axis_rule(const Specs& in, int64_t axis) {
+  Rule rule = broadcast_rule(in);
+  rule.factors[size_t(axis)] = FactorKind::whole;
+  return rule;
+}
+
+/// What an axis of x, moved last, gives.
+struct Cut {
+  explicit Cut(const at::Tensor& x) {
+    const auto [values, positions] = x.sort(/*stable=*/true, -1, /*descending=*/true);
+    const at::Tensor sums = values.cumsum(-1);
+    const at::Tensor counts = at::arange(1, x.size(-1) + 1, x.options());
+    const at::Tensor support = values.gt(sums.sub(1).div_(counts)).to(x.scalar_type());
+    order = positions;
+    k = support.sum(-1, /*keepdim=*/true);
+    threshold = sums.mul(support).sum(-1, true).sub_(1).div_(k);
+    // x of the place i is in the sums of the places from i to k.
+    slope = k.sub(counts).add_(1).mul_(support).div_(k);
+  }
+  at::Tensor order;      ///< places of x, the largest first
+  at::Tensor k;          ///< how many are in the sums
+  at::Tensor threshold;  ///< t
+  at::Tensor slope;      ///< of t by the sorted x
+};
+
+/// dx of dy and x.
+struct SparsemaxGradOp {
+  static constexpr std::string_view name = "sparsemax_grad";
+  int64_t axis = -1;
+  auto attributes() const { return std::tie(axis); }
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Tensors forward(const LocalArgs& in) const {
+    const at::Tensor x = in[1].movedim(axis, -1);
+    const Cut cut(x);
+    const at::Tensor active = in[0].movedim(axis, -1).mul(x.ge(cut.threshold));
+    const at::Tensor slope = at::empty_like(x).scatter_(-1, cut.order, cut.slope);
+    const at::Tensor dx = active.sub(slope.mul_(active.sum(-1, true)));
+    return {dx.movedim(-1, axis).contiguous()};
+  }
+  static Samples<SparsemaxGradOp> samples() {
+    return {{{{{3, 5}}, {{3, 5}}}, {1}}};
+  }
+};
+
+struct SparsemaxOp {
+  static constexpr std::string_view name = "sparsemax";
+  int64_t axis = -1;
+  auto attributes() const { return std::tie(axis); }
+  Specs infer(const Specs& in) const {
+    check_floating(name, in[0]);
+    return {in[0]};
+  }
+  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Tensors forward(const LocalArgs& in) const {
+    const at::Tensor x = in[0].movedim(axis, -1);
+    return {x.sub(Cut(x).threshold).clamp_min_(0).movedim(-1, axis).contiguous()};
+  }
+  static constexpr Saves saves = inputs(0);
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
+    return {run_op(SparsemaxGradOp{axis}, {dy[0], saved.in(0)})};
+  }
+  static Samples<SparsemaxOp> samples() {
+    return {{{{{3, 5}}}, {1}}, {{{{4, 3}}}, {0}}, {{{{2, 3, 4}}}, {1}}, {{{{3, 1}}}, {1}}};
+  }
+};
+
+TESSERA_REGISTER_OP(SparsemaxGradOp);
+TESSERA_REGISTER_OP(SparsemaxOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor sparsemax(const DTensor& x, int64_t axis) {
+  return run_op(SparsemaxOp{normalize_axis(axis, x.rank(), "sparsemax")}, {x});
+}
+
+}  // namespace ops
+}  // namespace tessera

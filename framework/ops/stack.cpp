@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/broadcast.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+/// A tape tells this many tensors of one operation apart.
+constexpr int64_t most = 32;
+
+/// Factors of the axes of parts, and of the whole, which has one more at `axis`.
+std::pair<std::vector<int>, std::vector<int>> stack_factors(int64_t whole_rank, int64_t axis) {
+  std::vector<int> part, whole;
+  for (int64_t a = 0; a < whole_rank; ++a) {
+    if (a != axis) part.push_back(int(part.size()));
+    whole.push_back(a == axis ? Rule::none : part.back());
+  }
+  return {part, whole};
+}
+
+/// Tensors of one shape along a new axis.
+struct StackOp {
+  static constexpr std::string_view name = "stack";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    for (const Spec& spec : in) {
+      if (spec.shape == in[0].shape) continue;
+      throw ShapeError("stack", "shapes are equal",
+                       to_string(in[0].shape) + " and " + to_string(spec.shape), "");
+    }
+    Spec out = in[0];
+    out.shape.insert(out.shape.begin() + axis, static_cast<int64_t>(in.size()));
+    return {out};
+  }
+  Rule rule(const Specs& in) const {
+    const auto [part, whole] = stack_factors(in[0].rank() + 1, axis);
+    Rule rule;
+    rule.in.assign(in.size(), part);
+    rule.out = {whole};
+    rule.factors.assign(part.size(), FactorKind::pass);
+    std::vector<int> through;
+    for (size_t i = 0; i < in.size(); ++i) through.push_back(int(i));
+    return rule.passing(Passes::all, through);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    return {at::stack(std::vector<at::Tensor>(in.all().begin(), in.all().end()), axis)};
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const {
+    return ops::unstack(dy[0], axis);
+  }
+  static Samples<StackOp> samples() {
+    return {{{{{3, 2}}, {{3, 2}}}, {0}}, {{{{4}}, {{4}}, {{4}}}, {1}}};
+  }
+};
+
+/// The parts of a tensor along an axis, without it.
+struct UnstackOp {
+  static constexpr std::string_view name = "unstack";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+
+  Specs infer(const Specs& in) const {
+    Spec part = in[0];
+    part.shape.erase(part.shape.begin() + axis);
+    return Specs(size_t(in[0].shape[size_t(axis)]), part);
+  }
+  Rule rule(const Specs& in) const {
+    const auto [part, whole] = stack_factors(in[0].rank(), axis);
+    Rule rule;
+    rule.in = {whole};
+    rule.out.assign(size_t(in[0].shape[size_t(axis)]), part);
+    rule.factors.assign(part.size(), FactorKind::pass);
+    return rule.passing(Passes::all);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    Tensors parts;
+    for (at::Tensor& part : at::unbind(in[0], axis)) parts.push_back(std::move(part));
+    return parts;
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const {
+    const DTensor& some = *std::find_if(dy.begin(), dy.end(),
+                                        [](const DTensor& d) { return d.defined(); });
+    std::vector<DTensor> parts = dy;
+    DTensor nothing;
+    for (DTensor& part : parts) {
+      if (part.defined()) continue;
+      if (!nothing.defined()) {
+        nothing = filled(some.shape(), 0, some.dtype(), some.layout().resolved());
+      }
+      part = nothing;
+    }
+    return {ops::stack(parts, axis)};
+  }
+  static Samples<UnstackOp> samples() { return {{{{{3, 2}}}, {0}}, {{{{2, 3, 2}}}, {1}}}; }
+};
+
+TESSERA_REGISTER_OP(StackOp);
+TESSERA_REGISTER_OP(UnstackOp);
+
+}  // namespace
+
+namespace ops {
+
+DTensor stack(const std::vector<DTensor>& parts, int64_t axis) {
+  if (parts.empty()) throw ShapeError("stack", "there is something to stack", "no tensors", "");
+  const int64_t a = normalize_axis(axis, parts[0].rank() + 1, "stack");
+  const auto count = static_cast<int64_t>(parts.size());
+  if (count <= most) return run_op(StackOp{a}, parts);
+  // Groups of groups, until few enough are left to join.
+  std::vector<DTensor> groups;
+  const int64_t size = count <= most * most ? most : (count + most - 1) / most;
+  for (int64_t at = 0; at < count; at += size) {
+    const auto begin = parts.begin() + at;
+    groups.push_back(stack({begin, begin + std::min(size, count - at)}, a));
+  }
+  return concat(groups, a);
+}
+
+std::vector<DTensor> unstack(const DTensor& x, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "unstack");
+  const int64_t count = x.size(a);
+  if (count == 0) return {};
+  if (count <= most) {
+    const UnstackOp op{a};
+    return dispatch(op_info<UnstackOp>(), &op, attribute_hash(op), std::span(&x, 1));
+  }
+  std::vector<DTensor> parts;
+  const int64_t size = count <= most * most ? most : (count + most - 1) / most;
+  for (int64_t at = 0; at < count; at += size) {
+    const std::vector<DTensor> some = unstack(slice(x, a, at, std::min(size, count - at)), a);
+    parts.insert(parts.end(), some.begin(), some.end());
+  }
+  return parts;
+}
+
+}  // namespace ops
+}  // namespace tessera

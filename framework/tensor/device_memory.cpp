@@ -1,0 +1,100 @@
+#include <tessera/framework/tensor/device_memory.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/host_allocator.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int64_t no_device = -1;
+thread_local int64_t device_here = no_device;
+std::atomic<bool> counting = false;
+
+}  // namespace
+
+/// Of all devices together under no_device.
+struct DeviceMemory::Counts {
+  struct Bytes {
+    int64_t now = 0, peak = 0;
+  };
+  std::mutex mutex;
+  std::map<int64_t, Bytes> devices;
+
+  void add(int64_t device, int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    devices[device].now += bytes;
+    const int64_t shared = devices[no_device].now;
+    for (auto& [each, count] : devices) {
+      const bool all = device == no_device;
+      if (!all && each != device) continue;
+      count.peak = std::max(count.peak, count.now + (each == no_device ? 0 : shared));
+    }
+  }
+};
+
+namespace {
+
+template <class Counts>
+std::shared_ptr<Counts>& present() {
+  static std::shared_ptr<Counts> counts;
+  return counts;
+}
+
+/// Memory that is counted.
+template <class Counts>
+struct Held {
+  c10::DataPtr data;
+  std::shared_ptr<Counts> counts;
+  int64_t device, bytes;
+
+  static void remove(void* context) {
+    const std::unique_ptr<Held> held(static_cast<Held*>(context));
+    held->counts->add(held->device, -held->bytes);
+  }
+};
+
+}  // namespace
+
+DeviceMemory::DeviceMemory() : counts_(std::make_shared<Counts>()) {
+  if (counting.exchange(true)) {
+    throw StateError("DeviceMemory", "one counts at a time", "a second one",
+                     "end the first before");
+  }
+  present<Counts>() = counts_;
+}
+
+DeviceMemory::~DeviceMemory() {
+  counting = false;
+  present<Counts>().reset();
+}
+
+int64_t DeviceMemory::peak(int64_t device) const {
+  const std::lock_guard lock(counts_->mutex);
+  const auto found = counts_->devices.find(device);
+  return found != counts_->devices.end() ? found->second.peak : counts_->devices[no_device].peak;
+}
+
+DeviceMemory::For::For(int64_t device) : former_(std::exchange(device_here, device)) {}
+DeviceMemory::For::~For() { device_here = former_; }
+
+c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
+  if (!counting.load(std::memory_order_acquire)) return memory;
+  const std::shared_ptr<Counts> counts = present<Counts>();
+  if (!counts) return memory;
+  auto held = std::make_unique<Held<Counts>>();
+  void* const data = memory.get();
+  held->data = std::move(memory);
+  held->counts = counts;
+  held->device = device_here;
+  held->bytes = static_cast<int64_t>(bytes);
+  counts->add(held->device, held->bytes);
+  return watched_memory(data, held.release(), &Held<Counts>::remove);
+}
+
+}  // namespace tessera

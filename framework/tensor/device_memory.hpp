@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <c10/core/Allocator.h>
+
+namespace tessera {
+
+/// Counts the host memory of tensors that are made while it lives, by the device of this process
+/// that they are made for; virtual devices count as real ones do, so that a program can be tried
+/// for a size of device without it. Under BlockPolicy::per_device: other blocks are those of
+/// several devices. What is made for no device in particular counts for all of them.
+///
+///     const BlockPolicyScope scope(BlockPolicy::per_device);
+///     DeviceMemory memory;
+///     model.fit(…);
+///     memory.peak(0);
+class DeviceMemory {
+ public:
+  DeviceMemory();
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  /// The most bytes that device `device` (a position in Mesh::local_devices()) held at a time.
+  int64_t peak(int64_t device) const;
+
+  /// For the runtime: while alive, this thread makes tensors for a device.
+  class For {
+   public:
+    explicit For(int64_t device);
+    ~For();
+    For(const For&) = delete;
+    For& operator=(const For&) = delete;
+
+   private:
+    int64_t former_;
+  };
+  /// For the allocator: counts memory until it is given back.
+  static c10::DataPtr counted(c10::DataPtr memory, size_t bytes);
+
+ private:
+  struct Counts;
+  std::shared_ptr<Counts> counts_;
+};
+
+}  // namespace tessera
