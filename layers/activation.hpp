@@ -6,14 +6,18 @@
 
 namespace tessera {
 
-/// An activation function as a layer (keras.layers.Activation). Shape and layout stay.
+/// An activation function as a layer (keras.layers.Activation). Layout and, but for "glu", shape
+/// stay.
 class ActivationLayer final : public Layer {
  public:
   ActivationLayer(const ActivationRef& activation, const LayerOptions& options)
       : Layer(options), activation_(activation) {}
   std::string class_name() const override { return "Activation"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override {
+    return activation_.output_shape(only(inputs));
+  }
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }

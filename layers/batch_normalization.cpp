@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
@@ -31,14 +32,30 @@ class RootInitializer final : public Initializer {
   InitializerRef squares_;
 };
 
-/// Means over all axes but one, which stay with extent 1.
-DTensor mean_of_each(const DTensor& x, int64_t axis) {
+/// Means over all axes but one, which stay with extent 1, of the `steps` that count, if given
+/// (Keras' masked moments).
+DTensor mean_of_each(const DTensor& x, int64_t axis, const DTensor& steps) {
   ops::Axes reduced;
   for (int64_t a = 0; a < x.rank(); ++a) {
     if (a != axis) reduced.push_back(a);
   }
   // No axes would mean all of them.
-  return reduced.empty() ? x : ops::mean(x, reduced, true);
+  if (reduced.empty()) return x;
+  if (!steps.defined()) return ops::mean(x, reduced, true);
+  constexpr double epsilon = 1e-7;
+  const DTensor left = ops::where(steps, x, scalar(0, x.mesh(), x.dtype()));
+  const DTensor counts = ops::cast(ops::broadcast_to(steps, x.shape()), x.dtype());
+  return ops::sum(left, reduced, true) / (ops::sum(counts, reduced, true) + epsilon);
+}
+
+/// The mask of x with an axis of features; undefined for none.
+DTensor steps_of(const DTensor& x, const std::string& where) {
+  const DTensor mask = x.mask();
+  if (!mask.defined()) return mask;
+  if (mask.rank() == x.rank() - 1) return ops::expand_dims(mask, -1);
+  throw ShapeError(where, "a mask has the axes of the input but the last",
+                   to_string(mask.shape()) + " for " + to_string(x.shape()),
+                   "mask steps, not features");
 }
 
 void check_clipping(const std::string& name, const RenormClipping& clipping) {
@@ -224,10 +241,11 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
     return ops::reshape(variable.read(dtype), features);
   };
   const bool learns = context.training && trainable() && x.numel() > 0;
-  const DTensor mean = learns ? mean_of_each(x, axis) : weight(moving_mean_);
+  const DTensor steps = steps_of(inputs[0], "BatchNormalization " + path());
+  const DTensor mean = learns ? mean_of_each(x, axis, steps) : weight(moving_mean_);
   const DTensor centered = x - mean;
   const DTensor variance =
-      learns ? mean_of_each(ops::square(centered), axis) : weight(moving_variance_);
+      learns ? mean_of_each(ops::square(centered), axis, steps) : weight(moving_variance_);
   // This reduces the variance, as the difference did the mean: statistics take the results.
   DTensor factor = ops::rsqrt(variance + options_.epsilon);
   DTensor offset;

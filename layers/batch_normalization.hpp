@@ -63,6 +63,7 @@ class BatchNormalizationLayer final : public Layer {
   /// Throws ShapeError for an input that lacks the axis, does not tell its extent, or has another
   /// rank or extent than when built.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
   void place_weights(const LayoutMap& layouts) override;
 
  protected:

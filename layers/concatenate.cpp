@@ -1,8 +1,13 @@
 #include <tessera/layers/concatenate.hpp>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/merge.hpp>
 
 namespace tessera {
@@ -44,6 +49,32 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
 
 DTensor ConcatenateLayer::call(const Inputs& inputs, const CallContext&) {
   return ops::concat(with_one_dtype(inputs, dtype_policy().compute), axis_);
+}
+
+std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
+  const auto masked = [](const DTensor& input) { return input.mask().defined(); };
+  if (std::none_of(inputs.begin(), inputs.end(), masked)) return {};
+  // One step for each index of all axes but the features.
+  const auto steps = [](const DTensor& input) {
+    const Shape whole(input.shape().begin(), input.shape().end() - 1);
+    DTensor mask = input.mask();
+    if (!mask.defined()) {
+      return filled(whole, 1, at::kBool, Layout::replicated(input.mesh(), input.rank() - 1));
+    }
+    if (mask.rank() == input.rank()) mask = ops::any(mask, {-1});
+    Shape shape = mask.shape();
+    shape.resize(whole.size(), 1);
+    return ops::broadcast_to(ops::reshape(mask, shape), whole);
+  };
+  const int64_t axis = normalize_axis(axis_, inputs[0].rank(), path());
+  if (axis < inputs[0].rank() - 1) {
+    std::vector<DTensor> parts;
+    for (const DTensor& input : inputs) parts.push_back(steps(input));
+    return {ops::concat(parts, axis)};
+  }
+  DTensor any = steps(inputs[0]);
+  for (size_t i = 1; i < inputs.size(); ++i) any = ops::logical_or(any, steps(inputs[i]));
+  return {any};
 }
 
 Concatenate Concatenate::from_config(JsonObject& config) {

@@ -14,7 +14,8 @@ struct ConcatenateOptions {
 
 /// Tensors joined along an axis, alike in the others (keras.layers.Concatenate). The other axes
 /// keep their sharding; parts that are cut along the joined one fetch what their new shards lack.
-/// Where inputs have several dtypes, whole numbers become the compute dtype.
+/// Where inputs have several dtypes, whole numbers become the compute dtype. Masks are joined, too;
+/// all steps of an input without one count.
 class ConcatenateLayer final : public Layer {
  public:
   explicit ConcatenateLayer(const ConcatenateOptions& options)
@@ -22,9 +23,11 @@ class ConcatenateLayer final : public Layer {
   std::string class_name() const override { return "Concatenate"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
   int64_t axis_;

@@ -43,7 +43,7 @@ Shape DenseLayer::output_shape(const Shapes& inputs) const {
                      " features, as when built"), to_string(shape), "pass inputs of that size");
   }
   shape.back() = units_;
-  return shape;
+  return options_.activation.output_shape(shape);
 }
 
 void DenseLayer::make_weights(const Shapes& inputs) {

@@ -34,6 +34,7 @@ class DenseLayer final : public Layer {
   std::string class_name() const override { return "Dense"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

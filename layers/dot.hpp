@@ -38,9 +38,11 @@ class DotLayer final : public Layer {
   Json config() const override;
   /// Throws ShapeError unless there are two inputs of equal batches whose axes have equal extents.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
 
  private:
   /// The summed axis of an input, from 1 on.

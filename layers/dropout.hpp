@@ -4,6 +4,7 @@
 
 #include <tessera/framework/nn/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/random_draws.hpp>
 
 namespace tessera {
 
@@ -27,13 +28,14 @@ class DropoutLayer final : public Layer {
   Json config() const override;
   /// Throws ShapeError for an input that the noise shape does not broadcast to.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
   double rate_;
-  Shape noise_shape_;
+  NoiseShape noise_shape_;
   std::optional<int64_t> seed_;
 };
 

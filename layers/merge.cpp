@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 namespace {
@@ -14,6 +15,47 @@ DTensor fold(const Inputs& inputs, at::ScalarType) {
   DTensor y = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) y = Binary(y, inputs[i]);
   return y;
+}
+
+/// A mask as a condition on a value's elements.
+DTensor of_elements(const DTensor& mask, const DTensor& value) {
+  Shape shape = mask.shape();
+  shape.resize(std::max(value.shape().size(), shape.size()), 1);
+  return ops::reshape(mask, shape);
+}
+
+/// An extreme of what the masks leave.
+template <DTensor (*Binary)(const DTensor&, const DTensor&)>
+DTensor extreme(const Inputs& inputs, at::ScalarType) {
+  DTensor y = inputs[0];
+  DTensor mask = y.mask();
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    DTensor x = inputs[i];
+    const DTensor own = x.mask();
+    if (own.defined()) x = ops::where(of_elements(own, x), x, y);
+    if (mask.defined()) y = ops::where(of_elements(mask, y), y, x);
+    mask = mask.defined() && own.defined() ? ops::logical_or(mask, own) : DTensor();
+    y = Binary(y, x);
+  }
+  return y;
+}
+
+/// Factors that are masked count as 1; a product of none is 0.
+DTensor product(const Inputs& inputs, at::ScalarType) {
+  const auto number = [&](double value) {
+    return scalar(value, inputs[0].mesh(), inputs[0].dtype());
+  };
+  DTensor y, mask;
+  bool masked = true;
+  for (const DTensor& input : inputs) {
+    const DTensor own = input.mask();
+    masked = masked && own.defined();
+    DTensor x = input;
+    if (own.defined()) x = ops::where(of_elements(own, x), x, number(1));
+    if (masked) mask = mask.defined() ? ops::logical_or(mask, own) : own;
+    y = y.defined() ? y * x : x;
+  }
+  return masked ? ops::where(of_elements(mask, y), y, number(0)) : y;
 }
 
 DTensor average(const Inputs& inputs, at::ScalarType compute) {
@@ -78,7 +120,21 @@ DTensor MergeLayer::call(const Inputs& inputs, const CallContext&) {
     shape.insert(shape.begin() + 1, static_cast<size_t>(rank - input.rank()), 1);
     input = ops::reshape(input, shape);
   }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DTensor mask = inputs[i].mask();
+    if (mask.defined() && inputs[i].rank() == rank) aligned[i] = aligned[i].with_mask(mask);
+  }
   return function_(aligned, compute);
+}
+
+std::vector<DTensor> MergeLayer::masks(const Inputs& inputs, size_t) {
+  DTensor any;
+  for (const DTensor& input : inputs) {
+    const DTensor mask = input.mask();
+    if (!mask.defined()) return {};
+    any = any.defined() ? ops::logical_or(any, mask) : mask;
+  }
+  return {any};
 }
 
 Inputs with_one_dtype(Inputs inputs, at::ScalarType compute) {
@@ -95,11 +151,11 @@ Add::Add(const LayerOptions& options) : LayerHandle(merge("Add", fold<ops::add>,
 Subtract::Subtract(const LayerOptions& options)
     : LayerHandle(merge("Subtract", fold<ops::sub>, options, 2)) {}
 Multiply::Multiply(const LayerOptions& options)
-    : LayerHandle(merge("Multiply", fold<ops::mul>, options)) {}
+    : LayerHandle(merge("Multiply", product, options)) {}
 Average::Average(const LayerOptions& options) : LayerHandle(merge("Average", average, options)) {}
 Maximum::Maximum(const LayerOptions& options)
-    : LayerHandle(merge("Maximum", fold<ops::maximum>, options)) {}
+    : LayerHandle(merge("Maximum", extreme<ops::maximum>, options)) {}
 Minimum::Minimum(const LayerOptions& options)
-    : LayerHandle(merge("Minimum", fold<ops::minimum>, options)) {}
+    : LayerHandle(merge("Minimum", extreme<ops::minimum>, options)) {}
 
 }  // namespace tessera

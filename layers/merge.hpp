@@ -9,6 +9,8 @@ namespace tessera {
 /// several dtypes, whole numbers become the compute dtype. A mesh dimension that cuts an axis of
 /// one input cuts it in the output; two that are cut differently cost a relayout of one. Sums that
 /// are pending over the same dimensions in all inputs stay pending through Add and Subtract.
+/// Where all inputs have masks the output's leaves out what each of them does; products and
+/// extremes pass over what an input's mask leaves out.
 class MergeLayer final : public Layer {
  public:
   /// Of inputs of one rank and dtype.
@@ -19,9 +21,11 @@ class MergeLayer final : public Layer {
   std::string class_name() const override { return class_name_; }
   /// Throws ShapeError for inputs that do not broadcast or are too many or few.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
   std::string class_name_;

@@ -31,6 +31,7 @@ class NormalizationLayer final : public Layer {
   /// Throws ShapeError for an input that lacks an axis, does not tell its extent, or has another
   /// than when built.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
   void adapt(const at::Tensor& data);
   void adapt(const Dataset& data);

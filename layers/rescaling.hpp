@@ -22,6 +22,7 @@ class RescalingLayer final : public Layer {
   Json config() const override;
   /// Throws ShapeError for an input that the scale or offset does not broadcast to.
   Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
