@@ -23,7 +23,7 @@ class AdadeltaOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override {
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
     return {{"accumulated_grad"}, {"accumulated_delta_var"}};
   }
 

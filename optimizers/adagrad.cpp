@@ -23,7 +23,7 @@ class AdagradOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override {
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
     return {{"accumulator", options_.initial_accumulator_value}};
   }
 

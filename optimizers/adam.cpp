@@ -33,7 +33,7 @@ class AdamOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override {
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
     if (options_.amsgrad) return {{"momentum"}, {"velocity"}, {"velocity_hat"}};
     return {{"momentum"}, {"velocity"}};
   }

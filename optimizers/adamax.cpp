@@ -27,7 +27,9 @@ class AdamaxOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override { return {{"momentum"}, {"norm"}}; }
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{"momentum"}, {"norm"}};
+  }
 
   void update(const UpdateArgs& args) const override {
     at::Tensor weight = args.weight, momentum = args.slots[0], norm = args.slots[1];

@@ -1,18 +1,38 @@
 #include <tessera/framework/nn/from_config.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
-#include <algorithm>
-
 namespace tessera {
 namespace {
 
-const ConfigFactories<OptimizerRef>& factories() {
+/// By Keras' class names: those that are made without another one.
+const ConfigFactories<OptimizerRef>& by_class() {
   static const ConfigFactories<OptimizerRef> all = {
-      {"adadelta", Adadelta::from_config}, {"adagrad", Adagrad::from_config},
-      {"adam", Adam::from_config},         {"adamax", Adamax::from_config},
-      {"adamw", AdamW::from_config},       {"nadam", Nadam::from_config},
-      {"rmsprop", RMSprop::from_config},   {"sgd", SGD::from_config},
+      {"Adadelta", Adadelta::from_config},
+      {"Adafactor", Adafactor::from_config},
+      {"Adagrad", Adagrad::from_config},
+      {"Adam", Adam::from_config},
+      {"AdamW", AdamW::from_config},
+      {"Adamax", Adamax::from_config},
+      {"Ftrl", Ftrl::from_config},
+      {"Lamb", Lamb::from_config},
+      {"Lion", Lion::from_config},
+      {"Muon", Muon::from_config},
+      {"Nadam", Nadam::from_config},
+      {"RMSprop", RMSprop::from_config},
+      {"SGD", SGD::from_config},
+      {"ScheduleFreeAdamW", ScheduleFreeAdamW::from_config},
   };
+  return all;
+}
+
+const ConfigFactories<OptimizerRef>& factories() {
+  static const ConfigFactories<OptimizerRef> all = [] {
+    ConfigFactories<OptimizerRef> by_name;
+    for (const auto& [name, make] : by_class()) by_name[lower_case(name)] = make;
+    by_name["lossscaleoptimizer"] = LossScaleOptimizer::from_config;
+    by_name["multioptimizer"] = MultiOptimizer::from_config;
+    return by_name;
+  }();
   return all;
 }
 
@@ -37,10 +57,7 @@ Json optimizer_to_config(const OptimizerRef& optimizer) {
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const auto& factory : factories()) {
-    names.push_back(make_optimizer(factory.first)->class_name());
-  }
-  std::sort(names.begin(), names.end());
+  for (const auto& factory : by_class()) names.push_back(factory.first);
   return names;
 }
 

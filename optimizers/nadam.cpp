@@ -27,7 +27,9 @@ class NadamOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override { return {{"momentum"}, {"velocity"}}; }
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{"momentum"}, {"velocity"}};
+  }
 
   void update(const UpdateArgs& args) const override {
     at::Tensor weight = args.weight, momentum = args.slots[0], velocity = args.slots[1];

@@ -4,14 +4,23 @@
 #include <vector>
 
 #include <tessera/optimizers/adadelta.hpp>
+#include <tessera/optimizers/adafactor.hpp>
 #include <tessera/optimizers/adagrad.hpp>
 #include <tessera/optimizers/adam.hpp>
 #include <tessera/optimizers/adamax.hpp>
 #include <tessera/optimizers/adamw.hpp>
+#include <tessera/optimizers/block_values.hpp>
 #include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/ftrl.hpp>
+#include <tessera/optimizers/lamb.hpp>
+#include <tessera/optimizers/lion.hpp>
+#include <tessera/optimizers/loss_scale_optimizer.hpp>
+#include <tessera/optimizers/multi_optimizer.hpp>
+#include <tessera/optimizers/muon.hpp>
 #include <tessera/optimizers/nadam.hpp>
 #include <tessera/optimizers/option_checks.hpp>
 #include <tessera/optimizers/rmsprop.hpp>
+#include <tessera/optimizers/schedule_free_adamw.hpp>
 #include <tessera/optimizers/schedules.hpp>
 #include <tessera/optimizers/sgd.hpp>
 
@@ -24,7 +33,7 @@ OptimizerRef optimizer_from_config(const Json& json, const std::string& where = 
 /// An optimizer as Keras serializes it (keras.optimizers.serialize).
 Json optimizer_to_config(const OptimizerRef& optimizer);
 
-/// Keras' class names of all optimizers, sorted.
+/// Keras' class names of all optimizers that work without another one, sorted.
 std::vector<std::string> optimizer_names();
 
 }  // namespace tessera

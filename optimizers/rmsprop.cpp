@@ -26,7 +26,7 @@ class RMSpropOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override {
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
     std::vector<SlotSpec> specs = {{"velocity"}};
     if (options_.momentum > 0) specs.push_back({"momentum"});
     if (options_.centered) specs.push_back({"average_gradient"});

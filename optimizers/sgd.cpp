@@ -22,7 +22,7 @@ class SGDOptimizer : public Optimizer {
   }
 
  protected:
-  std::vector<SlotSpec> slot_specs() const override {
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
     if (options_.momentum == 0) return {};
     return {{"momentum"}};
   }

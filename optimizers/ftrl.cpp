@@ -1,0 +1,79 @@
+#include <tessera/optimizers/ftrl.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+class FtrlOptimizer : public Optimizer {
+ public:
+  FtrlOptimizer(const LearningRate& learning_rate, const FtrlOptions& options)
+      : Optimizer("Ftrl", learning_rate, base_options(options)), options_(options) {
+    check_not_negative("Ftrl", "initial_accumulator_value", options.initial_accumulator_value);
+    check_not_negative("Ftrl", "l1_regularization_strength", options.l1_regularization_strength);
+    check_not_negative("Ftrl", "l2_regularization_strength", options.l2_regularization_strength);
+    check_not_negative("Ftrl", "l2_shrinkage_regularization_strength",
+                       options.l2_shrinkage_regularization_strength);
+    if (options.learning_rate_power <= 0) return;
+    throw ConfigError("Ftrl", "learning_rate_power is at most 0", str(options.learning_rate_power),
+                      "use -0.5, or 0 for a fixed rate");
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["learning_rate_power"] = options_.learning_rate_power;
+    config["initial_accumulator_value"] = options_.initial_accumulator_value;
+    config["l1_regularization_strength"] = options_.l1_regularization_strength;
+    config["l2_regularization_strength"] = options_.l2_regularization_strength;
+    config["l2_shrinkage_regularization_strength"] = options_.l2_shrinkage_regularization_strength;
+    config["beta"] = options_.beta;
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{"accumulator", options_.initial_accumulator_value}, {"linear"}};
+  }
+
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, accumulator = args.slots[0], linear = args.slots[1];
+    const double rate = args.learning_rate, power = -options_.learning_rate_power;
+    const double l1 = options_.l1_regularization_strength;
+    const double l2 = options_.l2_regularization_strength + options_.beta / (2 * rate);
+    const at::Tensor former = at::pow(accumulator, power);
+    accumulator.addcmul_(args.gradient, args.gradient);
+    const at::Tensor present = at::pow(accumulator, power);
+    // Summed up in this order the large parts cancel first.
+    const at::Tensor shrunk =
+        args.gradient.add(weight, 2 * options_.l2_shrinkage_regularization_strength);
+    linear.add_(shrunk.sub_((present - former).div_(rate).mul_(weight)));
+    weight.copy_((linear.clamp(-l1, l1) - linear) / (present / rate + 2 * l2));
+  }
+
+ private:
+  FtrlOptions options_;
+};
+
+}  // namespace
+
+Ftrl::Ftrl(LearningRate learning_rate, FtrlOptions options)
+    : OptimizerRef(std::make_shared<FtrlOptimizer>(learning_rate, options)) {}
+
+Ftrl Ftrl::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  FtrlOptions options;
+  take(config, "learning_rate_power", options.learning_rate_power);
+  take(config, "initial_accumulator_value", options.initial_accumulator_value);
+  take(config, "l1_regularization_strength", options.l1_regularization_strength);
+  take(config, "l2_regularization_strength", options.l2_regularization_strength);
+  take(config, "l2_shrinkage_regularization_strength",
+       options.l2_shrinkage_regularization_strength);
+  take(config, "beta", options.beta);
+  take_base_options(config, options);
+  return Ftrl(rate, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,199 @@
+#include <tessera/optimizers/multi_optimizer.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <re2/re2.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/optimizers.hpp>
+
+namespace tessera {
+namespace {
+
+const char* const own_name = "MultiOptimizer";
+
+BaseOptions base_of(const MultiOptimizerOptions& options) {
+  BaseOptions base;
+  base.loss_scale_factor = options.loss_scale_factor;
+  base.name = options.name;
+  return base;
+}
+
+void check_ordinary(const std::string& where, const OptimizerRef& optimizer) {
+  if (optimizer && optimizer->inner().empty()) return;
+  throw ConfigError(where, "an optimizer without inner ones",
+                    optimizer ? optimizer->class_name() : "none", "use such as Adam or SGD");
+}
+
+class Several : public Optimizer {
+ public:
+  Several(std::optional<OptimizerMap> map, MultiOptimizer::Choose choose,
+          const MultiOptimizerOptions& options)
+      : Optimizer(own_name, 0.0, base_of(options)),
+        map_(std::move(map)),
+        choose_(std::move(choose)),
+        factor_(options.loss_scale_factor) {
+    if (!map_) return;
+    for (const auto& [key, optimizer] : map_->items()) number_of(optimizer);
+    number_of(map_->default_optimizer());
+  }
+
+  Json config() const override {
+    Json map;
+    if (map_) {
+      map = {{"module", "keras.optimizers"},
+             {"class_name", "OptimizerMap"},
+             {"config", map_->config()},
+             {"registered_name", nullptr}};
+    }
+    return {{"optimizer_map", map},
+            {"loss_scale_factor", factor_ ? Json(*factor_) : Json(nullptr)},
+            {"name", name()}};
+  }
+  std::vector<OptimizerRef> inner() const override { return optimizers_; }
+
+  double learning_rate() const override { no_rate(); }
+  void set_learning_rate(const LearningRate&) override { no_rate(); }
+  bool has_schedule() const override { return true; }
+  void set_loss_scale_factor(const std::optional<double>& factor) override {
+    Optimizer::set_loss_scale_factor(factor);
+    factor_ = factor;
+    for (const OptimizerRef& optimizer : optimizers_) optimizer->set_loss_scale_factor(factor);
+  }
+
+  void build(const std::vector<Variable>& variables) override {
+    Optimizer::build(variables);
+    std::map<size_t, std::vector<Variable>> parts;
+    for (const Variable& variable : variables) parts[chosen(variable)].push_back(variable);
+    for (const auto& [number, part] : parts) optimizers_[number]->build(part);
+  }
+
+ protected:
+  void take_gradients(const std::vector<DTensor>& gradients,
+                      const std::vector<Variable>& variables) override {
+    std::map<size_t, std::pair<std::vector<DTensor>, std::vector<Variable>>> parts;
+    for (size_t i = 0; i < variables.size(); ++i) {
+      auto& [of, some] = parts[chosen(variables[i])];
+      of.push_back(gradients[i]);
+      some.push_back(variables[i]);
+    }
+    for (const auto& [number, part] : parts) {
+      optimizers_[number]->apply_reduced(part.first, part.second);
+    }
+  }
+
+ private:
+  [[noreturn]] static void no_rate() {
+    throw StateError(own_name, "an optimizer with a rate of its own", "one that has several inner",
+                     "ask the optimizers inside for theirs");
+  }
+
+  size_t number_of(const OptimizerRef& optimizer) {
+    const auto found = std::find_if(
+        optimizers_.begin(), optimizers_.end(),
+        [&](const OptimizerRef& known) { return known.operator->() == optimizer.operator->(); });
+    const auto number = static_cast<size_t>(found - optimizers_.begin());
+    if (found == optimizers_.end()) {
+      optimizer->set_loss_scale_factor(factor_);
+      optimizers_.push_back(optimizer);
+    }
+    return number;
+  }
+
+  size_t chosen(const Variable& variable) {
+    const auto known = numbers_.find(variable.id());
+    if (known != numbers_.end()) return known->second;
+    const OptimizerRef optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
+    check_ordinary(str(own_name, ", ", variable.path()), optimizer);
+    return numbers_[variable.id()] = number_of(optimizer);
+  }
+
+  std::optional<OptimizerMap> map_;
+  MultiOptimizer::Choose choose_;
+  std::optional<double> factor_;
+  std::vector<OptimizerRef> optimizers_;
+  std::map<uint64_t, size_t> numbers_;  ///< of each variable's optimizer
+};
+
+}  // namespace
+
+OptimizerMap::OptimizerMap(OptimizerRef default_optimizer, const Items& optimizer_map)
+    : default_(std::move(default_optimizer)) {
+  check_ordinary("OptimizerMap, default_optimizer", default_);
+  for (const auto& [key, optimizer] : optimizer_map) set(key, optimizer);
+}
+
+Json OptimizerMap::config() const {
+  Json items = Json::object();
+  for (const auto& [key, optimizer] : items_) items[key] = optimizer_to_config(optimizer);
+  return {{"default_optimizer", optimizer_to_config(default_)}, {"optimizer_map", items}};
+}
+
+OptimizerMap OptimizerMap::from_config(JsonObject& config) {
+  const JsonPath path = config.path();
+  OptimizerMap made(optimizer_from_config(config.take<Json>("default_optimizer"),
+                                          path.key("default_optimizer").text()));
+  const auto items = config.take<Json>("optimizer_map");
+  if (!items.is_object()) json_fail(items, path.key("optimizer_map"), "an object");
+  for (const auto& [key, json] : items.items()) {
+    made.set(key, optimizer_from_config(json, path.key("optimizer_map").key(key).text()));
+  }
+  return made;
+}
+
+void OptimizerMap::set(const std::string& key, const OptimizerRef& optimizer) {
+  const std::string where = str("OptimizerMap, ", in_quotes(key));
+  check_ordinary(where, optimizer);
+  if (std::any_of(items_.begin(), items_.end(), [&](const auto& i) { return i.first == key; })) {
+    throw ConfigError(where, "every key once", "it twice", "keep one of them");
+  }
+  const re2::RE2 compiled(key, re2::RE2::Quiet);
+  if (!compiled.ok()) {
+    throw ConfigError(where, "an RE2 expression", compiled.error(),
+                      "put a backslash before special characters");
+  }
+  items_.emplace_back(key, optimizer);
+}
+
+const OptimizerRef& OptimizerMap::at(const std::string& path) const {
+  const OptimizerRef* found = nullptr;
+  for (const auto& [key, optimizer] : items_) {
+    if (key == path) return optimizer;
+  }
+  for (const auto& [key, optimizer] : items_) {
+    if (!re2::RE2::FullMatch(path, key)) continue;
+    if (found) {
+      throw ConfigError(str("OptimizerMap, ", path), "one key that matches the path at most",
+                        str(in_quotes(key), " beside another"), "make the expressions disjoint");
+    }
+    found = &optimizer;
+  }
+  return found ? *found : default_;
+}
+
+MultiOptimizer::MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options)
+    : OptimizerRef(std::make_shared<Several>(std::move(optimizer_map), nullptr, options)) {}
+
+MultiOptimizer::MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options)
+    : OptimizerRef(std::make_shared<Several>(std::nullopt, std::move(optimizer_map), options)) {}
+
+MultiOptimizer MultiOptimizer::from_config(JsonObject& config) {
+  const JsonPath path = config.path().key("optimizer_map");
+  const auto json = config.take<Json>("optimizer_map");
+  auto [class_name, map_config] = read_serialized(json, path);
+  if (class_name != "OptimizerMap") {
+    throw ConfigError(path.text(), "an OptimizerMap", in_quotes(class_name),
+                      "write the class that Keras serializes");
+  }
+  const OptimizerMap map = OptimizerMap::from_config(map_config);
+  map_config.finish();
+  MultiOptimizerOptions options;
+  options.loss_scale_factor = config.take_optional<double>("loss_scale_factor");
+  take(config, "name", options.name);
+  return MultiOptimizer(map, options);
+}
+
+}  // namespace tessera

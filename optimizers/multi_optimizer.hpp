@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/nn/optimizer.hpp>
+
+namespace tessera {
+
+/// Which optimizer updates which variables (keras.optimizers.OptimizerMap).
+class OptimizerMap {
+ public:
+  using Items = std::vector<std::pair<std::string, OptimizerRef>>;
+  /// The optimizer of a variable whose path a key is or, as an RE2 expression, matches as a whole;
+  /// `default_optimizer` takes the others. Throws as set() does.
+  explicit OptimizerMap(OptimizerRef default_optimizer, const Items& optimizer_map = {});
+  /// From Keras' config. Throws ConfigError naming a wrong value.
+  static OptimizerMap from_config(JsonObject& config);
+  Json config() const;
+
+  /// Throws ConfigError for a key that is there already, an expression that RE2 does not take and
+  /// an optimizer that has inner ones.
+  void set(const std::string& key, const OptimizerRef& optimizer);
+  /// The optimizer of this path. Throws ConfigError if several expressions match.
+  const OptimizerRef& at(const std::string& path) const;
+  const OptimizerRef& default_optimizer() const { return default_; }
+  const Items& items() const { return items_; }
+
+ private:
+  OptimizerRef default_;
+  Items items_;
+};
+
+struct MultiOptimizerOptions {
+  /// Takes the place of the inner optimizers' own.
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::string name = "";  ///< slots have the inner optimizers'
+};
+
+/// Several optimizers, each for some variables (keras.optimizers.MultiOptimizer). Gradients are
+/// reduced together; clipping, decay, accumulation and moving averages are those of each inner
+/// optimizer. There is no learning rate of all: learning_rate() and set_learning_rate() throw
+/// StateError.
+class MultiOptimizer : public OptimizerRef {
+ public:
+  using Choose = std::function<OptimizerRef(const Variable& variable)>;
+
+  explicit MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options = {});
+  /// By what the function gives for each variable when the optimizer is built; it is then an error
+  /// if that has inner ones. In config() the map is null.
+  explicit MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options = {});
+  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
+  static MultiOptimizer from_config(JsonObject& config);
+
+  /// In the order of the map, its default at the end; then as the function gave them.
+  std::vector<OptimizerRef> optimizers() const { return (**this).inner(); }
+};
+
+}  // namespace tessera

@@ -1,0 +1,173 @@
+#include <tessera/optimizers/muon.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <ATen/ATen.h>
+#include <re2/re2.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/optimizers/block_values.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+class MuonOptimizer : public Optimizer {
+ public:
+  MuonOptimizer(const LearningRate& learning_rate, const MuonOptions& options)
+      : Optimizer("Muon", learning_rate, base_options(options)), options_(options) {
+    check_decay("Muon", "adam_beta_1", options.adam_beta_1);
+    check_decay("Muon", "adam_beta_2", options.adam_beta_2);
+    check_not_negative("Muon", "epsilon", options.epsilon);
+    check_not_negative("Muon", "adam_weight_decay", options.adam_weight_decay.value_or(0));
+    check_not_negative("Muon", "adam_lr_ratio", options.adam_lr_ratio);
+    check_not_negative("Muon", "ns_steps", static_cast<double>(options.ns_steps));
+    check_fraction("Muon", "momentum", options.momentum);
+    for (const std::string& expression : options.exclude_layers) {
+      excluded_.push_back(std::make_shared<re2::RE2>(expression, re2::RE2::Quiet));
+      if (excluded_.back()->ok()) continue;
+      throw ConfigError("Muon, exclude_layers", "an RE2 expression",
+                        str(in_quotes(expression), ": ", excluded_.back()->error()),
+                        "put a backslash before special characters");
+    }
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["adam_beta_1"] = options_.adam_beta_1;
+    config["adam_beta_2"] = options_.adam_beta_2;
+    config["epsilon"] = options_.epsilon;
+    config["exclude_layers"] = options_.exclude_layers;
+    config["muon_a"] = options_.muon_a;
+    config["muon_b"] = options_.muon_b;
+    config["muon_c"] = options_.muon_c;
+    config["adam_lr_ratio"] = options_.adam_lr_ratio;
+    config["momentum"] = options_.momentum;
+    config["ns_steps"] = options_.ns_steps;
+    config["nesterov"] = options_.nesterov;
+    config["exclude_embeddings"] = options_.exclude_embeddings;
+    const auto& decay = options_.adam_weight_decay;
+    config["adam_weight_decay"] = decay ? Json(*decay) : Json(nullptr);
+    config["rms_rate"] = options_.rms_rate ? Json(*options_.rms_rate) : Json(nullptr);
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable& variable) const override {
+    if (by_adam(variable)) return {{"momentum"}, {"velocity"}};
+    return {{"momentum"}};
+  }
+  std::optional<double> weight_decay_of(const Variable& variable) const override {
+    return by_adam(variable) ? options_.adam_weight_decay : options_.weight_decay;
+  }
+  bool updates_whole() const override { return true; }
+
+  void update_variables(const std::vector<VariableUpdate>& updates) const override {
+    std::vector<UpdateArgs> by_adam;
+    for (const VariableUpdate& update : updates) {
+      if (update.slots.size() == 2) {
+        add_blocks(update, by_adam);
+      } else {
+        update_matrix(update);
+      }
+    }
+    update_all(by_adam);
+  }
+
+  /// Adam's.
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, momentum = args.slots[0], velocity = args.slots[1];
+    const double beta_1 = options_.adam_beta_1, beta_2 = options_.adam_beta_2;
+    momentum.lerp_(args.gradient, 1 - beta_1);
+    velocity.mul_(beta_2).addcmul_(args.gradient, args.gradient, 1 - beta_2);
+    const auto step = static_cast<double>(args.step);
+    const double rate = args.learning_rate * options_.adam_lr_ratio *
+                        std::sqrt(1 - std::pow(beta_2, step)) / (1 - std::pow(beta_1, step));
+    weight.addcdiv_(momentum, velocity.sqrt().add_(options_.epsilon), -rate);
+  }
+
+ private:
+  bool by_adam(const Variable& variable) const {
+    const std::string& path = variable.path();
+    if (variable.shape().size() != 2) return true;
+    if (options_.exclude_embeddings && lower_case(path).find("embedding") != std::string::npos) {
+      return true;
+    }
+    return std::any_of(excluded_.begin(), excluded_.end(), [&](const auto& expression) {
+      return re2::RE2::PartialMatch(path, *expression);
+    });
+  }
+
+  void update_matrix(const VariableUpdate& update) const {
+    const Blocks& momenta = update.slots[0].value().blocks();
+    const DTensor direction = made_blocks(update.gradient, [&](size_t b) {
+      const at::Tensor& gradient = update.gradient.blocks()[b];
+      momenta[b].mul_(options_.momentum).add_(gradient);
+      return options_.nesterov ? gradient.add(momenta[b], options_.momentum) : momenta[b];
+    });
+    double rate = update.learning_rate;
+    if (options_.rms_rate) {
+      const auto longer = static_cast<double>(std::max(direction.size(0), direction.size(1)));
+      rate *= std::sqrt(longer) * *options_.rms_rate;
+    }
+    subtract(update.weight, relayout_to(orthogonal(direction), update.weight.sharding()), rate);
+  }
+
+  /// Nearly the orthogonal matrix nearest to the direction of a matrix. An iteration on a matrix
+  /// that is cut would gather it each time: it is gathered once.
+  DTensor orthogonal(const DTensor& matrix) const {
+    const bool tall = matrix.size(0) > matrix.size(1);
+    DTensor x = ops::relayout(matrix, Layout::replicated(matrix.mesh(), 2));
+    if (tall) x = ops::transpose(x);
+    x = x / (ops::sqrt(ops::sum(ops::square(x), {}, /*keepdims=*/true)) + 1e-7);
+    for (int64_t i = 0; i < options_.ns_steps; ++i) {
+      const DTensor gram = ops::matmul(x, x, false, /*transpose_b=*/true);
+      const DTensor factor = gram * options_.muon_b + ops::matmul(gram, gram) * options_.muon_c;
+      x = x * options_.muon_a + ops::matmul(factor, x);
+    }
+    return tall ? ops::transpose(x) : x;
+  }
+
+  MuonOptions options_;
+  std::vector<std::shared_ptr<re2::RE2>> excluded_;
+};
+
+void take_optional(JsonObject& config, const std::string& key, std::optional<double>& out) {
+  if (config.has(key)) out = config.take_optional<double>(key);
+}
+
+}  // namespace
+
+Muon::Muon(LearningRate learning_rate, MuonOptions options)
+    : OptimizerRef(std::make_shared<MuonOptimizer>(learning_rate, options)) {}
+
+Muon Muon::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.001);
+  MuonOptions options;
+  take(config, "adam_beta_1", options.adam_beta_1);
+  take(config, "adam_beta_2", options.adam_beta_2);
+  take_optional(config, "adam_weight_decay", options.adam_weight_decay);
+  take(config, "epsilon", options.epsilon);
+  take(config, "exclude_layers", options.exclude_layers);
+  take(config, "exclude_embeddings", options.exclude_embeddings);
+  take(config, "muon_a", options.muon_a);
+  take(config, "muon_b", options.muon_b);
+  take(config, "muon_c", options.muon_c);
+  take(config, "adam_lr_ratio", options.adam_lr_ratio);
+  take(config, "momentum", options.momentum);
+  take(config, "ns_steps", options.ns_steps);
+  take(config, "nesterov", options.nesterov);
+  take_optional(config, "rms_rate", options.rms_rate);
+  take_base_options(config, options);
+  return Muon(rate, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,79 @@
+#include <tessera/optimizers/schedule_free_adamw.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/option_checks.hpp>
+
+namespace tessera {
+namespace {
+
+const char* const own_name = "ScheduleFreeAdamW";
+
+class ScheduleFreeAdamWOptimizer : public Optimizer {
+ public:
+  ScheduleFreeAdamWOptimizer(const LearningRate& learning_rate,
+                             const ScheduleFreeAdamWOptions& options)
+      : Optimizer(own_name, learning_rate, base_options(options)), options_(options) {
+    check_decay(own_name, "beta_1", options.beta_1);
+    check_decay(own_name, "beta_2", options.beta_2);
+    check_not_negative(own_name, "epsilon", options.epsilon);
+    check_not_negative(own_name, "warmup_steps", static_cast<double>(options.warmup_steps));
+    if (options.beta_1 > 0) return;
+    throw ConfigError(own_name, "beta_1 is positive", "0", "use 0.9");
+  }
+  Json config() const override {
+    Json config = Optimizer::config();
+    config["beta_1"] = options_.beta_1;
+    config["beta_2"] = options_.beta_2;
+    config["epsilon"] = options_.epsilon;
+    config["warmup_steps"] = options_.warmup_steps;
+    return config;
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{.name = "momentum", .begins_as_variable = true}, {"velocity"}};
+  }
+
+  void update(const UpdateArgs& args) const override {
+    at::Tensor weight = args.weight, iterate = args.slots[0], velocity = args.slots[1];
+    const auto step = static_cast<double>(args.step);
+    double rate = args.learning_rate;
+    if (options_.warmup_steps > 0) {
+      rate *= std::min(step / static_cast<double>(options_.warmup_steps), 1.0);
+    }
+    velocity.mul_(options_.beta_2).addcmul_(args.gradient, args.gradient, 1 - options_.beta_2);
+    const double correction = 1 - std::pow(options_.beta_2, step);
+    const at::Tensor root = (velocity / correction).sqrt_().add_(options_.epsilon);
+    // What is left of the weight is beta_1 times the mean of the iterates so far.
+    weight.sub_(iterate, 1 - options_.beta_1);
+    iterate.addcdiv_(args.gradient, root, -rate);
+    weight.mul_(1 - 1 / step).add_(iterate, options_.beta_1 / step + 1 - options_.beta_1);
+  }
+
+ private:
+  ScheduleFreeAdamWOptions options_;
+};
+
+}  // namespace
+
+ScheduleFreeAdamW::ScheduleFreeAdamW(LearningRate learning_rate, ScheduleFreeAdamWOptions options)
+    : OptimizerRef(std::make_shared<ScheduleFreeAdamWOptimizer>(learning_rate, options)) {}
+
+ScheduleFreeAdamW ScheduleFreeAdamW::from_config(JsonObject& config) {
+  const LearningRate rate = take_learning_rate(config, 0.0025);
+  ScheduleFreeAdamWOptions options;
+  take(config, "beta_1", options.beta_1);
+  take(config, "beta_2", options.beta_2);
+  take(config, "epsilon", options.epsilon);
+  take(config, "warmup_steps", options.warmup_steps);
+  take_base_options(config, options);
+  return ScheduleFreeAdamW(rate, options);
+}
+
+}  // namespace tessera
