@@ -12,15 +12,64 @@ MetricRef made(const JsonObject& options) {
   return Made(options_from<Options>(given));
 }
 
+/// Of a class that takes the part `key` first.
+template <class Made>
+MetricRef made_at(JsonObject given, const char* key) {
+  const auto part = given.take<double>(key);
+  given.take_optional<Json>("dtype");
+  return Made(part, options_from<AtRateOptions>(given));
+}
+
+/// Of those that count classes; their dtype matters.
+template <class Made, class Options>
+MetricRef made_of_targets(const JsonObject& options) {
+  JsonObject given = options;
+  const auto count = given.take<int64_t>("num_classes");
+  const auto targets = given.take<std::vector<int64_t>>("target_class_ids");
+  return Made(count, targets, options_from<Options>(given));
+}
+template <class Made, class Options>
+MetricRef made_of_classes(const JsonObject& options) {
+  JsonObject given = options;
+  const auto count = given.take<int64_t>("num_classes");
+  return Made(count, options_from<Options>(given));
+}
+
 using MetricFactories = Factories<MetricRef, JsonObject>;
+
+MetricFactories rates() {
+  const auto at = [](auto made_with, const char* key) {
+    return [=](const JsonObject& options) { return made_with(options, key); };
+  };
+  return {
+      {"precision_at_recall", at(made_at<PrecisionAtRecall>, "recall")},
+      {"recall_at_precision", at(made_at<RecallAtPrecision>, "precision")},
+      {"sensitivity_at_specificity", at(made_at<SensitivityAtSpecificity>, "specificity")},
+      {"specificity_at_sensitivity", at(made_at<SpecificityAtSensitivity>, "sensitivity")},
+  };
+}
+
+MetricFactories classes() {
+  return {
+      {"binary_io_u",
+       [](const JsonObject& given) { return BinaryIoU(options_from<BinaryIoUOptions>(given)); }},
+      {"io_u", made_of_targets<IoU, IoUOptions>},
+      {"mean_io_u", made_of_classes<MeanIoU, IoUOptions>},
+      {"one_hot_io_u", made_of_targets<OneHotIoU, OneHotIoUOptions>},
+      {"one_hot_mean_io_u", made_of_classes<OneHotMeanIoU, OneHotIoUOptions>},
+  };
+}
 
 MetricFactories means() {
   return {
       {"accuracy", made<Accuracy, MetricOptions>},
       {"binary_accuracy", made<BinaryAccuracy, BinaryAccuracyOptions>},
       {"categorical_accuracy", made<CategoricalAccuracy, MetricOptions>},
+      {"concordance_correlation", made<ConcordanceCorrelation, ConcordanceCorrelationOptions>},
       {"log_cosh_error", made<LogCoshError, LogCoshErrorOptions>},
       {"mean", made<Mean, MetricOptions>},
+      {"pearson_correlation", made<PearsonCorrelation, PearsonCorrelationOptions>},
+      {"r2_score", made<R2Score, R2ScoreOptions>},
       {"root_mean_squared_error", made<RootMeanSquaredError, MetricOptions>},
       {"sparse_categorical_accuracy", made<SparseCategoricalAccuracy, MetricOptions>},
       {"sparse_top_k_categorical_accuracy",
@@ -83,6 +132,8 @@ const MetricFactories& factories() {
   static const MetricFactories all = [] {
     MetricFactories joined = means();
     joined.merge(counts());
+    joined.merge(rates());
+    joined.merge(classes());
     joined.merge(metrics::losses());
     return joined;
   }();

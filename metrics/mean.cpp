@@ -57,7 +57,8 @@ class SumMetric : public Metric {
 void MeanMetric::update(const DTensor& y_true, const DTensor& y_pred,
                         const DTensor& sample_weight) {
   const NoRecording untaped;
-  add_values(values(y_true, y_pred), sample_weight);
+  add_values(values(y_true, y_pred),
+             masked_weights(name(), sample_weight, y_pred.mask(), at::kDouble));
 }
 
 void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) {

@@ -1,0 +1,58 @@
+#include <tessera/metrics/correlation.hpp>
+
+#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/metrics/mean.hpp>
+
+namespace tessera {
+namespace {
+
+/// Keras' backend.epsilon().
+constexpr double epsilon = 1e-7;
+
+std::pair<DTensor, DTensor> matched(const DTensor& y_true, const DTensor& y_pred) {
+  const at::ScalarType dtype = loss_dtype(y_pred);
+  return match_ranks(ops::cast(y_true, dtype), ops::cast(y_pred, dtype));
+}
+
+DTensor standardized(const DTensor& x, int64_t axis) {
+  const auto [mean, variance] = ops::moments(x, {axis}, /*keepdims=*/true);
+  return (x - mean) / ops::sqrt(variance);
+}
+
+DTensor pearson(const DTensor& y_true, const DTensor& y_pred, int64_t axis) {
+  const auto [labels, predictions] = matched(y_true, y_pred);
+  check_labels("PearsonCorrelation", labels.shape(), predictions.shape());
+  return ops::mean(standardized(labels, axis) * standardized(predictions, axis), {axis});
+}
+
+DTensor concordance(const DTensor& y_true, const DTensor& y_pred, int64_t axis) {
+  const auto [labels, predictions] = matched(y_true, y_pred);
+  check_labels("ConcordanceCorrelation", labels.shape(), predictions.shape());
+  const auto [label_mean, label_variance] = ops::moments(labels, {axis}, /*keepdims=*/true);
+  const auto [mean, variance] = ops::moments(predictions, {axis}, /*keepdims=*/true);
+  const DTensor common = (labels - label_mean) * (predictions - mean);
+  const DTensor norm = label_variance + variance + ops::square(label_mean - mean);
+  return ops::mean(common * 2 / (norm + epsilon), {axis});
+}
+
+}  // namespace
+
+PearsonCorrelation::PearsonCorrelation(PearsonCorrelationOptions options)
+    : MetricRef(std::make_shared<FunctionMetric>(
+          "PearsonCorrelation", named_config("PearsonCorrelation", options),
+          [axis = options.axis](const DTensor& y_true, const DTensor& y_pred) {
+            return pearson(y_true, y_pred, axis);
+          })) {}
+
+ConcordanceCorrelation::ConcordanceCorrelation(ConcordanceCorrelationOptions options)
+    : MetricRef(std::make_shared<FunctionMetric>(
+          "ConcordanceCorrelation", named_config("ConcordanceCorrelation", options),
+          [axis = options.axis](const DTensor& y_true, const DTensor& y_pred) {
+            return concordance(y_true, y_pred, axis);
+          })) {}
+
+}  // namespace tessera

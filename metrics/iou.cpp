@@ -1,0 +1,177 @@
+#include <tessera/metrics/iou.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/segment.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+/// Keras' backend.epsilon().
+constexpr double epsilon = 1e-7;
+
+DTensor whole_number(int64_t value, const DTensor& like) {
+  return scalar(static_cast<double>(value), like.mesh(), at::kLong);
+}
+
+/// Totals: the weights of samples by label and prediction, a row for each label.
+class IoUMetric : public Metric {
+ public:
+  using Metric::result;
+  /// `config` is that of the metric, with its name. A threshold is that of class 1.
+  IoUMetric(const char* class_name, Json config, int64_t num_classes,
+            std::vector<int64_t> target_class_ids, IoUOptions options,
+            std::optional<double> threshold = std::nullopt)
+      : Metric(config.at("name").get<std::string>()),
+        class_name_(class_name),
+        config_(std::move(config)),
+        classes_(num_classes),
+        targets_(std::move(target_class_ids)),
+        options_(std::move(options)),
+        threshold_(threshold),
+        whole_weights_(options_.dtype.find("int") != std::string::npos) {
+    if (num_classes < 1) {
+      throw ConfigError(name(), "num_classes is at least 1", str(num_classes), "count the classes");
+    }
+    for (const int64_t target : targets_) {
+      if (target >= 0 && target < num_classes) continue;
+      throw ConfigError(name(), str("target_class_ids lie in [0, ", num_classes, ")"), str(target),
+                        "name classes that there are");
+    }
+  }
+  std::string class_name() const override { return class_name_; }
+  Json config() const override { return config_; }
+
+  void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
+    const NoRecording untaped;
+    const DTensor predictions = predicted(y_pred);
+    const DTensor labels = shaped(
+        options_.sparse_y_true ? ops::cast(y_true, at::kLong) : ops::argmax(y_true, options_.axis),
+        predictions.shape(), "labels");
+    DTensor counts = ops::logical_and(is_class(labels), is_class(predictions));
+    if (options_.ignore_class) {
+      const DTensor ignored = whole_number(*options_.ignore_class, labels);
+      counts = ops::logical_and(counts, ops::not_equal(labels, ignored));
+    }
+    const DTensor ids = labels * whole_number(classes_, labels) + predictions;
+    const DTensor weights = ops::cast(counts, at::kDouble);
+    add(ops::segment_sum(
+        sample_weight.defined() ? weights * weighed(sample_weight, labels) : weights,
+        ops::where(counts, ids, whole_number(0, ids)), classes_ * classes_));
+  }
+
+  double result(const std::vector<double>& totals) const override {
+    if (totals.empty()) return 0;
+    const auto count = static_cast<size_t>(classes_);
+    double sum = 0, present = 0;
+    for (const int64_t target : targets_) {
+      const auto c = static_cast<size_t>(target);
+      const double hits = totals[c * count + c];
+      double all = -hits;
+      for (size_t i = 0; i < count; ++i) all += totals[c * count + i] + totals[i * count + c];
+      if (all <= 1e-9) continue;
+      sum += hits / (all + epsilon);
+      ++present;
+    }
+    return sum / (present + epsilon);
+  }
+
+ private:
+  DTensor predicted(const DTensor& y_pred) const {
+    if (threshold_) {
+      const DTensor wide = ops::cast(y_pred, at::kFloat);
+      return ops::cast(ops::greater_equal(wide, scalar(*threshold_, wide.mesh())), at::kLong);
+    }
+    if (options_.sparse_y_pred) return ops::cast(y_pred, at::kLong);
+    return ops::argmax(y_pred, options_.axis);
+  }
+
+  /// Keras flattens both; those of one shape stay in their shards.
+  DTensor shaped(const DTensor& x, const Shape& shape, const char* what) const {
+    if (x.shape() == shape) return x;
+    if (x.numel() == numel(shape)) return ops::reshape(x, shape);
+    throw ShapeError(name(), str("as many ", what, " as predictions, ", to_string(shape)),
+                     to_string(x.shape()), "give one for each prediction");
+  }
+
+  DTensor weighed(const DTensor& sample_weight, const DTensor& labels) const {
+    const DTensor given =
+        whole_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
+    const DTensor weights = ops::cast(given, at::kDouble);
+    if (weights.numel() == 1) return ops::reshape(weights, {});
+    return shaped(weights, labels.shape(), "sample weights");
+  }
+
+  DTensor is_class(const DTensor& x) const {
+    return ops::logical_and(ops::greater_equal(x, whole_number(0, x)),
+                            ops::less(x, whole_number(classes_, x)));
+  }
+
+  const char* class_name_;
+  Json config_;
+  int64_t classes_;
+  std::vector<int64_t> targets_;
+  IoUOptions options_;
+  std::optional<double> threshold_;
+  bool whole_weights_;
+};
+
+template <class Options>
+Json config_with(const char* class_name, const Options& options, int64_t num_classes,
+                 const std::vector<int64_t>* target_class_ids = nullptr) {
+  Json config = named_config(class_name, options);
+  config["num_classes"] = num_classes;
+  if (target_class_ids) config["target_class_ids"] = *target_class_ids;
+  return config;
+}
+
+std::vector<int64_t> all_classes(int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(std::max<int64_t>(0, count)));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+IoUOptions of_one_hot(const OneHotIoUOptions& options) {
+  return {.name = options.name,
+          .dtype = options.dtype,
+          .ignore_class = options.ignore_class,
+          .sparse_y_true = false,
+          .sparse_y_pred = options.sparse_y_pred,
+          .axis = options.axis};
+}
+
+}  // namespace
+
+IoU::IoU(int64_t num_classes, std::vector<int64_t> target_class_ids, IoUOptions options)
+    : MetricRef(std::make_shared<IoUMetric>(
+          "IoU", config_with("IoU", options, num_classes, &target_class_ids), num_classes,
+          target_class_ids, options)) {}
+MeanIoU::MeanIoU(int64_t num_classes, IoUOptions options)
+    : MetricRef(std::make_shared<IoUMetric>("MeanIoU", config_with("MeanIoU", options, num_classes),
+                                            num_classes, all_classes(num_classes), options)) {}
+OneHotIoU::OneHotIoU(int64_t num_classes, std::vector<int64_t> target_class_ids,
+                     OneHotIoUOptions options)
+    : MetricRef(std::make_shared<IoUMetric>(
+          "OneHotIoU", config_with("OneHotIoU", options, num_classes, &target_class_ids),
+          num_classes, target_class_ids, of_one_hot(options))) {}
+OneHotMeanIoU::OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options)
+    : MetricRef(std::make_shared<IoUMetric>(
+          "OneHotMeanIoU", config_with("OneHotMeanIoU", options, num_classes), num_classes,
+          all_classes(num_classes), of_one_hot(options))) {}
+BinaryIoU::BinaryIoU(BinaryIoUOptions options)
+    : MetricRef(std::make_shared<IoUMetric>("BinaryIoU", named_config("BinaryIoU", options), 2,
+                                            options.target_class_ids,
+                                            IoUOptions{.dtype = options.dtype},
+                                            options.threshold)) {}
+
+}  // namespace tessera

@@ -1,0 +1,103 @@
+#include <tessera/metrics/sensitivity_specificity.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/metrics/confusion.hpp>
+
+namespace tessera {
+namespace {
+
+using Rate = double (*)(const Confusion&);
+
+double recall(const Confusion& c) {
+  return ratio(c.true_positives, c.true_positives + c.false_negatives);
+}
+double specificity(const Confusion& c) {
+  return ratio(c.true_negatives, c.true_negatives + c.false_positives);
+}
+double precision(const Confusion& c) {
+  return ratio(c.true_positives, c.true_positives + c.false_positives);
+}
+
+std::vector<double> even_thresholds(int64_t count) {
+  if (count == 1) return {0.5};
+  std::vector<double> thresholds;
+  for (int64_t i = 0; i < count; ++i) {
+    thresholds.push_back(static_cast<double>(i) / static_cast<double>(count - 1));
+  }
+  return thresholds;
+}
+
+/// What a class of this family is.
+struct Kind {
+  const char* class_name;
+  const char* key;   ///< of the bound, in Keras' configuration
+  Rate constrained;  ///< reaches the bound
+  Rate dependent;    ///< of which the highest value is wanted
+};
+
+Json config_of(const Kind& kind, double bound, const AtRateOptions& options) {
+  Json config = named_config(kind.class_name, options);
+  config[kind.key] = bound;
+  return config;
+}
+
+void check(const Kind& kind, double bound, const AtRateOptions& options) {
+  if (!(bound >= 0 && bound <= 1)) {
+    throw ConfigError(kind.class_name, str(kind.key, " lies in [0, 1]"), str(bound),
+                      "give a part, such as 0.9");
+  }
+  if (options.num_thresholds < 1) {
+    throw ConfigError(kind.class_name, "num_thresholds is at least 1", str(options.num_thresholds),
+                      "leave it at 200");
+  }
+}
+
+class AtRateMetric : public ConfusionMetric {
+ public:
+  AtRateMetric(const Kind& kind, double bound, const AtRateOptions& options)
+      : ConfusionMetric(kind.class_name, config_of(kind, bound, options),
+                        {.thresholds = even_thresholds(options.num_thresholds),
+                         .class_id = options.class_id}),
+        kind_(kind),
+        bound_(static_cast<float>(bound)) {}
+
+  std::vector<double> result_values(const std::vector<double>& totals) const override {
+    double best = 0;
+    const auto by_label = counts(totals);
+    for (const Confusion& c : by_label[0]) {
+      // In float32, as Keras compares: sums of weights are not exact.
+      if (static_cast<float>(kind_.constrained(c)) < bound_) continue;
+      best = std::max(best, kind_.dependent(c));
+    }
+    return {best};
+  }
+
+ private:
+  Kind kind_;
+  float bound_;
+};
+
+MetricRef made(const Kind& kind, double bound, const AtRateOptions& options) {
+  check(kind, bound, options);
+  return MetricRef(std::make_shared<AtRateMetric>(kind, bound, options));
+}
+
+}  // namespace
+
+SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity_, AtRateOptions options)
+    : MetricRef(tessera::made({"SensitivityAtSpecificity", "specificity", specificity, recall},
+                              specificity_, options)) {}
+SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity, AtRateOptions options)
+    : MetricRef(tessera::made({"SpecificityAtSensitivity", "sensitivity", recall, specificity},
+                              sensitivity, options)) {}
+PrecisionAtRecall::PrecisionAtRecall(double recall_, AtRateOptions options)
+    : MetricRef(tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_,
+                              options)) {}
+RecallAtPrecision::RecallAtPrecision(double precision_, AtRateOptions options)
+    : MetricRef(tessera::made({"RecallAtPrecision", "precision", precision, recall}, precision_,
+                              options)) {}
+
+}  // namespace tessera
