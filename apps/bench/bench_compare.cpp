@@ -37,9 +37,10 @@ struct Work {
 const std::vector<Work>& works() {
   static const std::vector<Work> all = {
       {"mlp", compare_mlp},           {"imdb", compare_imdb},
-      {"fit", compare_fit},           {"text", compare_text},
-      {"start-up", compare_start_up}, {"checkpoint", compare_checkpoint},
-      {"memory", compare_memory},     {"dispatch", compare_dispatch}};
+      {"fit", compare_fit},           {"cnn", compare_cnn},
+      {"text", compare_text},         {"start-up", compare_start_up},
+      {"checkpoint", compare_checkpoint}, {"memory", compare_memory},
+      {"dispatch", compare_dispatch}};
   return all;
 }
 

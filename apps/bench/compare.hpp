@@ -36,6 +36,7 @@ struct CompareRun {
 void compare_mlp(CompareRun& run);
 void compare_imdb(CompareRun& run);
 void compare_fit(CompareRun& run);
+void compare_cnn(CompareRun& run);
 void compare_text(CompareRun& run);
 void compare_start_up(CompareRun& run);
 void compare_checkpoint(CompareRun& run);

@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/tessera.hpp>
@@ -83,14 +84,33 @@ void compare_imdb(CompareRun& run) {
 void compare_fit(CompareRun& run) {
   const std::string data = run.share("digits", all_of(datasets::mnist()));
   std::vector<Contender> all = {own_contender("own", "ours, fit with its bar", {"fit"})};
-  run.invite(all, "keras", "keras", " on JAX, fit with its bar", "keras_fit.py", {data});
+  run.invite(all, "keras", "keras", " on JAX, fit with its bar", "keras_fit.py",
+             {data, "jax", "dense"});
   for (Contender& contender : all) contender.terminal = true;
-  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data});
+  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py",
+             {data, "dense"});
   // Of two epochs.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 2, .warm_up = 0});
   run.comparison.add_own("fit, a step", figures.at("own"));
   run.add_other(figures, "own", "keras", 1.0);
   run.add_other(figures, "own", "torch", 1.1);
+}
+
+void compare_cnn(CompareRun& run) {
+  const std::string data = run.share("cnn", all_of(cnn_data()));
+  std::vector<Contender> all = {own_contender("own", "ours, fit with its bar", {"cnn"})};
+  for (const auto& [backend, name] : {std::pair("tensorflow", "TensorFlow"), {"jax", "JAX"}}) {
+    run.invite(all, backend, "keras", str(" on ", name, ", fit with its bar"), "keras_fit.py",
+               {data, backend, "cnn"});
+  }
+  for (Contender& contender : all) contender.terminal = true;
+  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "cnn"});
+  // Of an epoch; the first compiles.
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 1});
+  run.comparison.add_own("cnn fit, a step", figures.at("own"));
+  for (const char* other : {"tensorflow", "jax", "torch"}) {
+    run.add_other(figures, "own", other, 1.05);
+  }
 }
 
 }  // namespace tessera::bench

@@ -56,9 +56,7 @@ Work imdb_work(const Flags& flags) {
 }
 
 /// Epochs of fit, in milliseconds a step.
-Work fit_work(const Flags&) {
-  const MnistDataset data = datasets::mnist();
-  const Sequential model = digits_model();
+Work fit_work(const MnistDataset& data, const Sequential& model) {
   const double steps = static_cast<double>((data.size() + mlp_batch_size - 1) / mlp_batch_size);
   return [=](int64_t epochs) {
     const double seconds = seconds_of(
@@ -122,7 +120,8 @@ Work memory_work(const Flags& flags) {
 Work make_work(const Flags& flags) {
   if (flags.work == "mlp") return mlp_work(flags);
   if (flags.work == "imdb") return imdb_work(flags);
-  if (flags.work == "fit") return fit_work(flags);
+  if (flags.work == "fit") return fit_work(datasets::mnist(), digits_model());
+  if (flags.work == "cnn") return fit_work(cnn_data(), cnn_model());
   if (flags.work == "text") return text_work(flags);
   return flags.work == "memory" ? memory_work(flags) : first_step_work(flags);
 }

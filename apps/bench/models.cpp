@@ -73,6 +73,18 @@ Sequential digits_model() {
   return model;
 }
 
+MnistDataset cnn_data() { return datasets::mnist({.size = 100 * mlp_batch_size}); }
+
+Sequential cnn_model() {
+  Sequential model({Reshape({28, 28, 1}), Conv2D(32, 3, {.activation = "relu"}), MaxPooling2D(2),
+                    Conv2D(64, 3, {.activation = "relu"}), MaxPooling2D(2), Flatten(),
+                    Dropout(0.5), Dense(10)});
+  model.compile({.optimizer = Adam(1e-3),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .metrics = {"accuracy"}});
+  return model;
+}
+
 Sequential large_model(const LayoutMap& layouts) {
   return mlp_of({mlp_sizes.front(), 7200, 7200, mlp_sizes.back()}, layouts);
 }

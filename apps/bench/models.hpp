@@ -35,6 +35,12 @@ Sequential imdb_model(const LayoutMap& layouts);
 /// The Keras tutorial's Flatten-128-10, compiled.
 Sequential digits_model();
 
+/// The first 100 batches of MNIST.
+MnistDataset cnn_data();
+
+/// Two convolutions with poolings, dropout and logits, compiled: `mnist --model cnn`.
+Sequential cnn_model();
+
 /// An MLP of 230 MB of weights, compiled; its batches are those of mlp_data().
 Sequential large_model(const LayoutMap& layouts);
 

@@ -212,6 +212,18 @@ OptionValue positive_number(std::optional<double>& value) {
   return {"X", JsonForm::number, set, [&value] { return value ? str(*value) : ""; }};
 }
 
+OptionValue fraction(double& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    const auto number = whole<double>(text);
+    if (!number || !(*number >= 0 && *number < 1)) {
+      throw ConfigError(where, "must be a number of at least 0 and below 1", in_quotes(text),
+                        "write for example 0.5");
+    }
+    value = *number;
+  };
+  return {"X", JsonForm::number, set, [&value] { return str(value); }};
+}
+
 OptionValue mesh_dims(MeshDims& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     const std::optional<MeshDims> dims = read_mesh_dims(text);

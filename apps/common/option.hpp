@@ -65,6 +65,9 @@ OptionValue integers(std::vector<int64_t>& value, int64_t minimum);
 /// A finite number above zero, or absent.
 OptionValue positive_number(std::optional<double>& value);
 
+/// A number of at least 0 and below 1.
+OptionValue fraction(double& value);
+
 /// Mesh dimensions, "batch=4,model=2".
 OptionValue mesh_dims(MeshDims& value);
 

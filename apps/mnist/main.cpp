@@ -24,6 +24,7 @@ struct MnistFlags {
   std::string model = "core-api";
   std::string style = "sequential";
   std::vector<int64_t> hidden = {700, 500};
+  mnist::CnnOptions cnn;
   std::string save;
   std::string load;
   app::CheckpointFlags checkpoints;
@@ -34,12 +35,16 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.common().train_size = 5000;
   options.common().test_size = 5000;
   options.add({"model", "Model",
-               "of the Core-API guide or the Keras tutorial",
-               app::choice(flags.model, {"core-api", "keras"})});
+               "of the Core-API guide or the Keras tutorial, or a convolutional one",
+               app::choice(flags.model, {"core-api", "keras", "cnn"})});
   options.add({"style", "Model", "how it is written; all three train alike",
                app::choice(flags.style, {"sequential", "functional", "subclass"})});
   options.add({"hidden", "Model", "units of core-api's hidden layers",
                app::integers(flags.hidden, 1)});
+  options.add({"dropout", "Model", "the part of cnn's features that a training step leaves out",
+               app::fraction(flags.cnn.dropout)});
+  options.add({"batch-norm", "Model", "BatchNormalization after each convolution of cnn",
+               app::toggle(flags.cnn.batch_norm)});
   options.add({"load", "Model", "safetensors file to take the first weights from",
                app::input_file(flags.load, "FILE")});
   options.add({"save", "Model", "safetensors file to write the weights to",
@@ -74,14 +79,23 @@ Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
   return {{}, default_dtype_policy().compute, mnist::distribute(flags.strategy, common)};
 }
 
-MnistDataset data_of(const app::CommonOptions& common, const std::string& split,
-                     const std::optional<int64_t>& size, at::ScalarType dtype) {
+/// A batch as the model takes it.
+Shape input_shape(const MnistFlags& flags) {
+  return flags.model == "cnn" ? Shape{-1, 28, 28} : Shape{-1, 784};
+}
+
+MnistDataset data_of(const app::CommonOptions& common, const MnistFlags& flags,
+                     const std::string& split, const std::optional<int64_t>& size,
+                     at::ScalarType dtype) {
   return datasets::mnist({.data_dir = common.data_dir, .split = split, .size = size,
-                          .flatten = true, .dtype = dtype});
+                          .flatten = input_shape(flags).size() == 2, .dtype = dtype});
 }
 
 mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& common) {
   const mnist::Style style = mnist::parse_style(flags.style);
+  if (flags.model == "cnn") {
+    return mnist::cnn(style, flags.cnn, common.learning_rate.value_or(1e-3));
+  }
   if (flags.model == "keras") return mnist::keras(style, common.learning_rate.value_or(0.01));
   return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
 }
@@ -136,11 +150,11 @@ void print_summary(const History& history, int64_t images, double seconds) {
 
 /// A signal ends it after the step, and what a later run needs is saved.
 History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
-            const app::CommonOptions& common, const app::CheckpointFlags& checkpoints) {
+            const app::CommonOptions& common, const MnistFlags& flags, bool saves) {
   std::optional<Saving> saving;
-  if (!checkpoints.folder.empty()) {
-    model.build({-1, 784});
-    saving.emplace(model, checkpoints);
+  if (saves && !flags.checkpoints.folder.empty()) {
+    model.build(input_shape(flags));
+    saving.emplace(model, flags.checkpoints);
   }
   const StopSignals signals;
   return model.fit(train, {.batch_size = common.batch_size,
@@ -159,7 +173,7 @@ int evaluate(const ModelHandle& model, const MnistDataset& test, const app::Comm
     throw ConfigError("--checkpoint-dir", "an evaluator reads the checkpoints of the run",
                       "nothing", "add --checkpoint-dir FOLDER");
   }
-  model.build({-1, 784});
+  model.build(input_shape(flags));
   const StopSignals signals;
   strategy::SidecarEvaluator(model, {.checkpoint_dir = flags.checkpoints.folder,
                                      .data = test,
@@ -176,12 +190,12 @@ void train(const ModelHandle& model, const MnistDataset& training, const MnistDa
            const app::CommonOptions& common, const MnistFlags& flags, bool leads) {
   show_model(model, training, common, leads);
   if (!flags.load.empty()) {
-    model.build({-1, 784});
+    model.build(input_shape(flags));
     load_weights(model.model(), flags.load);
   }
   app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();
-  const History history = fit(model, training, test, common, flags.checkpoints);
+  const History history = fit(model, training, test, common, flags, true);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   profiling.stop();
   if (leads && !common.history.empty()) history.save(common.history);
@@ -202,8 +216,8 @@ int run(int argc, char** argv) {
   const app::CommonOptions& common = options.common();
   mnist::check_strategy_options(flags.strategy, common);
   const Place place = place_of(flags, common);
-  const MnistDataset training = data_of(common, "train", common.train_size, place.dtype);
-  const MnistDataset test = data_of(common, "test", common.test_size, place.dtype);
+  const MnistDataset training = data_of(common, flags, "train", common.train_size, place.dtype);
+  const MnistDataset test = data_of(common, flags, "test", common.test_size, place.dtype);
   if (place.leads() && common.verbose > 0) {
     std::cout << training.announcement() << "\n" << place.describe() << std::endl;
   }
@@ -220,7 +234,7 @@ int run(int argc, char** argv) {
   }
   if (distribution.role == mnist::Role::serves) {
     app::Profiling profiling(common);
-    fit(model, training, test, common, {});
+    fit(model, training, test, common, flags, false);
     profiling.finish();
   } else {
     train(model, training, test, common, flags, place.leads());

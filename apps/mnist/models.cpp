@@ -5,45 +5,44 @@
 namespace tessera::mnist {
 namespace {
 
-/// Options of the dense layers of one model.
-using DenseLayers = std::vector<std::pair<int64_t, DenseOptions>>;
+using Layers = std::vector<LayerHandle>;
 
-ModelHandle sequential(const DenseLayers& dense, const std::string& name) {
-  const Sequential model({Flatten()}, {.name = name});
-  for (const auto& [units, options] : dense) model.add(Dense(units, options));
+ModelHandle sequential(const Layers& layers, const std::string& name) {
+  const Sequential model({}, {.name = name});
+  for (const LayerHandle& layer : layers) model.add(layer);
   return model;
 }
 
-ModelHandle functional(const DenseLayers& dense, const std::string& name) {
-  const Input images({784}, {.name = "images"});
-  SymbolicTensor x = Flatten()(images);
-  for (const auto& [units, options] : dense) x = Dense(units, options)(x);
+ModelHandle functional(const Layers& layers, const Shape& image, const std::string& name) {
+  const Input images(image, {.name = "images"});
+  SymbolicTensor x = images;
+  for (const LayerHandle& layer : layers) x = layer(x);
   return Functional({images}, {x}, {.name = name});
 }
 
 class Classifier final : public Model {
  public:
-  Classifier(const DenseLayers& dense, const std::string& name) : Model({.name = name}) {
-    for (const auto& [units, options] : dense) dense_.push_back(track(Dense(units, options)));
+  Classifier(const Layers& layers, const std::string& name) : Model({.name = name}) {
+    for (const LayerHandle& layer : layers) layers_.push_back(track(layer));
   }
   std::string class_name() const override { return "Classifier"; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override {
-    DTensor x = flatten_(inputs[0], context);
-    for (const LayerHandle& layer : dense_) x = layer(x, context);
+    DTensor x = inputs[0];
+    for (const LayerHandle& layer : layers_) x = layer(x, context);
     return x;
   }
 
  private:
-  LayerHandle flatten_ = track(Flatten());
-  std::vector<LayerHandle> dense_;
+  Layers layers_;
 };
 
-ModelHandle make_model(Style style, const DenseLayers& dense, const std::string& name) {
-  if (style == Style::sequential) return sequential(dense, name);
-  if (style == Style::functional) return functional(dense, name);
-  return ModelHandle(std::make_shared<Classifier>(dense, name));
+ModelHandle make_model(Style style, const Layers& layers, const Shape& image,
+                       const std::string& name) {
+  if (style == Style::sequential) return sequential(layers, name);
+  if (style == Style::functional) return functional(layers, image, name);
+  return ModelHandle(std::make_shared<Classifier>(layers, name));
 }
 
 }  // namespace
@@ -57,24 +56,42 @@ Style parse_style(const std::string& text) {
 
 Recipe core_api(Style style, const std::vector<int64_t>& hidden, double learning_rate) {
   const InitializerRef xavier = GlorotUniform({.seed = Seed{22, 23}});
-  DenseLayers dense;
+  Layers layers = {Flatten()};
   for (size_t i = 0; i < hidden.size(); ++i) {
-    dense.push_back({hidden[i], {.activation = "relu",
-                                 .kernel_initializer = xavier,
-                                 .name = "hidden_" + std::to_string(i + 1)}});
+    layers.push_back(Dense(hidden[i], {.activation = "relu",
+                                       .kernel_initializer = xavier,
+                                       .name = "hidden_" + std::to_string(i + 1)}));
   }
-  dense.push_back({10, {.kernel_initializer = xavier, .name = "logits"}});
-  return {make_model(style, dense, "core_api"),
+  layers.push_back(Dense(10, {.kernel_initializer = xavier, .name = "logits"}));
+  return {make_model(style, layers, {784}, "core_api"),
           Adam(learning_rate, {.epsilon_on_corrected_root = true})};
 }
 
 Recipe keras(Style style, double learning_rate) {
-  const DenseLayers dense = {
-      {128, {.activation = "relu",
-             .kernel_initializer = GlorotUniform({.seed = 1337}),
-             .name = "hidden_1"}},
-      {10, {.kernel_initializer = GlorotUniform({.seed = 1338}), .name = "logits"}}};
-  return {make_model(style, dense, "keras"), Adam(learning_rate)};
+  const Layers layers = {
+      Flatten(),
+      Dense(128, {.activation = "relu",
+                  .kernel_initializer = GlorotUniform({.seed = 1337}),
+                  .name = "hidden_1"}),
+      Dense(10, {.kernel_initializer = GlorotUniform({.seed = 1338}), .name = "logits"})};
+  return {make_model(style, layers, {784}, "keras"), Adam(learning_rate)};
+}
+
+Recipe cnn(Style style, const CnnOptions& options, double learning_rate) {
+  Layers layers = {Reshape({28, 28, 1})};
+  for (int64_t i = 1; i <= 2; ++i) {
+    const std::string number = std::to_string(i);
+    layers.push_back(Conv2D(32 * i, 3, {.activation = "relu",
+                                        .kernel_initializer = GlorotUniform({.seed = i}),
+                                        .name = "conv_" + number}));
+    if (options.batch_norm) layers.push_back(BatchNormalization({.name = "norm_" + number}));
+    layers.push_back(MaxPooling2D(2, {.name = "pool_" + number}));
+  }
+  layers.push_back(Flatten());
+  if (options.dropout > 0) layers.push_back(Dropout(options.dropout, {.name = "dropout"}));
+  layers.push_back(
+      Dense(10, {.kernel_initializer = GlorotUniform({.seed = 3}), .name = "logits"}));
+  return {make_model(style, layers, {28, 28}, "cnn"), Adam(learning_rate)};
 }
 
 }  // namespace tessera::mnist

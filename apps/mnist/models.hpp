@@ -26,4 +26,13 @@ Recipe core_api(Style style, const std::vector<int64_t>& hidden, double learning
 /// Adam.
 Recipe keras(Style style, double learning_rate);
 
+struct CnnOptions {
+  double dropout = 0.5;     ///< before the logits; 0: none
+  bool batch_norm = false;  ///< after each convolution
+};
+
+/// On images (28, 28): 32, then 64 convolutions of 3 by 3 with ReLU, each with a max pooling of 2,
+/// and 10 logits, Glorot-uniform from seeds 1, 2 and 3, Adam.
+Recipe cnn(Style style, const CnnOptions& options, double learning_rate);
+
 }  // namespace tessera::mnist

@@ -1,5 +1,5 @@
-"""Epochs of Flatten-128-10 on digits in PyTorch, by hand: shuffled batches of 128, Adam, loss and
-accuracy of the epoch. Answers with milliseconds a step."""
+"""Epochs on digits in PyTorch, by hand: Flatten-128-10, or two convolutions with channels last;
+shuffled batches of 128, Adam, loss and accuracy of the epoch. Answers with milliseconds a step."""
 import sys
 import time
 
@@ -10,7 +10,13 @@ from lines import answer, read
 
 x, y = map(torch.from_numpy, read(sys.argv[1], 28, 28))
 torch.manual_seed(0)
-model = nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+if sys.argv[2] == "cnn":
+    x = x.unsqueeze(1)
+    model = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3),
+                          nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.5),
+                          nn.Linear(1600, 10)).to(memory_format=torch.channels_last)
+else:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.Adam(model.parameters(), 1e-3, eps=1e-7, fused=True)
 loss_of = nn.CrossEntropyLoss()
 
