@@ -67,6 +67,35 @@ TEST_CASE("mnist: the command line beats the configuration, which beats the defa
   CHECK(mnist({"--help"}).out.find("--layouts") != std::string::npos);
 }
 
+TEST_CASE("mnist trains its convolutional model alike under every layouts file for it") {
+  const test::TempFolder folder;
+  test::write_mnist(folder / "data", 48, 12);
+  const auto losses = [&](const Words& more) {
+    const std::string history = folder / "h.json";
+    Words words = {"--model", "cnn", "--train-size", "all", "--test-size", "all", "--batch-size",
+                   "12", "--epochs", "1", "--no-shuffle", "--data-dir", folder / "data",
+                   "--history", history};
+    words.insert(words.end(), more.begin(), more.end());
+    mnist(words);
+    return read_json_file(history).at("steps").get<std::vector<double>>();
+  };
+  const std::string layouts = test::golden_path("../../apps/mnist/layouts").string();
+  for (const Words& options : {Words{}, Words{"--batch-norm", "--dropout", "0"}}) {
+    const auto with = [&](Words more) {
+      more.insert(more.end(), options.begin(), options.end());
+      return losses(more);
+    };
+    const std::vector<double> one = with({"--mesh", "batch=1"});
+    REQUIRE(one.size() == 4);
+    for (const char* file : {"spatial", "channels", "hybrid"}) {
+      CAPTURE(file);
+      const std::vector<double> other = with({"--layouts", layouts + "/" + file + ".json"});
+      REQUIRE(other.size() == 4);
+      for (size_t i = 0; i < one.size(); ++i) CHECK(std::abs(one[i] - other[i]) < 2e-6);
+    }
+  }
+}
+
 TEST_CASE("custom_loop trains as the guide does") {
   const std::string data = test::real_data_folder();
   if (data.empty()) {

@@ -133,6 +133,28 @@ case("initial epoch", regression(0.1), DATA["x"], DATA["y"], initial_epoch=2, ep
 case("terminate", regression(1e20), DATA["x"], DATA["y"], epochs=4,
      callbacks=[callbacks.TerminateOnNaN()])
 
+
+class WeightLog(callbacks.Callback):
+    """Logs the weights that callbacks named later would save."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["bias"] = float(self.model.get_layer("out").bias.numpy()[0])
+
+
+def averaged(name, optimizer, swap_on_epoch=False):
+    model = regression()
+    model.compile(optimizer=optimizer, loss="mse")
+    case(name, model, DATA["x"], DATA["y"], epochs=4, validation_freq=2,
+         validation_data=(DATA["x_val"], DATA["y_val"]),
+         callbacks=[callbacks.SwapEMAWeights(swap_on_epoch), WeightLog()])
+
+
+EMA = {"use_ema": True, "ema_momentum": 0.9}
+averaged("swap", keras.optimizers.SGD(0.1, **EMA))
+averaged("swap on epoch", keras.optimizers.SGD(0.1, **EMA), True)
+averaged("swap inside a loss scale",
+         keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1, **EMA), 4.0), True)
+
 part = "data"
 case("validation split", regression(), DATA["x"], DATA["y"], epochs=3, validation_split=0.25)
 case("validation split, weighted", regression(weighted_metrics=["mae"]), DATA["x"], DATA["y"],

@@ -4,7 +4,7 @@ Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it 
 python3 make_keras_layers.py
 """
 
-import json
+import functools
 import os
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -13,14 +13,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_golden import compact, write
+import keras_golden
+from keras_golden import compact, serialized, tensor, write
 
 L, R, C, I = keras.layers, keras.regularizers, keras.constraints, keras.initializers
 rng = np.random.default_rng(12)
-
-
-def tensor(value):
-    return {"dtype": str(np.asarray(value).dtype), **compact(value)}
+layer_case = functools.partial(keras_golden.layer_case, rng)
 
 
 def normal(*shape):
@@ -29,46 +27,6 @@ def normal(*shape):
 
 def whole(*shape):
     return rng.integers(0, 200, shape).astype(np.int32)
-
-
-def upstream(shape):
-    """What the output is weighted with: (i mod 7) / 2 - 1.25, in row-major order."""
-    return (np.arange(np.prod(shape, dtype=int)) % 7 / 2 - 1.25).reshape(shape).astype(np.float32)
-
-
-def serialized(thing):
-    return json.loads(json.dumps(keras.saving.serialize_keras_object(thing)))
-
-
-def layer_case(layer, *inputs):
-    """Output of a layer, penalties of its regularizers, gradients of upstream · output + penalties."""
-    tensors = [tf.constant(x) for x in inputs]
-    floating = [x for x in tensors if x.dtype.is_floating]
-    arguments = tensors if len(tensors) > 1 or merges(layer) else tensors[0]
-    layer(arguments)
-    weights = layer.weights
-    for weight in weights:
-        if weight.name == "count":
-            continue
-        values = normal(*weight.shape)
-        weight.assign(values**2 + 0.1 if weight.name == "variance" else values)
-    if isinstance(layer, L.Normalization):
-        layer.finalize_state()
-    with tf.GradientTape() as tape:
-        tape.watch(floating)
-        y = layer(arguments)
-        loss = tf.reduce_sum(y * upstream(y.shape)) + sum(layer.losses)
-    trainable = [w.value for w in layer.trainable_weights]
-    gradients = tape.gradient(loss, floating + trainable)
-    return {"layer": serialized(layer), "inputs": [tensor(x) for x in inputs],
-            "weights": [compact(w.numpy()) for w in weights], "output": compact(y.numpy()),
-            "losses": [float(x) for x in layer.losses],
-            "gradients": [compact(g.numpy()) for g in gradients]}
-
-
-def merges(layer):
-    return isinstance(layer, (L.Add, L.Subtract, L.Multiply, L.Average, L.Maximum, L.Minimum,
-                              L.Concatenate, L.Dot))
 
 
 def dense_cases():

@@ -20,12 +20,14 @@ REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "
 SHAPES = ((5, 3), (2, 4), (3, 2, 4))
 
 
-def case(name, options, y_true, y_pred, weight=None, reductions=REDUCTIONS):
-    """One loss with every reduction."""
+def case(name, options, y_true, y_pred, weight=None, reductions=REDUCTIONS, mask=None):
+    """One loss with every reduction; the mask is that of the predictions."""
     results = []
     for reduction in reductions:
         made = getattr(keras.losses, name)(reduction=reduction, **options)
         pred = tf.constant(y_pred)
+        if mask is not None:
+            pred._keras_mask = tf.constant(mask)
         with tf.GradientTape() as tape:
             tape.watch(pred)
             value = made(y_true, pred, sample_weight=weight)
@@ -36,6 +38,8 @@ def case(name, options, y_true, y_pred, weight=None, reductions=REDUCTIONS):
               "y_pred": compact(y_pred), "results": results}
     if weight is not None:
         golden["sample_weight"] = compact(weight)
+    if mask is not None:
+        golden["mask"] = compact(mask)
     return golden
 
 
@@ -136,6 +140,90 @@ def special():
     return cases
 
 
+def focal_cases():
+    binary, categorical = "BinaryFocalCrossentropy", "CategoricalFocalCrossentropy"
+    kinds = [
+        (binary, {}, bits, chances),
+        (binary, {"from_logits": True, "gamma": 1.5, "label_smoothing": 0.1}, bits, normal),
+        (binary, {"apply_class_balancing": True, "alpha": 0.7, "axis": 1}, bits, chances),
+        (categorical, {}, one_hot, distribution),
+        (categorical, {"from_logits": True, "alpha": 0.6, "gamma": 3.0}, one_hot, normal),
+        (categorical, {"label_smoothing": 0.2}, one_hot, chances),
+    ]
+    cases = []
+    for name, options, y_true, y_pred in kinds:
+        for shape in SHAPES:
+            for weight in weightings(shape) if "axis" not in options else (None,):
+                cases.append(case(name, options, y_true(*shape), y_pred(*shape), weight))
+    return cases + [
+        case(categorical, {"alpha": [0.2, 0.5, 1.5]}, one_hot(4, 3), chances(4, 3)),
+        case(categorical, {"axis": 1, "label_smoothing": 0.2},
+             one_hot(3, 2, 4).transpose(0, 2, 1), chances(3, 4, 2)),
+    ]
+
+
+def overlap_cases():
+    cases = []
+    for name, extra in (("Dice", {}), ("Tversky", {"alpha": 0.3, "beta": 0.8})):
+        cases += [
+            case(name, {}, bits(5, 3), chances(5, 3)),
+            case(name, extra, bits(4, 3, 2), chances(4, 3, 2)),
+            case(name, {**extra, "axis": [1, 2]}, bits(4, 3, 2), chances(4, 3, 2)),
+            case(name, {"axis": [1, 2, 3]}, bits(3, 2, 3, 2), chances(3, 2, 3, 2), weights(3)),
+            case(name, {"axis": -1}, bits(3, 2, 4), chances(3, 2, 4), weights(3, 2)),
+            case(name, {}, bits(5, 3), chances(5, 3), weights(5)),
+            case(name, {}, np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)),
+        ]
+    return cases
+
+
+def unit(*shape):
+    x = rng.normal(0, 1, shape)
+    return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def other_cases():
+    generalized = "CategoricalGeneralizedCrossEntropy"
+    labels = np.array([0, 1, 1, 0, 2, 1])
+    cases = [case(generalized, {}, rng.integers(0, 4, 5), distribution(5, 4), weight)
+             for weight in (None, weights(5))]
+    cases += [
+        case(generalized, {"q": 0.2}, rng.integers(0, 4, (3, 2)), distribution(3, 2, 4),
+             weights(3, 2)),
+        case("Circle", {}, labels, unit(6, 4)),
+        case("Circle", {"gamma": 10.0, "margin": 0.2}, labels, unit(6, 3), weights(6)),
+        case("Circle", {"gamma": 5.0}, labels.reshape(6, 1), unit(6, 3)),
+        case("Circle", {"gamma": 2.0, "remove_diagonal": False}, labels,
+             (unit(6, 3) * 0.7).astype(np.float32)),
+        case("Circle", {}, np.zeros(4, int), unit(4, 3)),
+    ]
+    # A whole sequence, shorter ones, none and repeated labels.
+    sequences = np.array([[1, 2, 3], [2, 2, 0], [0, 0, 0], [3, 1, 1], [4, 0, 0]])
+    for weight in (None, weights(5)):
+        cases.append(case("CTC", {}, sequences, normal(5, 7, 5), weight))
+    return cases + [case("CTC", {}, sequences[:2, :1], normal(2, 1, 4))]
+
+
+def masked_cases():
+    cases = []
+    for name, y_true, y_pred in (
+            ("MeanSquaredError", normal, normal),
+            ("CategoricalCrossentropy", one_hot, distribution),
+            ("BinaryFocalCrossentropy", bits, chances)):
+        for weight in (None, weights(3, 4), weights(3, 1)):
+            cases.append(case(name, {}, y_true(3, 4, 2), y_pred(3, 4, 2), weight,
+                              mask=bits(3, 4).astype(bool)))
+    sparse = "SparseCategoricalCrossentropy"
+    labels = np.array([0, 1, 1, 0, 2, 1])
+    return cases + [
+        case(sparse, {"ignore_class": 1}, rng.integers(0, 3, (3, 4)), distribution(3, 4, 3),
+             mask=bits(3, 4).astype(bool)),
+        case("Circle", {}, labels, unit(6, 3), mask=np.array([1, 1, 0, 1, 0, 1], bool)),
+        case("MeanSquaredError", {}, normal(3, 2, 2), normal(3, 2, 2),
+             mask=np.zeros((3, 2), bool)),
+    ]
+
+
 def main():
     cases = []
     for name, options, y_true, y_pred in KINDS:
@@ -144,7 +232,7 @@ def main():
                 if options.get("axis") == 1:
                     weight = None if weight is None else weights(shape[0], *shape[2:])
                 cases.append(case(name, options, y_true(*shape), y_pred(*shape), weight))
-    cases += special()
+    cases += special() + focal_cases() + overlap_cases() + other_cases() + masked_cases()
     write("keras_losses.json", {
         "made_with": {"keras": keras.__version__, "tensorflow": tf.__version__},
         "losses": cases})

@@ -181,10 +181,75 @@ def scores():
     return cases
 
 
+def rates():
+    cases = []
+    for name, key in (("SensitivityAtSpecificity", "specificity"),
+                      ("SpecificityAtSensitivity", "sensitivity"),
+                      ("PrecisionAtRecall", "recall"), ("RecallAtPrecision", "precision")):
+        cases += [case(name, {key: 0.5}, bits(), chances()),
+                  case(name, {key: 0.7}, bits(), chances(), weights()),
+                  case(name, {key: 0.3, "num_thresholds": 1}, bits(), chances()),
+                  case(name, {key: 0.3, "num_thresholds": 2}, bits(), chances()),
+                  case(name, {key: 0.6, "num_thresholds": 7}, bits(2), chances(2), weights(2)),
+                  case(name, {key: 0.4, "class_id": 1}, bits(3), chances(3), weights()),
+                  case(name, {key: 1.0}, bits(2), chances(2))]
+    return cases
+
+
+def unions():
+    wide = lambda n: rng.integers(-1, CLASSES + 1, n)
+    parts = lambda n: np.round(rng.uniform(0, 3, n), 2).astype(np.float32)
+    several = {"num_classes": CLASSES}
+    cases = []
+    for name, o in (("IoU", {**several, "target_class_ids": [0, 2]}), ("MeanIoU", several)):
+        cases += [case(name, o, label(), label()),
+                  case(name, o, label(3), label(3), weights(3)),
+                  case(name, o, wide, wide, weights()),
+                  case(name, {**o, "ignore_class": 1}, label(), label(1), parts),
+                  case(name, {**o, "ignore_class": -1, "dtype": "float32"}, wide, label(), parts),
+                  case(name, {**o, "sparse_y_pred": False}, label(2), normal(2, CLASSES)),
+                  case(name, {**o, "sparse_y_true": False}, normal(CLASSES), label())]
+    cases.append(case("MeanIoU", {"num_classes": 9}, label(), label()))
+    for name, o in (("OneHotIoU", {**several, "target_class_ids": [3]}),
+                    ("OneHotMeanIoU", several)):
+        cases += [case(name, o, one_hot(), normal(CLASSES)),
+                  case(name, o, one_hot(), normal(CLASSES), weights()),
+                  case(name, {**o, "sparse_y_pred": True, "ignore_class": 2}, one_hot(), label()),
+                  case(name, {"num_classes": 3, **{k: [0, 1] for k in o if k[0] == "t"}},
+                       one_hot(), normal(CLASSES))]
+    return cases + [
+        case("BinaryIoU", {}, bits(), chances()),
+        case("BinaryIoU", {"threshold": 0.3}, bits(2), chances(2), weights(2)),
+        case("BinaryIoU", {"target_class_ids": [1], "dtype": "float32"}, bits(), chances(1), parts),
+        case("BinaryIoU", {"target_class_ids": [0]}, lambda n: np.ones(n, np.float32), chances())]
+
+
+def regressions():
+    cases = []
+    for name in ("PearsonCorrelation", "ConcordanceCorrelation"):
+        cases += [case(name, {}, normal(4), normal(4)),
+                  case(name, {}, normal(4), normal(4), weights()),
+                  case(name, {}, normal(2, 3), normal(2, 3), weights(2)),
+                  case(name, {"axis": 1}, normal(3, 2), normal(3, 2)),
+                  case(name, {"axis": 0}, normal(2), normal(2)),
+                  case(name, {}, normal(4, 1), normal(4))]
+    for o in ({}, {"class_aggregation": None}, {"class_aggregation": "variance_weighted_average"},
+              {"num_regressors": 2}, {"class_aggregation": None, "num_regressors": 3},
+              {"num_regressors": 40}):
+        cases += [case("R2Score", o, normal(3), normal(3)),
+                  case("R2Score", o, normal(2), normal(2), weights(1)),
+                  case("R2Score", o, normal(1), normal(1), positive())]
+    constant = lambda n: np.ones((n, 2), np.float32)
+    return cases + [case("R2Score", {}, normal(), normal(1)),
+                    case("R2Score", {}, normal(2), normal(2), positive(2)),
+                    case("R2Score", {}, constant, normal(2))]
+
+
 def main():
     write("keras_metrics.json", {
         "made_with": {"keras": keras.__version__, "tensorflow": tf.__version__},
-        "metrics": means() + counts() + areas() + scores()})
+        "metrics": means() + counts() + areas() + scores() + rates() + unions()
+                   + regressions()})
 
 
 if __name__ == "__main__":

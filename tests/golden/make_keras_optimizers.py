@@ -1,13 +1,19 @@
 """Writes keras_optimizers.json: optimizers and learning-rate schedules of Keras on TensorFlow.
 
-Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it in this folder:
-python3 make_keras_optimizers.py
+Those of ScheduleFreeAdamW are of Keras on JAX: on TensorFlow the old momentum that its update
+looks back at is the new one.
+
+Made with keras 3.15.1, tensorflow-cpu 2.21.0, jax 0.10.2 and numpy 2.4.6 from PyPI. Run it in this
+folder: python3 make_keras_optimizers.py
 """
 
+import contextlib
 import json
 import os
+import subprocess
+import sys
 
-os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 import keras
 import numpy as np
@@ -17,7 +23,8 @@ rng = np.random.default_rng(23)
 schedules = keras.optimizers.schedules
 
 STEPS, MARKS = 10, (1, 6, 10)
-SHAPES = {"kernel": (6, 4), "bias": (4,), "table": (8, 2), "filter": (2, 3, 4)}
+SHAPES = {"kernel": (6, 4), "bias": (4,), "table": (8, 2), "filter": (2, 3, 4),
+          "window": (3, 1, 2, 3)}
 
 
 def numbers(array):
@@ -41,10 +48,20 @@ GRADIENTS = [
 GRADIENTS[4]["table"] = None
 
 
-def optimizer_case(name, options, exclude=None, constrained=(), finalize=False):
+def step_gradients(step, spoiled):
+    """Those of a step; in a spoiled one the kernel's last element is no finite number."""
+    gradients = dict(GRADIENTS[step])
+    if step in spoiled:
+        gradients["kernel"] = gradients["kernel"].copy()
+        gradients["kernel"][-1, -1] = spoiled[step]
+    return [None if g is None else keras.ops.convert_to_tensor(g) for g in gradients.values()]
+
+
+def optimizer_case(made, exclude=None, constrained=(), finalize=False, spoiled=None):
     """Ten steps; values of all variables after the marked ones."""
-    made = getattr(keras.optimizers, name)(**options)
-    variables = [keras.Variable(value, name=key) for key, value in FIRST.items()]
+    several = isinstance(made, keras.optimizers.MultiOptimizer)
+    with keras.name_scope("dense") if several else contextlib.nullcontext():
+        variables = [keras.Variable(value, name=key) for key, value in FIRST.items()]
     for variable in variables:
         if variable.name in constrained:
             variable.constraint = keras.constraints.NonNeg()
@@ -53,18 +70,24 @@ def optimizer_case(name, options, exclude=None, constrained=(), finalize=False):
             var_list=[v for v in variables if v.name in exclude.get("var_list", ())],
             var_names=exclude.get("var_names"))
     serialized = keras.optimizers.serialize(made)
-    after, rates = [], []
+    after, rates, scales = [], [], []
     for step in range(STEPS):
-        rates.append(float(made.learning_rate))
-        gradients = [None if g is None else tf.constant(g) for g in GRADIENTS[step].values()]
-        made.apply(gradients, variables)
+        if not several:
+            rates.append(float(made.learning_rate))
+        made.apply(step_gradients(step, spoiled or {}), variables)
+        if spoiled:
+            scales.append(float(made.dynamic_scale))
         if step + 1 in MARKS:
             after.append([numbers(v.numpy()) for v in variables])
     if finalize:
         made.finalize_variable_values(variables)
         after[-1] = [numbers(v.numpy()) for v in variables]
-    case = {"serialized": serialized, "after": after, "rates": rates,
-            "iterations": int(made.iterations)}
+    case = {"serialized": serialized, "after": after, "iterations": int(made.iterations)}
+    if rates:
+        case["rates"] = rates
+    if spoiled:
+        case["spoiled"] = {step: str(value) for step, value in spoiled.items()}
+        case["scales"] = scales
     if exclude:
         case["exclude"] = exclude
     if constrained:
@@ -99,11 +122,16 @@ def schedule_case(made):
     return {"serialized": schedules.serialize(made), "steps": steps, "values": values}
 
 
+EVERY = {"weight_decay": 0.1, "global_clipnorm": 2.0, "use_ema": True, "ema_momentum": 0.8,
+         "ema_overwrite_frequency": 2, "loss_scale_factor": 4.0, "gradient_accumulation_steps": 3}
+
+
 def optimizers():
     cases = []
 
     def add(name, options=None, **more):
-        cases.append(optimizer_case(name, options or {}, **more))
+        made = getattr(keras.optimizers, name)(**(options or {}))
+        cases.append(optimizer_case(made, **more))
 
     own = [
         ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
@@ -120,14 +148,31 @@ def optimizers():
         ("Adadelta", {"learning_rate": 0.5, "rho": 0.8, "epsilon": 1e-3}),
         ("Adamax", {}), ("Adamax", {"learning_rate": 0.01, "beta_1": 0.8, "beta_2": 0.9}),
         ("Nadam", {}), ("Nadam", {"learning_rate": 0.01, "beta_1": 0.8, "beta_2": 0.9}),
+        ("Lion", {}), ("Lion", {"learning_rate": 0.01, "beta_1": 0.7, "beta_2": 0.8}),
+        ("Lamb", {}), ("Lamb", {"learning_rate": 0.02, "beta_1": 0.8, "beta_2": 0.9,
+                                "epsilon": 1e-3}),
+        ("Adafactor", {}),
+        ("Adafactor", {"learning_rate": 0.5, "beta_2_decay": -0.5, "epsilon_1": 1e-3,
+                       "epsilon_2": 0.9, "clip_threshold": 0.6, "relative_step": False}),
+        ("Ftrl", {}),
+        ("Ftrl", {"learning_rate": 0.1, "learning_rate_power": -0.3,
+                  "initial_accumulator_value": 0.0, "l1_regularization_strength": 0.2,
+                  "l2_regularization_strength": 0.1,
+                  "l2_shrinkage_regularization_strength": 0.05, "beta": 0.3}),
+        ("Muon", {}),
+        ("Muon", {"learning_rate": 0.02, "weight_decay": None, "exclude_layers": ["ab.e$"],
+                  "muon_a": 3.0, "muon_b": -4.0, "muon_c": 1.8, "adam_lr_ratio": 0.3,
+                  "momentum": 0.8, "ns_steps": 3, "nesterov": False, "rms_rate": None,
+                  "adam_beta_1": 0.8, "adam_beta_2": 0.9, "adam_weight_decay": 0.2,
+                  "epsilon": 1e-3}),
     ]
     for name, options in own:
         add(name, options)
-    every = {"weight_decay": 0.1, "global_clipnorm": 2.0, "use_ema": True, "ema_momentum": 0.8,
-             "ema_overwrite_frequency": 2, "loss_scale_factor": 4.0,
-             "gradient_accumulation_steps": 3}
-    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam"):
-        add(name, {"learning_rate": 0.05, **every}, exclude={"var_names": ["bias"]})
+    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam",
+                 "Lion", "Lamb", "Adafactor", "Ftrl", "Muon"):
+        # With a low one Ftrl's first weights are differences of much larger numbers.
+        rate = 1.0 if name == "Ftrl" else 0.05
+        add(name, {"learning_rate": rate, **EVERY}, exclude={"var_names": ["bias"]})
     for name, rate in (("SGD", 0.1), ("Adam", 0.01)):
         base = {"learning_rate": rate}
         add(name, {**base, "clipnorm": 1.0})
@@ -152,7 +197,46 @@ def optimizers():
         add("SGD", {"learning_rate": made})
     warm = schedules.CosineDecay(0.0, 6, warmup_target=0.05, warmup_steps=3)
     add("Adam", {"learning_rate": warm, "weight_decay": 0.2, "gradient_accumulation_steps": 2})
-    return cases
+    falling = schedules.ExponentialDecay(0.05, 3, 0.5)
+    for name in ("Lion", "Lamb", "Adafactor", "Ftrl", "Muon"):
+        add(name, {"learning_rate": falling, "weight_decay": 0.1, "clipnorm": 1.5})
+    on_jax = subprocess.run([sys.executable, __file__, "schedule_free"], check=True,
+                            env={**os.environ, "KERAS_BACKEND": "jax"}, stdout=subprocess.PIPE)
+    return cases + json.loads(on_jax.stdout) + wrappers()
+
+
+def schedule_free():
+    made = keras.optimizers.ScheduleFreeAdamW
+    falling = schedules.ExponentialDecay(0.05, 3, 0.5)
+    return [
+        optimizer_case(made()),
+        optimizer_case(made(0.02, beta_1=0.8, beta_2=0.9, epsilon=1e-3, warmup_steps=4)),
+        optimizer_case(made(0.05, **EVERY), exclude={"var_names": ["bias"]}),
+        optimizer_case(made(falling, weight_decay=0.1, clipnorm=1.5)),
+    ]
+
+
+def wrappers():
+    made = keras.optimizers
+    spoiled = {1: np.inf, 3: np.nan, 8: -np.inf}
+    ema = {"use_ema": True, "ema_momentum": 0.7}
+    growing = {"initial_scale": 8.0, "dynamic_growth_steps": 2}
+    several = made.OptimizerMap(
+        made.SGD(0.1, momentum=0.9, **ema),
+        {"dense/kernel": made.Adam(schedules.ExponentialDecay(0.05, 3, 0.5), clipnorm=0.5),
+         ".*/(bias|fil.er)": made.Lamb(0.02, weight_decay=0.1, gradient_accumulation_steps=2)})
+    again = made.SGD(0.1)
+    return [
+        optimizer_case(made.LossScaleOptimizer(made.SGD(1.0), **growing), spoiled=spoiled),
+        optimizer_case(
+            made.LossScaleOptimizer(made.Adam(0.01, global_clipnorm=1.0, **ema), **growing,
+                                    name="scaled"), spoiled=spoiled, finalize=True),
+        optimizer_case(made.LossScaleOptimizer(made.SGD(100.0))),
+        optimizer_case(made.MultiOptimizer(several), finalize=True),
+        optimizer_case(made.MultiOptimizer(
+            made.OptimizerMap(again, {"dense/kernel": again, "nothing": made.Adam()}),
+            loss_scale_factor=4.0, name="many")),
+    ]
 
 
 def main():
@@ -178,4 +262,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["schedule_free"]:
+        print(json.dumps(schedule_free()))
+    else:
+        main()

@@ -3,6 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -15,9 +16,18 @@ TEST_CASE("every activation under every layout") {
     CAPTURE(name);
     test::run_layer_test({.make = [&] { return Activation(name); },
                           .input = {{5, 4}},
-                          .output = {5, 4},
+                          .output = {5, name == "glu" ? 2 : 4},
                           .config = {{"activation", name}}});
   }
+}
+
+TEST_CASE("glu halves the features of a dense layer too") {
+  const LayerHandle layer = Dense(6, {.activation = "glu"});
+  CHECK(layer(ones({2, 3})).shape() == Shape{2, 3});
+  CHECK(layer->output_shape({{-1, 3}}) == Shape{-1, 3});
+  CHECK_THROWS_WITH(Dense(3, {.activation = "glu"})(ones({2, 3})),
+                    Contains("[Dense dense, glu] axis -1 has an even extent") &&
+                        Contains("Received: (2, 3)"));
 }
 
 TEST_CASE("an activation may be a function of the user's own") {

@@ -19,9 +19,11 @@ const std::vector<std::pair<const char*, const char*>> classes = {
     {"AUC", "auc"},
     {"BinaryAccuracy", "binary_accuracy"},
     {"BinaryCrossentropy", "binary_crossentropy"},
+    {"BinaryIoU", "binary_io_u"},
     {"CategoricalAccuracy", "categorical_accuracy"},
     {"CategoricalCrossentropy", "categorical_crossentropy"},
     {"CategoricalHinge", "categorical_hinge"},
+    {"ConcordanceCorrelation", "concordance_correlation"},
     {"CosineSimilarity", "cosine_similarity"},
     {"F1Score", "f1_score"},
     {"FalseNegatives", "false_negatives"},
@@ -35,8 +37,10 @@ const std::vector<std::pair<const char*, const char*>> classes = {
     {"MeanAbsolutePercentageError", "mean_absolute_percentage_error"},
     {"MeanSquaredError", "mean_squared_error"},
     {"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error"},
+    {"PearsonCorrelation", "pearson_correlation"},
     {"Poisson", "poisson"},
     {"Precision", "precision"},
+    {"R2Score", "r2_score"},
     {"Recall", "recall"},
     {"RootMeanSquaredError", "root_mean_squared_error"},
     {"SparseCategoricalAccuracy", "sparse_categorical_accuracy"},
@@ -85,9 +89,17 @@ TEST_CASE("metrics are known by Keras' names, class names and short names") {
 
 TEST_CASE("metric_names() are all of them, sorted") {
   const std::vector<std::string> names = metric_names();
-  CHECK(names.size() == classes.size() + 6);
+  const std::vector<std::string> with_arguments = {
+      "io_u",        "mean_io_u",           "one_hot_io_u",
+      "one_hot_mean_io_u", "precision_at_recall", "recall_at_precision",
+      "sensitivity_at_specificity", "specificity_at_sensitivity"};
+  CHECK(names.size() == classes.size() + with_arguments.size() + 6);
   CHECK(std::is_sorted(names.begin(), names.end()));
-  for (const std::string& name : names) CHECK(make_metric(name, name)->name() == name);
+  for (const std::string& name : names) {
+    const bool alone =
+        std::find(with_arguments.begin(), with_arguments.end(), name) == with_arguments.end();
+    if (alone) CHECK(make_metric(name, name)->name() == name);
+  }
 }
 
 TEST_CASE("every metric is rebuilt from its configuration") {
@@ -109,7 +121,11 @@ TEST_CASE("every metric is rebuilt from its configuration") {
                         {"num_labels", 2},
                         {"label_weights", {1, 3}},
                         {"average", "macro"},
-                        {"beta", 2}};
+                        {"beta", 2},
+                        {"target_class_ids", {1}},
+                        {"dtype", "float32"},
+                        {"class_aggregation", "variance_weighted_average"},
+                        {"num_regressors", 3}};
   for (const auto& [class_name, name] : classes) {
     const Json plain =
         serialized(metric_from_config({{"class_name", class_name}, {"config", Json::object()}}));
@@ -164,6 +180,44 @@ TEST_CASE("options that a metric cannot take are named") {
                     Contains("config.average"));
 }
 
+TEST_CASE("metrics with arguments of their own are made from Keras' configurations") {
+  const auto made = [](const std::string& name, const Json& config) {
+    return metric_from_config({{"class_name", name}, {"config", config}});
+  };
+  const std::vector<std::pair<std::string, Json>> configs = {
+      {"SensitivityAtSpecificity",
+       {{"class_id", 1}, {"num_thresholds", 7}, {"name", "s"}, {"specificity", 0.25}}},
+      {"RecallAtPrecision",
+       {{"class_id", nullptr}, {"num_thresholds", 200}, {"name", "r"}, {"precision", 0.5}}},
+      {"IoU",
+       {{"name", "i"}, {"dtype", "float32"}, {"ignore_class", 3}, {"sparse_y_true", false},
+        {"sparse_y_pred", true}, {"axis", 1}, {"num_classes", 4}, {"target_class_ids", {0, 2}}}},
+      {"OneHotMeanIoU",
+       {{"name", "o"}, {"dtype", "int"}, {"ignore_class", nullptr}, {"sparse_y_pred", false},
+        {"axis", -1}, {"num_classes", 2}}},
+      {"BinaryIoU",
+       {{"target_class_ids", {1}}, {"threshold", 0.25}, {"name", "b"}, {"dtype", "int"}}},
+      {"R2Score", {{"class_aggregation", nullptr}, {"num_regressors", 2}, {"name", "r"}}},
+      {"PearsonCorrelation", {{"name", "p"}, {"axis", 1}}}};
+  for (const auto& [name, config] : configs) {
+    CHECK(made(name, config)->class_name() == name);
+    CHECK(made(name, config)->config() == config);
+  }
+  CHECK(made("MeanIoU", {{"num_classes", 3}})->name() == "mean_io_u");
+  CHECK(made("BinaryIoU", Json::object())->name() == "binary_io_u");
+  CHECK(made("PrecisionAtRecall", {{"recall", 0.5}})->name() == "precision_at_recall");
+  CHECK(SpecificityAtSensitivity(0.5).made()->name() == "specificity_at_sensitivity");
+  CHECK_THROWS_WITH(made("MeanIoU", Json::object()), Contains("num_classes"));
+  CHECK_THROWS_WITH(made("PrecisionAtRecall", Json::object()), Contains("recall"));
+  CHECK_THROWS_WITH(made("R2Score", {{"class_aggregation", "uniform_averge"}}),
+                    Contains("write \"uniform_average\""));
+  CHECK_THROWS_WITH(PrecisionAtRecall(1.5), Contains("[PrecisionAtRecall] recall lies in [0, 1]"));
+  CHECK_THROWS_WITH(RecallAtPrecision(0.5, {.num_thresholds = 0}), Contains("num_thresholds"));
+  CHECK_THROWS_WITH(IoU(2, {0, 2}), Contains("[io_u] target_class_ids") && Contains("2"));
+  CHECK_THROWS_WITH(MeanIoU(0), Contains("num_classes"));
+  CHECK_THROWS_WITH(R2Score({.num_regressors = -1}), Contains("num_regressors"));
+}
+
 TEST_CASE("shapes that a metric cannot take are named") {
   const auto update = [](const MetricRef& metric, const Shape& y_true, const Shape& y_pred,
                          const Shape& weight = {}) {
@@ -186,6 +240,11 @@ TEST_CASE("shapes that a metric cannot take are named") {
                     Contains("[sparse_top_k_categorical_accuracy]"));
   CHECK_THROWS_WITH(update(metrics::MeanAbsoluteError(), {4, 2}, {4, 3}),
                     Contains("[mean_absolute_error]"));
+  CHECK_THROWS_WITH(update(MeanIoU(2), {4}, {3}), Contains("[mean_io_u] as many labels"));
+  CHECK_THROWS_WITH(update(MeanIoU(2), {4}, {4}, {3}), Contains("sample weights"));
+  CHECK_THROWS_WITH(update(R2Score(), {4}, {4}), Contains("[r2_score]"));
+  CHECK_THROWS_WITH(update(R2Score(), {4, 2}, {4, 2}, {3}), Contains("sample weights"));
+  CHECK_THROWS_WITH(update(PearsonCorrelation(), {4, 3}, {4, 2}), Contains("PearsonCorrelation"));
   const F1Score score;
   update(score, {4, 3}, {4, 3});
   CHECK_THROWS_WITH(update(score, {4, 2}, {4, 2}), Contains("3 classes"));

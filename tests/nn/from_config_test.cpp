@@ -57,7 +57,7 @@ TEST_CASE("initializers of other seeds and gains, by name and by class name") {
     CHECK(InitializerRef(alias)->class_name() == name);
   }
   CHECK(read<InitializerRef>(seeded("GlorotUniform", {3, 4}))->config().at("seed") == Json({3, 4}));
-  CHECK(read<InitializerRef>(serialized(Identity(2.5)))->config().at("gain") == 2.5);
+  CHECK(read<InitializerRef>(serialized(IdentityInitializer(2.5)))->config().at("gain") == 2.5);
   const Json pair = serialized(Orthogonal({.gain = 2, .seed = Seed{1, 2}}));
   CHECK(serialized(read<InitializerRef>(pair)) == pair);
 }

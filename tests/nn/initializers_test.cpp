@@ -60,7 +60,7 @@ InitializerRef make_case(const std::string& name, const Json& o) {
       {"LecunNormal", [&] { return LecunNormal(seed); }},
       {"Orthogonal",
        [&] { return Orthogonal({.gain = option(o, "gain", 1.0), .seed = seed_of(o)}); }},
-      {"Identity", [&] { return Identity(option(o, "gain", 1.0)); }},
+      {"Identity", [&] { return IdentityInitializer(option(o, "gain", 1.0)); }},
   };
   return makers.at(name)();
 }
@@ -177,7 +177,7 @@ TEST_CASE("wrong options of an initializer are named") {
   CHECK_THROWS_AS(RandomNormal({.stddev = -1}), ConfigError);
   CHECK_THROWS_AS(VarianceScaling({.scale = 0}), ConfigError);
   CHECK_THROWS_AS(Orthogonal()->draw({4}, at::kFloat, Seed{}), ShapeError);
-  CHECK_THROWS_AS(Identity()->draw({4, 4, 4}, at::kFloat, Seed{}), ShapeError);
+  CHECK_THROWS_AS(IdentityInitializer()->draw({4, 4, 4}, at::kFloat, Seed{}), ShapeError);
 }
 
 TEST_CASE("an initializer tells its configuration") {

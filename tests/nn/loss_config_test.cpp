@@ -17,9 +17,15 @@ namespace {
 
 const std::vector<std::pair<const char*, const char*>> classes = {
     {"BinaryCrossentropy", "binary_crossentropy"},
+    {"BinaryFocalCrossentropy", "binary_focal_crossentropy"},
+    {"CTC", "ctc"},
     {"CategoricalCrossentropy", "categorical_crossentropy"},
+    {"CategoricalFocalCrossentropy", "categorical_focal_crossentropy"},
+    {"CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy"},
     {"CategoricalHinge", "categorical_hinge"},
+    {"Circle", "circle"},
     {"CosineSimilarity", "cosine_similarity"},
+    {"Dice", "dice"},
     {"Hinge", "hinge"},
     {"Huber", "huber_loss"},
     {"KLDivergence", "kl_divergence"},
@@ -30,7 +36,8 @@ const std::vector<std::pair<const char*, const char*>> classes = {
     {"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error"},
     {"Poisson", "poisson"},
     {"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy"},
-    {"SquaredHinge", "squared_hinge"}};
+    {"SquaredHinge", "squared_hinge"},
+    {"Tversky", "tversky"}};
 
 DTensor value(const Shape& shape, double filled_with = 0.5) {
   static const Mesh mesh = create_mesh({{"batch", 2}});
@@ -75,9 +82,17 @@ TEST_CASE("every loss is rebuilt from its configuration") {
     config["name"] = "mine";
     if (config.contains("from_logits")) config["from_logits"] = true;
     if (config.contains("label_smoothing")) config["label_smoothing"] = 0.25;
-    if (config.contains("axis")) config["axis"] = 1;
+    if (config.contains("axis")) config["axis"] = config["axis"].is_null() ? Json{1, 2} : Json(1);
     if (config.contains("ignore_class")) config["ignore_class"] = -1;
-    if (config.contains("delta")) config["delta"] = 2.5;
+    if (config.contains("apply_class_balancing")) config["apply_class_balancing"] = true;
+    if (config.contains("remove_diagonal")) config["remove_diagonal"] = false;
+    for (const char* number : {"beta", "delta", "gamma", "margin"}) {
+      if (config.contains(number)) config[number] = 2.5;
+    }
+    if (config.contains("q")) config["q"] = 0.25;
+    if (config.contains("alpha")) {
+      config["alpha"] = config["alpha"].is_array() ? Json{0.5, 2.0} : Json(0.75);
+    }
     const LossRef rebuilt = loss_from_config({{"class_name", class_name}, {"config", config}});
     CHECK(rebuilt->config() == config);
     CHECK(rebuilt->name() == "mine");
@@ -114,6 +129,10 @@ TEST_CASE("a wrong configuration of a loss is named") {
   CHECK_THROWS_AS(from("3"), ConfigError);
   CHECK_THROWS_AS(CategoricalCrossentropy({.label_smoothing = 1.5}), ConfigError);
   CHECK_THROWS_AS(BinaryCrossentropy({.label_smoothing = -0.1}), ConfigError);
+  CHECK_THROWS_AS(BinaryFocalCrossentropy({.label_smoothing = 2}), ConfigError);
+  CHECK_THROWS_WITH(CategoricalFocalCrossentropy({.alpha = {}}), Contains("alpha"));
+  CHECK_THROWS_WITH(CategoricalGeneralizedCrossEntropy({.q = 1}),
+                    Contains("[categorical_generalized_cross_entropy] q lies between 0 and 1"));
 }
 
 TEST_CASE("shapes that a loss cannot take are named") {
@@ -129,6 +148,20 @@ TEST_CASE("shapes that a loss cannot take are named") {
                       Contains(LossRef(name)->name()) && Contains("(4, 3)") && Contains("(4, 2)"));
     CHECK_THROWS_WITH((*LossRef(name))(value({}), value({})), Contains("at least one axis"));
   }
+  CHECK_THROWS_AS((*BinaryFocalCrossentropy())(value({4, 2}), value({4, 3})), ShapeError);
+  const CategoricalFocalCrossentropy two_classes({.alpha = {1, 2}});
+  CHECK_THROWS_WITH((*two_classes)(value({4, 3}), value({4, 3})),
+                    Contains("[categorical_focal_crossentropy]") && Contains("2 numbers"));
+  CHECK_THROWS_WITH((*CategoricalGeneralizedCrossEntropy())(value({3}), value({4, 3})),
+                    Contains("[categorical_generalized_cross_entropy]") && Contains("(3,)"));
+  CHECK_THROWS_WITH((*Circle())(value({3}), value({4, 3})),
+                    Contains("[circle]") && Contains("(3,) and (4, 3)"));
+  CHECK_THROWS_WITH((*CTC())(value({4, 2}, 0), value({4, 3})),
+                    Contains("[ctc") && Contains("(4, 2) and (4, 3)"));
+  CHECK_THROWS_WITH((*CTC())(value({4, 2}, 5), value({4, 6, 3})), Contains("[ctc"));
+  const DTensor gap = pack(at::tensor({0, 1, 0, 1}).reshape({2, 2}), value({2, 2}).layout());
+  CHECK_THROWS_WITH((*CTC())(gap, value({2, 6, 3})), Contains("[ctc") && Contains("0 before"));
+  CHECK_THROWS_WITH((*Dice({.axis = {3}}))(value({4, 3}), value({4, 3})), Contains("3"));
   CHECK_THROWS_WITH((*CosineSimilarity({.axis = 2}))(value({4, 3}), value({4, 3})),
                     Contains("cosine_similarity"));
 }

@@ -20,7 +20,8 @@ OptimizerRef from_text(const std::string& text) {
 
 TEST_CASE("the lists of names are Keras' class names") {
   CHECK(optimizer_names() ==
-        Names{"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "SGD"});
+        Names{"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
+              "Muon", "Nadam", "RMSprop", "SGD", "ScheduleFreeAdamW"});
   CHECK(schedule_names() == Names{"CosineDecay", "CosineDecayRestarts", "ExponentialDecay",
                                   "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay"});
   for (const std::string& name : optimizer_names()) {
@@ -94,6 +95,15 @@ TEST_CASE("options that cannot be are named") {
   CHECK_THROWS_AS(Adadelta(0.1, {.rho = -1}), ConfigError);
   CHECK_THROWS_AS(Adamax(0.1, {.beta_1 = 1}), ConfigError);
   CHECK_THROWS_AS(Nadam(0.1, {.epsilon = -1}), ConfigError);
+  CHECK_THROWS_WITH(Lion(0.1, {.beta_1 = 0}),
+                    "[Lion] beta_1 is positive. Received: 0. To fix: use 0.9.");
+  CHECK_THROWS_AS(Lamb(0.1, {.beta_2 = 1}), ConfigError);
+  CHECK_THROWS_AS(Adafactor(0.1, {.clip_threshold = 0}), ConfigError);
+  CHECK_THROWS_AS(Adafactor(0.1, {.beta_2_decay = 0.1}), ConfigError);
+  CHECK_THROWS_WITH(Ftrl(0.1, {.learning_rate_power = 1}), Catch::Contains("learning_rate_power"));
+  CHECK_THROWS_AS(ScheduleFreeAdamW(0.1, {.beta_1 = 0}), ConfigError);
+  CHECK_THROWS_WITH(Muon(0.1, {.exclude_layers = {"(head"}}),
+                    Catch::StartsWith("[Muon, exclude_layers] an RE2 expression"));
 }
 
 TEST_CASE("schedules that cannot be are named") {

@@ -18,19 +18,27 @@ using Names = std::set<std::string>;
 /// Functions of namespace ops that are made of several operations, or of one by another name.
 const Names compositions = {
     "argmax",    "argmin",  "clip_grad", "embedding",     "expand_dims", "flatten",
-    "logsumexp", "mean",    "moments",   "relayout_like", "seed_input",  "softmax_cross_entropy",
-    "split",     "squeeze", "stack",     "tile",          "unstack",     "variance"};
+    "logsumexp", "max_pool_with_positions", "mean", "moments", "relayout_like", "seed_input",
+    "softmax_cross_entropy", "split", "squeeze", "stack", "tile", "unstack", "variance"};
 
 /// Operations that no function of their name stands for.
-const Names internal = {"arg_extreme", "first_index",  "gather_grad", "log_softmax_grad",
-                        "pick",        "pick_grad",    "pow_scalar",  "prod_grad",
-                        "softmax_grad", "sparse_softmax_cross_entropy_grad"};
+const Names internal = {
+    "arg_extreme", "avg_pool_grad", "ctc_loss_grad", "elu_grad", "first_index", "gather_grad",
+    "gelu_grad", "hard_shrink_grad", "hard_sigmoid_grad", "hard_silu_grad", "leaky_relu_grad",
+    "log_sigmoid_grad", "log_softmax_grad", "max_pool_grad", "mish_grad", "pick", "pick_grad",
+    "pow_scalar", "prod_grad", "relu6_grad", "resample_grad", "selu_grad", "silu_grad",
+    "soft_shrink_grad", "softmax_grad", "softsign_grad", "sparse_plus_grad", "sparse_sigmoid_grad",
+    "sparse_softmax_cross_entropy_grad", "sparsemax_grad", "squareplus_grad", "tanh_shrink_grad",
+    "threshold_grad"};
 
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.
 const Names without_derivative = {
-    "all",     "any",       "arg_extreme", "first_index",  "gather_grad", "log_softmax_grad",
-    "one_hot", "pick_grad", "prod_grad",   "softmax_grad", "sparse_softmax_cross_entropy_grad"};
+    "all", "any", "arg_extreme", "ctc_loss_grad", "elu_grad", "first_index", "gather_grad",
+    "gelu_grad", "hard_silu_grad", "log_sigmoid_grad", "log_softmax_grad", "max_pool_grad",
+    "mish_grad", "one_hot", "pick_grad", "prod_grad", "selu_grad", "softmax_grad", "softsign_grad",
+    "sparse_plus_grad", "sparse_softmax_cross_entropy_grad", "sparsemax_grad", "squareplus_grad",
+    "tanh_shrink_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.
 Names declared() {

@@ -18,11 +18,11 @@ HEADERS = {
     "initializers": ["framework/nn/initializers.hpp"],
     "regularizers": ["framework/nn/regularizers.hpp"],
     "constraints": ["framework/nn/constraints.hpp"],
-    "activations": ["framework/nn/activations.cpp"],
+    "activations": ["framework/nn/activation_functions.hpp"],
 }
 DECLARATION = re.compile(r"^\s*(?:class|struct) (\w+)(?: final)?\b", re.MULTILINE)
-ACTIVATION = re.compile(r'\{"(\w+)", ')
-OTHER_NAMES = {"ProgressBar": "ProgbarLogger"}
+ACTIVATION = re.compile(r"^(?:using ops::|DTensor )(\w+)", re.MULTILINE)
+OTHER_NAMES = {"IdentityInitializer": "Identity", "ProgressBar": "ProgbarLogger"}
 
 
 def names_here(module):

@@ -106,6 +106,10 @@ ModelHandle FitModels::regression(double rate, const MetricsChoice& weighted) co
   return made({"out"}, {.optimizer = SGD(rate), .loss = "mse", .weighted_metrics = weighted});
 }
 
+ModelHandle FitModels::regression(const OptimizerRef& optimizer) const {
+  return made({"out"}, {.optimizer = optimizer, .loss = "mse"});
+}
+
 ModelHandle FitModels::classification(const LossChoice& loss, const MetricsChoice& metrics,
                                       const MetricsChoice& weighted) const {
   return made({"classes"}, {.optimizer = SGD(0.2),

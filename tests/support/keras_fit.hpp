@@ -18,6 +18,7 @@ class FitModels {
   explicit FitModels(const LayoutMap& layouts) : layouts_(layouts) {}
 
   ModelHandle regression(double rate = 0.1, const MetricsChoice& weighted = {}) const;
+  ModelHandle regression(const OptimizerRef& optimizer) const;
   ModelHandle classification(const LossChoice& loss, const MetricsChoice& metrics,
                              const MetricsChoice& weighted = {}) const;
   ModelHandle both(CompileOptions options) const;

@@ -72,6 +72,22 @@ std::string wrong_weights(const std::vector<Variable>& weights, const Json& afte
   return "";
 }
 
+/// What the last element of the first gradient of a step is instead, if that is spoiled.
+std::optional<double> spoiled(const Json& golden, size_t step) {
+  const std::string key = std::to_string(step);
+  if (!golden.contains("spoiled") || !golden.at("spoiled").contains(key)) return std::nullopt;
+  return std::stod(golden.at("spoiled").at(key).get<std::string>());
+}
+
+/// Compares a number with that of the golden file, if it has one for every step.
+template <class Number>
+std::string wrong_number(const Json& golden, const char* key, size_t step, const Number& number) {
+  if (!golden.contains(key)) return "";
+  const double expected = golden.at(key)[step].get<double>(), found = number();
+  if (std::abs(found - expected) <= 1e-6 * expected + 1e-9) return "";
+  return str("step ", step, ": ", key, " ", found, ", Keras' is ", expected);
+}
+
 }  // namespace
 
 const Json& keras_optimizers(const std::string& part) { return golden_file().at(part); }
@@ -138,14 +154,19 @@ std::vector<Variable> golden_weights(const std::vector<WeightPlace>& places,
   return weights;
 }
 
-std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightPlace>& places) {
+std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightPlace>& places,
+                                      std::optional<double> last) {
   std::vector<DTensor> gradients;
   for (const auto& item : golden_file().at("shapes").items()) {
     const Json& values = golden_file().at("gradients")[step].at(item.key());
     const Layout& layout = places[gradients.size()].gradient;
-    gradients.push_back(values.is_null()
-                            ? DTensor()
-                            : in_layout(tensor(values, item.value().get<Shape>()), layout));
+    if (values.is_null()) {
+      gradients.emplace_back();
+      continue;
+    }
+    const at::Tensor whole = tensor(values, item.value().get<Shape>());
+    if (last && gradients.empty()) whole.view(-1)[-1] = *last;
+    gradients.push_back(in_layout(whole, layout));
   }
   return gradients;
 }
@@ -157,11 +178,15 @@ std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& place
   const auto marks = golden_file().at("marks").get<std::vector<size_t>>();
   size_t mark = 0;
   for (size_t step = 0; step < marks.back(); ++step) {
-    const auto rate = golden.at("rates")[step].get<double>();
-    if (std::abs(optimizer->learning_rate() - rate) > 1e-6 * rate + 1e-9) {
-      return str("step ", step, ": rate ", optimizer->learning_rate(), ", Keras' is ", rate);
-    }
-    optimizer->apply(golden_gradients(step, places), weights);
+    const std::string wrong_rate = wrong_number(golden, "rates", step, [&] {
+      return optimizer->learning_rate();
+    });
+    if (!wrong_rate.empty()) return wrong_rate;
+    optimizer->apply(golden_gradients(step, places, spoiled(golden, step)), weights);
+    const std::string wrong_scale = wrong_number(golden, "scales", step, [&] {
+      return optimizer->state().at("dynamic_scale").get<double>();
+    });
+    if (!wrong_scale.empty()) return wrong_scale;
     if (step + 1 != marks[mark]) continue;
     if (step + 1 == marks.back() && golden.contains("finalize")) {
       optimizer->finalize_variable_values(weights);

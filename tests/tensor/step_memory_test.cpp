@@ -1,8 +1,10 @@
 #include <tessera/framework/tensor/step_memory.hpp>
 
 #include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -112,6 +114,26 @@ TEST_CASE("other sizes, and more tensors than were measured, get memory as usual
   }
   CHECK(memory.stats().hits == 2);
   CHECK(memory.stats().misses == 2);
+}
+
+TEST_CASE("memory asked for without a context is planned too") {
+  c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
+  StepMemory memory(make_step_buffer());
+  for (int run = 0; run < 3; ++run) {
+    StepMemory::Run now(memory);
+    now.at(0);
+    void* const scratch = allocator.raw_allocate(many);
+    const at::Tensor beside = bytes(many).fill_(7);
+    std::memset(scratch, 9, many);
+    CHECK(holds(beside, 7));
+    allocator.raw_deallocate(scratch);
+    now.complete();
+  }
+  CHECK(memory.stats().planned >= many);
+  CHECK(memory.stats().hits == 4);
+  CHECK(memory.stats().misses == 0);
+  // Outside of a run, too.
+  allocator.raw_deallocate(allocator.raw_allocate(many));
 }
 
 TEST_CASE("blocks on other threads have places of their own") {

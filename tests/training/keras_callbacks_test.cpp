@@ -52,6 +52,30 @@ MakeFitRun logging(FitOptions options, const CSVLoggerOptions& log_options, bool
   };
 }
 
+/// Logs the weights that callbacks named later would save.
+struct WeightLog : Callback {
+  void on_epoch_end(int64_t, Logs& logs) override {
+    for (const Variable& weight : model().weights()) {
+      if (weight.path() != "out/bias") continue;
+      logs.emplace_back("bias", weight.value().full().item<double>());
+    }
+  }
+};
+
+MakeFitRun swapping(bool swap_on_epoch, bool scaled = false) {
+  return [=](const FitModels& models, const std::string&) {
+    const SGD average(0.1, {.use_ema = true, .ema_momentum = 0.9});
+    const OptimizerRef optimizer =
+        scaled ? LossScaleOptimizer(average, {.initial_scale = 4}) : OptimizerRef(average);
+    return FitRun{models.regression(optimizer),
+                  {fit_data("x"), fit_data("y")},
+                  {.epochs = 4,
+                   .callbacks = {SwapEMAWeights({.swap_on_epoch = swap_on_epoch}), WeightLog()},
+                   .validation_data = {fit_data("x_val"), fit_data("y_val")},
+                   .validation_freq = 2}};
+  };
+}
+
 const FitCases& callback_cases() {
   static const FitCases cases = {
       {"stop", stopping(8, {.patience = 2})},
@@ -77,6 +101,9 @@ const FitCases& callback_cases() {
       {"initial epoch",
        scheduling({.epochs = 4, .initial_epoch = 2},
                   [](int64_t epoch, double) { return 0.5 / static_cast<double>(epoch + 1); })},
+      {"swap", swapping(false)},
+      {"swap on epoch", swapping(true)},
+      {"swap inside a loss scale", swapping(true, /*scaled=*/true)},
       {"terminate",
        [](const FitModels& models, const std::string&) {
          return FitRun{models.regression(1e20), {fit_data("x"), fit_data("y")},

@@ -1,0 +1,24 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/keras_layers.hpp"
+
+using namespace tessera::test;
+
+TEST_CASE("convolutions are Keras' on every mesh") {
+  check_layers(golden_part("keras_convolution.json", "conv"));
+}
+
+TEST_CASE("depthwise and separable convolutions are Keras' on every mesh") {
+  check_layers(golden_part("keras_convolution.json", "depthwise"));
+}
+
+TEST_CASE("transposed convolutions are Keras' on every mesh") {
+  check_layers(golden_part("keras_convolution.json", "transpose"));
+}
+
+TEST_CASE("poolings are Keras' on every mesh") {
+  check_layers(golden_part("keras_convolution.json", "pooling"));
+}
+
+TEST_CASE("up-sampling, padding and cropping are Keras' on every mesh") {
+  check_layers(golden_part("keras_convolution.json", "size"));
+}

@@ -1,0 +1,37 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/keras_layers.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+const Json& cases(const std::string& part) { return golden_part("keras_sequences.json", part); }
+
+}  // namespace
+
+TEST_CASE("layer, group and RMS normalization are Keras' on any mesh") {
+  check_layers(cases("norms"));
+}
+
+TEST_CASE("Embedding is Keras' on any mesh") { check_layers(cases("embeddings")); }
+
+TEST_CASE("SimpleRNN is Keras' on any mesh") { check_layers(cases("SimpleRNN")); }
+
+TEST_CASE("LSTM is Keras' on any mesh") { check_layers(cases("LSTM")); }
+
+TEST_CASE("GRU is Keras' on any mesh") { check_layers(cases("GRU")); }
+
+TEST_CASE("Bidirectional is Keras' on any mesh") { check_layers(cases("Bidirectional")); }
+
+TEST_CASE("TimeDistributed is Keras' on any mesh") { check_layers(cases("TimeDistributed")); }
+
+TEST_CASE("EinsumDense is Keras' on any mesh") { check_layers(cases("EinsumDense")); }
+
+TEST_CASE("MultiHeadAttention is Keras' on any mesh") { check_layers(cases("MultiHeadAttention")); }
+
+TEST_CASE("masks pass through layers as in Keras, on any mesh") { check_layers(cases("masked")); }
+
+TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
+  check_layers(cases("Attention"));
+}

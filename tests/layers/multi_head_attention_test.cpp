@@ -1,0 +1,155 @@
+#include <tessera/layers/multi_head_attention.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/attention.hpp>
+#include <tessera/layers/einsum_dense.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::difference;
+
+namespace {
+
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Heads over "model".
+LayoutMap by_heads(const Mesh& mesh) {
+  LayoutMap layouts(mesh);
+  for (const char* name : {"query", "key", "value"}) {
+    layouts[str("attention/", name, "/kernel")] = {unsharded, "model", unsharded};
+    layouts[str("attention/", name, "/bias")] = {"model", unsharded};
+  }
+  layouts["attention/attention_output/kernel"] = {"model", unsharded, unsharded};
+  return layouts;
+}
+
+}  // namespace
+
+TEST_CASE("heads cut over a mesh dimension cost one all-reduce of the output") {
+  const Mesh mesh = create_mesh({{"model", 2}}, virtual_cpus(2));
+  const LayerHandle layer = MultiHeadAttention(4, 3, {.name = "attention"});
+  const Shape shape = {2, 5, 6};
+  layer->build({shape, shape});
+  layer->place_weights(by_heads(mesh));
+  const DTensor x = pack(test::random_values({shape}, 1).to(at::kFloat),
+                         Layout::replicated(mesh, 3));
+  for (const Variable& weight : layer->weights()) weight.value();
+  CommLog log;
+  {
+    const CommLogScope scope(log);
+    layer(Inputs{x, x}).full();
+  }
+  REQUIRE(log.entries().size() == 1);
+  CHECK(log.entries()[0].bytes == 2 * 5 * 6 * 4);
+}
+
+TEST_CASE("dropped scores are the same on all meshes") {
+  const Shape shape = {2, 5, 6};
+  const at::Tensor x = test::random_values({shape}, 1).to(at::kFloat);
+  const auto run = [&](int64_t devices, int64_t step) {
+    const Mesh mesh = create_mesh({{"model", devices}}, virtual_cpus(devices));
+    const LayerHandle layer = MultiHeadAttention(4, 3, {.dropout = 0.5, .name = "attention"});
+    layer->build({shape, shape});
+    layer->place_weights(by_heads(mesh));
+    const DTensor value = pack(x, Layout::replicated(mesh, 3));
+    const auto random = std::make_shared<RandomStream>(3, step);
+    return layer(Inputs{value, value}, {.training = step > 0, .random = random}).full().clone();
+  };
+  CHECK(difference(run(2, 1), run(1, 1), 1e-5, 1e-6) == "");
+  CHECK(difference(run(1, 1), run(1, 2), 1e-3) != "");
+  CHECK(difference(run(1, 1), run(1, 0), 1e-3) != "");
+}
+
+TEST_CASE("no step attends to a later one behind a causal mask") {
+  const LayerHandle layer = MultiHeadAttention(2, 3, {.use_causal_mask = true});
+  const at::Tensor x = test::random_values({{2, 5, 4}}, 1).to(at::kFloat);
+  const auto call = [&](const at::Tensor& values) {
+    const DTensor v = pack(values, Layout::replicated(default_mesh(), 3));
+    return layer(Inputs{v, v}).full().clone();
+  };
+  const at::Tensor y = call(x);
+  at::Tensor changed = x.clone();
+  changed.select(1, 3).add_(1);
+  CHECK(difference(call(changed).narrow(1, 0, 3), y.narrow(1, 0, 3), 1e-6, 1e-7) == "");
+  CHECK(difference(call(changed).narrow(1, 3, 2), y.narrow(1, 3, 2), 1e-3) != "");
+}
+
+TEST_CASE("attention's weights have Keras' paths and shapes") {
+  const LayerHandle layer = MultiHeadAttention(2, 3, {.value_dim = 5, .name = "attention"});
+  layer->build({{-1, 4, 7}, {-1, 6, 8}});
+  std::vector<std::pair<std::string, Shape>> weights;
+  for (const Variable& weight : layer->weights()) {
+    weights.emplace_back(weight.path(), weight.shape());
+  }
+  const std::vector<std::pair<std::string, Shape>> expected = {
+      {"attention/query/kernel", {7, 2, 3}},     {"attention/query/bias", {2, 3}},
+      {"attention/key/kernel", {8, 2, 3}},       {"attention/key/bias", {2, 3}},
+      {"attention/value/kernel", {8, 2, 5}},     {"attention/value/bias", {2, 5}},
+      {"attention/attention_output/kernel", {2, 5, 7}},
+      {"attention/attention_output/bias", {7}}};
+  CHECK(weights == expected);
+  // Uniform of the fans 7 and 6 of the matrix.
+  const at::Tensor kernel = layer->weights()[0].value().full();
+  CHECK(kernel.abs().max().item<double>() <= std::sqrt(6.0 / 13));
+  CHECK(kernel.abs().max().item<double>() > 0.8 * std::sqrt(6.0 / 13));
+}
+
+TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line") {
+  CHECK_THAT(error_of([] { MultiHeadAttention(0, 3, {.name = "a"}); }),
+             Contains("[MultiHeadAttention a]") && Contains("num_heads"));
+  CHECK_THAT(error_of([] { MultiHeadAttention(2, 3, {.dropout = 1}); }), Contains("dropout"));
+  const auto call = [](const std::vector<Shape>& shapes) {
+    return error_of([&] {
+      Inputs inputs;
+      for (const Shape& shape : shapes) inputs.push_back(ones(shape));
+      LayerHandle(MultiHeadAttention(2, 3, {.name = "a"}))(inputs);
+    });
+  };
+  CHECK_THAT(call({{2, 3, 4}}), Contains("[MultiHeadAttention a]") && Contains("1 inputs"));
+  CHECK_THAT(call({{2, 3, 4}, {2, 5, 4}, {2, 4, 4}}), Contains("(2, 5, 4)"));
+  CHECK_THAT(call({{2, 3}, {2, 5}}), Contains("(2, 3)"));
+  CHECK_THAT(error_of([] { Attention({.dropout = 1.0, .name = "a"}); }),
+             Contains("[Attention a, dropout]"));
+  CHECK_THAT(error_of([] { LayerHandle(AdditiveAttention({.name = "a"}))(
+                               Inputs{ones({2, 3, 4}), ones({2, 5, 3})}); }),
+             Contains("[AdditiveAttention a]") && Contains("(2, 5, 3)"));
+  CHECK_THAT(error_of([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
+             Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
+  CHECK_THAT(error_of([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),
+             Contains("\"b\""));
+  CHECK_THAT(error_of([] { MultiHeadAttention(1 << 20, 1 << 20); }), Contains("smaller"));
+  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {3}, {1, 1}, {4}}) {
+    CHECK_THAT(error_of([&] {
+                 LayerHandle(MultiHeadAttention(2, 3, {.attention_axes = axes}))(
+                     Inputs{ones({2, 3, 4, 2}), ones({2, 3, 4, 2})});
+               }),
+               Contains("[MultiHeadAttention"));
+  }
+  for (const Shape& shape : {Shape{0}, {-2}, {1 << 20, 1 << 20}}) {
+    CHECK_THAT(error_of([&] { EinsumDense("ab,bc->ac", shape); }), Contains("output_shape"));
+  }
+  const auto dense = [](const std::string& equation, const Shape& output, const Shape& input) {
+    return error_of([&] { LayerHandle(EinsumDense(equation, output))(ones(input)); });
+  };
+  CHECK_THAT(dense("ab,bc->ac", {3}, {2, 3, 4}), Contains("(2, 3, 4)"));
+  CHECK_THAT(dense("abc,cd->abd", {3}, {2, 3, 4}), Contains("output_shape"));
+  CHECK_THAT(dense("abc,cd->abd", {4, 5}, {2, 3, 4}), Contains("letter b"));
+}

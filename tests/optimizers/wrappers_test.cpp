@@ -1,0 +1,186 @@
+// Optimizers around others.
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/optimizers/optimizers.hpp>
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+
+using namespace tessera;
+using Catch::Contains;
+using test::difference;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Mesh& mesh() {
+  static const Mesh made = create_mesh({{"batch", 4}});
+  return made;
+}
+
+Variable weight(const std::string& path = "dense/kernel") {
+  return Variable(path, pack(at::ones({8, 4}), Layout::batch_sharded(mesh(), "batch", 2)));
+}
+
+/// Ones, of which the last, on the last device, is another number.
+DTensor gradient(double last = 1) {
+  at::Tensor whole = at::ones({8, 4});
+  whole[7][3] = last;
+  return pack(whole, Layout::batch_sharded(mesh(), "batch", 2));
+}
+
+Names paths(const std::vector<Variable>& variables) {
+  Names all;
+  for (const Variable& variable : variables) all.push_back(variable.path());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a gradient that overflows on one device skips the step on all and halves the scale") {
+  Variable w = weight();
+  const LossScaleOptimizer scaled(SGD(1.0), {.initial_scale = 4, .dynamic_growth_steps = 2});
+  for (const double bad : {std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    scaled->apply({gradient(bad)}, {w});
+    CHECK(difference(w.value().full(), at::ones({8, 4})) == "");
+  }
+  CHECK(scaled.dynamic_scale() == 1);
+  CHECK(scaled->steps() == 2);
+  CHECK(scaled->iterations() == 0);
+  scaled->apply({gradient()}, {w});
+  CHECK(scaled.dynamic_scale() == 1);
+  scaled->apply({gradient()}, {w});
+  CHECK(scaled.dynamic_scale() == 2);
+  scaled->apply({gradient()}, {w});
+  CHECK(difference(w.value().full(), at::full({8, 4}, -1.5)) == "");
+  CHECK(scaled->iterations() == 3);
+}
+
+TEST_CASE("whether gradients are finite is one reduction for all that are cut alike") {
+  const std::vector<Variable> weights = {weight("a/kernel"), weight("b/kernel")};
+  const LossScaleOptimizer scaled(SGD(1.0));
+  scaled->build(weights);
+  CommLog log;
+  const CommLogScope scope(log);
+  scaled->apply({gradient(), gradient()}, weights);
+  CHECK(log.entries().size() == 1);
+}
+
+TEST_CASE("a loss scale is at hand as Keras has it") {
+  const Adam adam(0.25, {.loss_scale_factor = 8});
+  const LossScaleOptimizer scaled(adam, {.initial_scale = 1024, .name = "mine"});
+  CHECK(adam->config().at("loss_scale_factor").is_null());
+  CHECK(scaled->name() == "mine");
+  CHECK(scaled->learning_rate() == 0.25);
+  scaled->set_learning_rate(0.5);
+  CHECK(scaled.inner_optimizer()->learning_rate() == 0.5);
+  CHECK(scaled->scale_loss(scalar(2, mesh())).item() == 2048);
+  // Of half types, too, the scale is more than they hold.
+  const DTensor half = scalar(100, mesh(), at::kHalf);
+  CHECK(scaled->scale_loss(half).item() == 102400);
+  const Variable w = weight();
+  scaled->build({w});
+  const Names expected = {"adam/dense/kernel/momentum", "adam/dense/kernel/velocity"};
+  CHECK(paths(scaled->variables()) == expected);
+  CHECK(paths(scaled->variables_of(w)) == expected);
+  const Json state = scaled->state();
+  const LossScaleOptimizer other(SGD(0.1));
+  other->restore(state);
+  CHECK(other.dynamic_scale() == 1024);
+  CHECK_THROWS_AS(other->restore({{"dynamic_scale", -1}, {"step_counter", 0}}), ConfigError);
+  CHECK_THROWS_AS(other->restore({{"scale", 1}}), ConfigError);
+}
+
+TEST_CASE("what cannot be wrapped is named") {
+  CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.initial_scale = 0}), Contains("initial_scale"));
+  CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.dynamic_growth_steps = 0}),
+                    Contains("dynamic_growth_steps"));
+  const LossScaleOptimizer scaled{SGD()};
+  CHECK_THROWS_WITH(OptimizerMap(scaled), Contains("LossScaleOptimizer"));
+  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"(a", Adam()}}), Contains("\"(a\""));
+  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"a", Adam()}, {"a", Adam()}}), Contains("twice"));
+  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"a.*", Adam()}, {".*b", Adam()}}).at("ab"),
+                    Contains("[OptimizerMap, ab]"));
+  CHECK_THROWS_AS(scaled->send_updates_to([](const auto&, const auto&) {}), ConfigError);
+  CHECK_THROWS_AS(scaled->build_part(weight(), weight()), ConfigError);
+  const MultiOptimizer several(OptimizerMap{SGD()});
+  CHECK_THROWS_AS(several->learning_rate(), StateError);
+  CHECK_THROWS_AS(several->set_learning_rate(0.1), StateError);
+  const MultiOptimizer wrong([&](const Variable&) { return OptimizerRef(several); });
+  CHECK_THROWS_WITH(wrong->build({weight()}),
+                    Contains("dense/kernel") && Contains("MultiOptimizer"));
+  CHECK(wrong->config().at("optimizer_map").is_null());
+  CHECK_THROWS_WITH(optimizer_from_config(optimizer_to_config(wrong)), Contains("optimizer_map"));
+  CHECK_THROWS_WITH(optimizer_from_config({{"class_name", "LossScaleOptimizer"},
+                                           {"config", Json::object()}}),
+                    Contains("inner_optimizer"));
+}
+
+TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its default") {
+  const OptimizerRef adam = Adam(), sgd = SGD(), rmsprop = RMSprop();
+  OptimizerMap map(rmsprop);
+  map.set("encoder/layer_0/dense", adam);
+  map.set("encoder/.*", sgd);
+  CHECK(map.at("encoder/layer_0/dense")->class_name() == "Adam");
+  CHECK(map.at("encoder/layer_0/attention")->class_name() == "SGD");
+  CHECK(map.at("my/encoder/layer_0")->class_name() == "RMSprop");
+  CHECK(MultiOptimizer(map).optimizers().size() == 3);
+}
+
+TEST_CASE("each variable is updated by the optimizer that a function gives for it") {
+  Variable kernel = weight("a/kernel"), bias = weight("a/bias"), other = weight("b/kernel");
+  const OptimizerRef fast = SGD(1.0, {.use_ema = true, .ema_momentum = 0.5});
+  const OptimizerRef slow = SGD(0.25, {.loss_scale_factor = 99});
+  const MultiOptimizer several(
+      [&](const Variable& variable) { return variable.path() == "a/kernel" ? fast : slow; },
+      {.loss_scale_factor = 2});
+  const std::vector<Variable> all = {kernel, bias, other};
+  several->apply({gradient(), gradient(), DTensor()}, all);
+  CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.5)) == "");
+  CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");
+  CHECK(difference(other.value().full(), at::ones({8, 4})) == "");
+  CHECK(several.optimizers().size() == 2);
+  CHECK(several->iterations() == 1);
+  CHECK(several->scale_loss(scalar(3, mesh())).item() == 6);
+  several->apply({gradient(), DTensor(), DTensor()}, all);
+  CHECK(fast->iterations() == 2);
+  CHECK(slow->iterations() == 1);
+  // 0 after the first step, (0.5 + 0) / 2.
+  CHECK(several->keeps_averages());
+  several->finalize_variable_values(all);
+  CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.25)) == "");
+  CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");
+}
+
+TEST_CASE("moving averages and weights change places exactly, wherever they lie") {
+  for (const bool cut : {false, true}) {
+    Variable w("dense/kernel", pack(at::rand({8, 4}), Layout::replicated(mesh(), 2)));
+    const Layout slots = Layout::batch_sharded(mesh(), "batch", 2);
+    if (cut) w.place({w.shape(), w.layout(), std::nullopt, slots});
+    const LossScaleOptimizer scaled(SGD(0.1, {.use_ema = true, .ema_momentum = 0.9}));
+    scaled->swap_averages();
+    for (int step = 0; step < 3; ++step) scaled->apply({w.value()}, {w});
+    const at::Tensor now = w.value().full().clone();
+    const at::Tensor mean = scaled->variables()[0].value().full().clone();
+    CHECK_FALSE(scaled->averages_swapped());
+    scaled->swap_averages();
+    CHECK(scaled->averages_swapped());
+    CHECK(at::equal(w.value().full(), mean));
+    CHECK(at::equal(scaled->variables()[0].value().full(), now));
+    scaled->swap_averages();
+    CHECK(at::equal(w.value().full(), now));
+    scaled->swap_averages();
+    // The end of a run leaves them in the weights.
+    scaled->finalize_variable_values({w});
+    CHECK(at::equal(w.value().full(), mean));
+    CHECK(at::equal(scaled->variables()[0].value().full(), mean));
+    CHECK_FALSE(scaled->averages_swapped());
+  }
+}
