@@ -73,8 +73,8 @@ TEST_CASE("mnist trains its convolutional model alike under every layouts file f
   const auto losses = [&](const Words& more) {
     const std::string history = folder / "h.json";
     Words words = {"--model", "cnn", "--train-size", "all", "--test-size", "all", "--batch-size",
-                   "12", "--epochs", "1", "--no-shuffle", "--data-dir", folder / "data",
-                   "--history", history};
+                   "12", "--epochs", "1", "--no-shuffle", "--dtype", "float64", "--data-dir",
+                   folder / "data", "--history", history};
     words.insert(words.end(), more.begin(), more.end());
     mnist(words);
     return read_json_file(history).at("steps").get<std::vector<double>>();
@@ -91,7 +91,7 @@ TEST_CASE("mnist trains its convolutional model alike under every layouts file f
       CAPTURE(file);
       const std::vector<double> other = with({"--layouts", layouts + "/" + file + ".json"});
       REQUIRE(other.size() == 4);
-      for (size_t i = 0; i < one.size(); ++i) CHECK(std::abs(one[i] - other[i]) < 2e-6);
+      for (size_t i = 0; i < one.size(); ++i) CHECK(std::abs(one[i] - other[i]) < 1e-10);
     }
   }
 }
