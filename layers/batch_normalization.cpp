@@ -13,6 +13,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/planning.hpp>
+#include <tessera/layers/normalized_axes.hpp>
 
 namespace tessera {
 namespace {
@@ -146,16 +147,8 @@ void BatchNormalizationLayer::make_weights(const Shapes& inputs) {
   const Shape& input = inputs[0];
   const auto rank = static_cast<int64_t>(input.size());
   const Shape shape = {input[static_cast<size_t>(normalize_axis(options_.axis, rank, path()))]};
-  if (options_.scale) {
-    gamma_ = add_weight(
-        "gamma", shape, options_.gamma_initializer,
-        {.regularizer = options_.gamma_regularizer, .constraint = options_.gamma_constraint});
-  }
-  if (options_.center) {
-    beta_ = add_weight(
-        "beta", shape, options_.beta_initializer,
-        {.regularizer = options_.beta_regularizer, .constraint = options_.beta_constraint});
-  }
+  const auto add = [this](auto&&... weight) { return add_weight(weight...); };
+  add_affine(options_, shape, add, gamma_, beta_);
   const WeightOptions moving = {.trainable = false};
   moving_mean_ = add_weight("moving_mean", shape, options_.moving_mean_initializer, moving);
   moving_variance_ =
@@ -271,19 +264,11 @@ BatchNormalization BatchNormalization::from_config(JsonObject& config) {
   BatchNormalizationOptions o;
   o.axis = config.take_or("axis", o.axis);
   o.momentum = config.take_or("momentum", o.momentum);
-  o.epsilon = config.take_or("epsilon", o.epsilon);
-  o.center = config.take_or("center", o.center);
-  o.scale = config.take_or("scale", o.scale);
-  o.beta_initializer = config.take_or("beta_initializer", o.beta_initializer);
-  o.gamma_initializer = config.take_or("gamma_initializer", o.gamma_initializer);
+  take_affine(config, o);
   o.moving_mean_initializer =
       config.take_or("moving_mean_initializer", o.moving_mean_initializer);
   o.moving_variance_initializer =
       config.take_or("moving_variance_initializer", o.moving_variance_initializer);
-  o.beta_regularizer = config.take_or("beta_regularizer", o.beta_regularizer);
-  o.gamma_regularizer = config.take_or("gamma_regularizer", o.gamma_regularizer);
-  o.beta_constraint = config.take_or("beta_constraint", o.beta_constraint);
-  o.gamma_constraint = config.take_or("gamma_constraint", o.gamma_constraint);
   o.renorm = config.take_or("renorm", o.renorm);
   o.renorm_clipping = take_clipping(config);
   o.renorm_momentum = config.take_or("renorm_momentum", o.renorm_momentum);

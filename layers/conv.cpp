@@ -36,13 +36,12 @@ Json ConvLayer::config() const {
   Json json = ConvBase::config();
   json["filters"] = filters_;
   json["groups"] = options().groups;
-  json["kernel_initializer"] = serialized(options().kernel_initializer);
-  json["kernel_regularizer"] = serialized(options().kernel_regularizer);
-  json["kernel_constraint"] = serialized(options().kernel_constraint);
+  put_kernel_options(json, "kernel", options().kernel_initializer, options().kernel_regularizer,
+                     options().kernel_constraint);
   return json;
 }
 
-Shape ConvLayer::image_shape(const Shape& x) const {
+Shape ConvLayer::linear_shape(const Shape& x) const {
   const int64_t channels = channels_of(x);
   if (channels % options().groups != 0) {
     throw ShapeError(where(), str("the number of channels is a multiple of groups ",

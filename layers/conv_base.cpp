@@ -27,11 +27,14 @@ Json ConvBase::config() const {
   json["dilation_rate"] = dilation_rate_;
   json["activation"] = options_.activation.name();
   json["use_bias"] = options_.use_bias;
-  json["bias_initializer"] = serialized(options_.bias_initializer);
-  json["bias_regularizer"] = serialized(options_.bias_regularizer);
   json["activity_regularizer"] = serialized(options_.activity_regularizer);
-  json["bias_constraint"] = serialized(options_.bias_constraint);
+  put_kernel_options(json, "bias", options_.bias_initializer, options_.bias_regularizer,
+                     options_.bias_constraint);
   return json;
+}
+
+Shape ConvBase::image_shape(const Shape& x) const {
+  return options_.activation.output_shape(linear_shape(x));
 }
 
 Shape ConvBase::kernel_shape(std::initializer_list<int64_t> last) const {
@@ -95,6 +98,13 @@ ConvOptions take_conv_options(JsonObject& config) {
   options.dtype = base.dtype;
   options.trainable = base.trainable;
   return options;
+}
+
+void put_kernel_options(Json& json, const std::string& prefix, const InitializerRef& initializer,
+                        const RegularizerRef& regularizer, const ConstraintRef& constraint) {
+  json[prefix + "_initializer"] = serialized(initializer);
+  json[prefix + "_regularizer"] = serialized(regularizer);
+  json[prefix + "_constraint"] = serialized(constraint);
 }
 
 void take_kernel_options(JsonObject& config, const std::string& prefix, InitializerRef& initializer,

@@ -41,6 +41,9 @@ class ConvBase : public ImageLayer {
   Json config() const override;
 
  protected:
+  /// image_shape() before the activation.
+  virtual Shape linear_shape(const Shape& x) const = 0;
+  Shape image_shape(const Shape& x) const final;
   const ConvOptions& options() const { return options_; }
   const std::vector<int64_t>& kernel_size() const { return kernel_size_; }
   const std::vector<int64_t>& strides() const { return strides_; }
@@ -88,7 +91,9 @@ To shared_options(const From& o) {
 
 /// Options from a layer's config, but for those of its kernel, which differ in name.
 ConvOptions take_conv_options(JsonObject& config);
-/// The weight `prefix`'s initializer, regularizer and constraint.
+/// The weight `prefix`'s initializer, regularizer and constraint, as Keras writes them, and back.
+void put_kernel_options(Json& json, const std::string& prefix, const InitializerRef& initializer,
+                        const RegularizerRef& regularizer, const ConstraintRef& constraint);
 void take_kernel_options(JsonObject& config, const std::string& prefix, InitializerRef& initializer,
                          RegularizerRef& regularizer, ConstraintRef& constraint);
 

@@ -15,7 +15,6 @@ LayerHandle transpose_from(JsonObject& config, int64_t spatial) {
   const AxisValues none = std::vector<int64_t>();
   const AxisValues padding = take_axis_values(config, "output_padding", none);
   if (!padding.values.empty()) options.output_padding = padding;
-  config.take_or("groups", int64_t{1});
   const AxisValues size = take_axis_values(config, "kernel_size", 0);
   return make_layer<ConvTransposeLayer>(spatial, take_extent(config, "filters"), size, options);
 }
@@ -44,9 +43,8 @@ Json ConvTransposeLayer::config() const {
   Json json = ConvBase::config();
   json["filters"] = filters_;
   json["output_padding"] = output_padding_ ? Json(*output_padding_) : Json(nullptr);
-  json["kernel_initializer"] = serialized(own_.kernel_initializer);
-  json["kernel_regularizer"] = serialized(own_.kernel_regularizer);
-  json["kernel_constraint"] = serialized(own_.kernel_constraint);
+  put_kernel_options(json, "kernel", own_.kernel_initializer, own_.kernel_regularizer,
+                     own_.kernel_constraint);
   return json;
 }
 
@@ -81,7 +79,7 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
   return list;
 }
 
-Shape ConvTransposeLayer::image_shape(const Shape& x) const {
+Shape ConvTransposeLayer::linear_shape(const Shape& x) const {
   channels_of(x);
   std::vector<WindowAxis> axes;
   return shape_of(x[0], extents(x, axes), filters_);

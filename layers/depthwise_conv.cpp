@@ -39,13 +39,12 @@ DepthwiseConvLayer::DepthwiseConvLayer(int64_t spatial, const AxisValues& kernel
 Json DepthwiseConvLayer::config() const {
   Json json = ConvBase::config();
   json["depth_multiplier"] = own_.depth_multiplier;
-  json["depthwise_initializer"] = serialized(own_.depthwise_initializer);
-  json["depthwise_regularizer"] = serialized(own_.depthwise_regularizer);
-  json["depthwise_constraint"] = serialized(own_.depthwise_constraint);
+  put_kernel_options(json, "depthwise", own_.depthwise_initializer, own_.depthwise_regularizer,
+                     own_.depthwise_constraint);
   return json;
 }
 
-Shape DepthwiseConvLayer::image_shape(const Shape& x) const {
+Shape DepthwiseConvLayer::linear_shape(const Shape& x) const {
   return shape_of(x[0], outputs(x, windows(x)), channels_of(x) * own_.depth_multiplier);
 }
 

@@ -179,7 +179,7 @@ Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
                      "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
                      to_string(now.kernel_shape), "pass inputs of that size");
   }
-  return now.output_shape;
+  return options_.activation.output_shape(now.output_shape);
 }
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {

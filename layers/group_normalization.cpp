@@ -44,16 +44,8 @@ Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
 
 void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
   const Shape shape = extents_of(inputs[0], normalized_axes(path(), {options_.axis}, inputs[0]));
-  if (options_.scale) {
-    gamma_ = add_weight(
-        "gamma", shape, options_.gamma_initializer,
-        {.regularizer = options_.gamma_regularizer, .constraint = options_.gamma_constraint});
-  }
-  if (options_.center) {
-    beta_ = add_weight(
-        "beta", shape, options_.beta_initializer,
-        {.regularizer = options_.beta_regularizer, .constraint = options_.beta_constraint});
-  }
+  const auto add = [this](auto&&... weight) { return add_weight(weight...); };
+  add_affine(options_, shape, add, gamma_, beta_);
 }
 
 DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) {

@@ -20,6 +20,23 @@ Shape extents_of(const Shape& input, const std::vector<int64_t>& axes);
 /// Throws ShapeError naming `where` unless the axes have the extents of the weights.
 void check_as_built(const std::string& where, const Shape& extents, const Shape& built);
 
+/// Weights "gamma" and "beta" of a shape, as far as the options ask for them; `add` is the layer's
+/// add_weight().
+template <class Options, class Add>
+void add_affine(const Options& options, const Shape& shape, const Add& add, Variable& gamma,
+                Variable& beta) {
+  if (options.scale) {
+    gamma = add("gamma", shape, options.gamma_initializer,
+                WeightOptions{.regularizer = options.gamma_regularizer,
+                              .constraint = options.gamma_constraint});
+  }
+  if (options.center) {
+    beta = add("beta", shape, options.beta_initializer,
+               WeightOptions{.regularizer = options.beta_regularizer,
+                             .constraint = options.beta_constraint});
+  }
+}
+
 /// What the options of layers with gamma and beta have in common, as Keras writes it.
 template <class Options>
 void put_affine(Json& json, const Options& options) {

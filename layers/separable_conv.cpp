@@ -40,16 +40,14 @@ Json SeparableConvLayer::config() const {
   Json json = ConvBase::config();
   json["filters"] = filters_;
   json["depth_multiplier"] = own_.depth_multiplier;
-  json["depthwise_initializer"] = serialized(own_.depthwise_initializer);
-  json["pointwise_initializer"] = serialized(own_.pointwise_initializer);
-  json["depthwise_regularizer"] = serialized(own_.depthwise_regularizer);
-  json["pointwise_regularizer"] = serialized(own_.pointwise_regularizer);
-  json["depthwise_constraint"] = serialized(own_.depthwise_constraint);
-  json["pointwise_constraint"] = serialized(own_.pointwise_constraint);
+  put_kernel_options(json, "depthwise", own_.depthwise_initializer, own_.depthwise_regularizer,
+                     own_.depthwise_constraint);
+  put_kernel_options(json, "pointwise", own_.pointwise_initializer, own_.pointwise_regularizer,
+                     own_.pointwise_constraint);
   return json;
 }
 
-Shape SeparableConvLayer::image_shape(const Shape& x) const {
+Shape SeparableConvLayer::linear_shape(const Shape& x) const {
   channels_of(x);
   return shape_of(x[0], outputs(x, windows(x)), filters_);
 }

@@ -149,9 +149,11 @@ class Search {
       axes.push_back(dims_of(factor));
       const bool window =
           factor != Rule::none && rule_.factors[size_t(factor)] == FactorKind::window;
-      const bool own = std::any_of(axes.back().begin(), axes.back().end(),
-                                   [&](int dim) { return factor_of(input, dim) == factor; });
-      if (window && !own && !drives(input, factor)) axes.back().clear();
+      // Addends are summed into shards: cheaper than a whole sum.
+      const bool cut = std::any_of(axes.back().begin(), axes.back().end(), [&](int dim) {
+        return factor_of(input, dim) == factor || (layouts_[input].pending_dims() >> dim & 1);
+      });
+      if (window && !cut && !drives(input, factor)) axes.back().clear();
     }
     return Layout::from_axes(mesh_, std::move(axes), pending, layouts_[input].pending_kind());
   }

@@ -38,17 +38,13 @@ struct DeviceMemory::Counts {
   }
 };
 
-namespace {
-
-template <class Counts>
-std::shared_ptr<Counts>& present() {
+std::shared_ptr<DeviceMemory::Counts>& DeviceMemory::present() {
   static std::shared_ptr<Counts> counts;
   return counts;
 }
 
 /// Memory that is counted.
-template <class Counts>
-struct Held {
+struct DeviceMemory::Held {
   c10::DataPtr data;
   std::shared_ptr<Counts> counts;
   int64_t device, bytes;
@@ -59,19 +55,17 @@ struct Held {
   }
 };
 
-}  // namespace
-
 DeviceMemory::DeviceMemory() : counts_(std::make_shared<Counts>()) {
   if (counting.exchange(true)) {
     throw StateError("DeviceMemory", "one counts at a time", "a second one",
                      "end the first before");
   }
-  present<Counts>() = counts_;
+  present() = counts_;
 }
 
 DeviceMemory::~DeviceMemory() {
   counting = false;
-  present<Counts>().reset();
+  present().reset();
 }
 
 int64_t DeviceMemory::peak(int64_t device) const {
@@ -85,16 +79,16 @@ DeviceMemory::For::~For() { device_here = former_; }
 
 c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   if (!counting.load(std::memory_order_acquire)) return memory;
-  const std::shared_ptr<Counts> counts = present<Counts>();
+  const std::shared_ptr<Counts> counts = present();
   if (!counts) return memory;
-  auto held = std::make_unique<Held<Counts>>();
+  auto held = std::make_unique<Held>();
   void* const data = memory.get();
   held->data = std::move(memory);
   held->counts = counts;
   held->device = device_here;
   held->bytes = static_cast<int64_t>(bytes);
   counts->add(held->device, held->bytes);
-  return watched_memory(data, held.release(), &Held<Counts>::remove);
+  return watched_memory(data, held.release(), &Held::remove);
 }
 
 }  // namespace tessera

@@ -42,6 +42,10 @@ class DeviceMemory {
 
  private:
   struct Counts;
+  struct Held;
+  /// Those of the one that counts; null while none does.
+  static std::shared_ptr<Counts>& present();
+
   std::shared_ptr<Counts> counts_;
 };
 

@@ -3,7 +3,12 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/conv.hpp>
+#include <tessera/layers/conv_transpose.hpp>
 #include <tessera/layers/dense.hpp>
+#include <tessera/layers/depthwise_conv.hpp>
+#include <tessera/layers/einsum_dense.hpp>
+#include <tessera/layers/separable_conv.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -28,6 +33,23 @@ TEST_CASE("glu halves the features of a dense layer too") {
   CHECK_THROWS_WITH(Dense(3, {.activation = "glu"})(ones({2, 3})),
                     Contains("[Dense dense, glu] axis -1 has an even extent") &&
                         Contains("Received: (2, 3)"));
+}
+
+TEST_CASE("glu halves the features of convolutions and EinsumDense") {
+  const auto check = [](const LayerHandle& layer, const Shape& input, const Shape& output) {
+    CAPTURE(layer->class_name());
+    Shape unknown = output;
+    unknown[0] = -1;
+    Shape open = input;
+    open[0] = -1;
+    CHECK(layer->output_shape({open}) == unknown);
+    CHECK(layer(ones(input)).shape() == output);
+  };
+  check(Conv2D(6, 3, {.activation = "glu"}), {2, 5, 5, 1}, {2, 3, 3, 3});
+  check(DepthwiseConv2D(3, {.activation = "glu"}), {2, 5, 5, 4}, {2, 3, 3, 2});
+  check(SeparableConv2D(6, 3, {.activation = "glu"}), {2, 5, 5, 1}, {2, 3, 3, 3});
+  check(Conv2DTranspose(6, 3, {.activation = "glu"}), {2, 5, 5, 1}, {2, 7, 7, 3});
+  check(EinsumDense("ab,bc->ac", {6}, {.activation = "glu"}), {2, 5}, {2, 3});
 }
 
 TEST_CASE("an activation may be a function of the user's own") {

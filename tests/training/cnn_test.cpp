@@ -24,7 +24,14 @@ struct Case {
   const char* dtype;
   bool batch_norm;
   double dropout;
+  /// By how much a loss may differ: in the first ten steps, in all.
+  double early, late;
 };
+
+// With batch norm a pixel that goes to the other side of a ReLU can change an update a thousand
+// times more than rounding does: in float64, images 1e-7 apart moved the losses by 1e-7 in eight
+// runs of ten, by 2e-6 and 3e-4 in two. (Keras: 1.6e-3 between TensorFlow and JAX.)
+constexpr double ill_conditioned = 2e-3;
 
 Sequential cnn(const Case& how) {
   Sequential model({Reshape({28, 28, 1})});
@@ -95,23 +102,25 @@ const std::vector<MeshDims> meshes = {{{"batch", 4}},
 }  // namespace
 
 TEST_CASE("a convolutional network trains alike on data, spatial and channel meshes") {
-  const auto how = GENERATE(Case{"float32", false, 0.5}, Case{"float32", false, 0},
-                            Case{"float64", false, 0.5}, Case{"float64", true, 0});
+  const auto how = GENERATE(
+      Case{"float32", false, 0.5, 2e-6, 1e-4}, Case{"float32", false, 0, 2e-6, 1e-4},
+      Case{"float32", true, 0, ill_conditioned, ill_conditioned},
+      Case{"float64", false, 0.5, 1e-12, 1e-12}, Case{"float64", true, 0, 1e-10, 1e-10},
+      Case{"float64", true, 0.5, 1e-10, 1e-10});
   const std::vector<double> one = losses(how, {{"batch", 1}});
   REQUIRE(one.size() == steps);
   CHECK(one.back() < 0.8 * one.front());
   for (const MeshDims& dims : meshes) {
     CAPTURE(to_string(dims), how.dtype, how.batch_norm, how.dropout);
     const std::vector<double> other = losses(how, dims);
-    const bool exact = how.dtype == std::string("float64");
-    CHECK(apart(one, other, 10) <= (exact ? how.batch_norm ? 1e-10 : 1e-12 : 2e-6));
-    CHECK(apart(one, other, steps) <= (exact ? how.batch_norm ? 1e-10 : 1e-12 : 1e-4));
+    CHECK(apart(one, other, 10) <= how.early);
+    CHECK(apart(one, other, steps) <= how.late);
   }
 }
 
 TEST_CASE("spatial training exchanges rows and gathers no image") {
   CommLog log;
-  losses({"float32", false, 0.5}, {{"height", 2}, {"width", 2}}, &log);
+  losses(Case{"float32", false, 0.5, 0, 0}, {{"height", 2}, {"width", 2}}, &log);
   CHECK(log.count(CommOp::exchange) > 0);
   // Three rows of the largest features, which are 26 by 26.
   constexpr double rows = batch * 3 * 26 * 32 * 4;
