@@ -7,55 +7,12 @@
 #include <numbers>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/philox.hpp>
 
 namespace tessera {
 namespace {
 
-using Words = std::array<uint32_t, 4>;
-using Key = std::array<uint32_t, 2>;
-
-uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
-uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
-
-/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11).
-inline Words philox(Words c, Key key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {high(p1) ^ c[1] ^ key[0], low(p1), high(p0) ^ c[3] ^ key[1], low(p0)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return c;
-}
-
-Words words_of(Seed seed) {
-  const auto a = static_cast<uint64_t>(seed.a);
-  const auto b = static_cast<uint64_t>(seed.b);
-  return {low(a), high(a), low(b), high(b)};
-}
-
-uint64_t join(uint32_t lo, uint32_t hi) { return uint64_t{hi} << 32 | lo; }
-
-/// The key and the upper half of the block counter that TensorFlow derives from a seed pair.
-class Stream {
- public:
-  explicit Stream(Seed seed) {
-    const Words m = philox(words_of(seed), {0x3ec8f720, 0x02461e29});
-    key_ = {m[0], m[1]};
-    upper_ = join(m[2], m[3]);
-  }
-
-  /// Words of block number (upper : lower) counted from the stream's start.
-  Words block(uint64_t lower, uint64_t upper = 0) const {
-    const uint64_t top = upper_ + upper;
-    return philox({low(lower), high(lower), low(top), high(top)}, key_);
-  }
-
- private:
-  Key key_{};
-  uint64_t upper_ = 0;
-};
+using namespace philox;
 
 float unit_float(uint32_t word) {
   return std::bit_cast<float>((word & 0x7fffffu) | 0x3f800000u) - 1.0f;
@@ -99,29 +56,41 @@ void check_slice(const Shape& global, std::span<const Interval> slice) {
                    received, "pass one interval per axis of the global shape");
 }
 
-/// Writes elements [first, first + count) of the flattened draw; `group(g)` gives the values of
-/// elements 4g to 4g + 3.
-template <class T, class Group>
-void fill_run(uint64_t first, uint64_t count, T* out, const Group& group) {
-  const uint64_t end = first + count;
-  uint64_t at = first;
-  while (at < end) {
-    const std::array<T, 4> values = group(at / 4);
-    const uint64_t from = at % 4;
-    const uint64_t to = std::min<uint64_t>(4, from + (end - at));
-    if (to - from == 4) {
-      std::copy(values.begin(), values.end(), out);
-    } else {
-      std::copy(values.begin() + from, values.begin() + to, out);
+/// Writes elements [first, first + count) of the flattened draw; `groups(g, n, to)` writes elements
+/// 4g to 4(g + n).
+template <class T, class Groups>
+void fill_run(uint64_t first, uint64_t count, T* out, const Groups& groups) {
+  const auto part_of_group = [&](uint64_t size) {
+    std::array<T, 4> group;
+    groups(first / 4, 1, group.data());
+    out = std::copy_n(group.begin() + first % 4, size, out);
+    first += size;
+    count -= size;
+  };
+  if (first % 4 != 0) part_of_group(std::min(4 - first % 4, count));
+  const uint64_t whole = count / 4;
+  groups(first / 4, whole, out);
+  first += 4 * whole;
+  count -= 4 * whole;
+  out += 4 * whole;
+  if (count > 0) part_of_group(count);
+}
+
+/// For fill_run: `make(words, n, to)` makes n values, a multiple of 4, of as many of the stream's.
+template <class Make>
+auto groups_of(const Stream& stream, const Make& make) {
+  return [&stream, make](uint64_t group, uint64_t count, auto* out) {
+    for (; count >= lanes; count -= lanes, group += lanes, out += 4 * lanes) {
+      make(stream.blocks(group).data(), 4 * lanes, out);
     }
-    out += to - from;
-    at += to - from;
-  }
+    for (; count > 0; --count, ++group, out += 4) make(stream.block(group).data(), 4, out);
+  };
 }
 
 /// Calls fill_run for every contiguous run of the slice, in row-major order.
-template <class T, class Group>
-void fill_slice(const Shape& global, std::span<const Interval> slice, T* out, const Group& group) {
+template <class T, class Groups>
+void fill_slice(const Shape& global, std::span<const Interval> slice, T* out,
+                const Groups& groups) {
   check_slice(global, slice);
   if (std::any_of(slice.begin(), slice.end(), [](Interval part) { return part.empty(); })) return;
   size_t outer = global.size();
@@ -139,7 +108,7 @@ void fill_slice(const Shape& global, std::span<const Interval> slice, T* out, co
     for (size_t i = 0; i < global.size(); ++i) {
       first = first * static_cast<uint64_t>(global[i]) + static_cast<uint64_t>(index[i]);
     }
-    fill_run(first, run, out, group);
+    fill_run(first, run, out, groups);
     out += run;
     size_t axis = outer;
     while (axis > 0 && ++index[axis - 1] == slice[axis - 1].hi) {
@@ -159,7 +128,7 @@ std::vector<uint32_t> shifts(const Words& key, uint32_t first, uint64_t count, u
   all.reserve(permutation_rounds / 2 * count);
   for (uint32_t round = first; round < permutation_rounds; round += 2) {
     for (uint64_t x = 0; x < count; ++x) {
-      const Words w = philox({low(x), high(x), key[2] ^ round, key[3]}, {key[0], key[1]});
+      const Words w = generate({low(x), high(x), key[2] ^ round, key[3]}, {key[0], key[1]});
       all.push_back(static_cast<uint32_t>(join(w[0], w[1]) % modulus));
     }
   }
@@ -175,47 +144,49 @@ uint64_t stable_hash(std::string_view text) {
 }
 
 Seed fold_in(Seed seed, uint64_t data) {
-  const Words m = philox(words_of(seed), {low(data), high(data)});
+  const Words m = generate(words_of(seed), {low(data), high(data)});
   return {static_cast<int64_t>(join(m[0], m[1])), static_cast<int64_t>(join(m[2], m[3]))};
 }
 
 void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
                     uint32_t* out) {
   const Stream stream(seed);
-  fill_slice(global, slice, out, [&](uint64_t g) { return stream.block(g); });
+  const auto make = [](const uint32_t* words, size_t n, uint32_t* to) {
+    std::copy_n(words, n, to);
+  };
+  fill_slice(global, slice, out, groups_of(stream, make));
 }
 
 void stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,
                        float hi, float* out) {
   const Stream stream(seed);
-  const float range = hi - lo;
-  fill_slice(global, slice, out, [&](uint64_t g) {
-    const Words w = stream.block(g);
-    std::array<float, 4> values;
-    for (size_t i = 0; i < 4; ++i) values[i] = unit_float(w[i]) * range + lo;
-    return values;
-  });
+  const auto make = [lo, range = hi - lo](const uint32_t* words, size_t n, float* to) {
+    for (size_t i = 0; i < n; ++i) to[i] = unit_float(words[i]) * range + lo;
+  };
+  fill_slice(global, slice, out, groups_of(stream, make));
 }
 
 void stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice, float mean,
                       float stddev, float* out) {
   const Stream stream(seed);
-  fill_slice(global, slice, out, [&](uint64_t g) {
-    const Words w = stream.block(g);
-    const auto [z0, z1] = normal_pair(w[0], w[1]);
-    const auto [z2, z3] = normal_pair(w[2], w[3]);
-    return std::array<float, 4>{z0 * stddev + mean, z1 * stddev + mean, z2 * stddev + mean,
-                                z3 * stddev + mean};
-  });
+  const auto make = [mean, stddev](const uint32_t* words, size_t n, float* to) {
+    for (size_t i = 0; i < n; i += 2) {
+      const auto [z0, z1] = normal_pair(words[i], words[i + 1]);
+      to[i] = z0 * stddev + mean;
+      to[i + 1] = z1 * stddev + mean;
+    }
+  };
+  fill_slice(global, slice, out, groups_of(stream, make));
 }
 
 void stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
                                 float mean, float stddev, float* out) {
   const Stream stream(seed);
-  fill_slice(global, slice, out, [&](uint64_t g) {
-    std::array<float, 4> values = truncated_group(stream, g);
-    for (float& value : values) value = value * stddev + mean;
-    return values;
+  fill_slice(global, slice, out, [&](uint64_t group, uint64_t count, float* to) {
+    for (; count > 0; --count, ++group, to += 4) {
+      const std::array<float, 4> values = truncated_group(stream, group);
+      for (size_t i = 0; i < 4; ++i) to[i] = values[i] * stddev + mean;
+    }
   });
 }
 

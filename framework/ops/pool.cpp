@@ -41,7 +41,7 @@ struct MaxPoolOp : Pooling {
     return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
-    const std::vector<Interval> cover = covered(out_ranges(in));
+    const std::vector<Interval> cover = covered(out_ranges(in), in_ranges(in, 0));
     const at::Tensor x = padded(in, cover, -std::numeric_limits<double>::infinity());
     const auto [values, positions] = at::max_pool2d_with_indices(x, sizes(), strides());
     std::vector<int64_t> from;
@@ -75,7 +75,7 @@ struct MaxPoolGradOp : Pooling {
   }
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
-    const std::vector<Interval> cover = covered(in_ranges(in, 0));
+    const std::vector<Interval> cover = covered(in_ranges(in, 0), out_ranges(in));
     std::vector<int64_t> from, covers;
     for (const Interval& cells : cover) {
       from.push_back(-cells.lo);
@@ -146,7 +146,8 @@ struct AvgPoolOp : Averaging {
   }
   Tensors forward(const LocalArgs& in) const {
     const std::vector<Interval> out = out_ranges(in);
-    const at::Tensor y = at::avg_pool2d(padded(in, covered(out), 0), sizes(), strides());
+    const at::Tensor x = padded(in, covered(out, in_ranges(in, 0)), 0);
+    const at::Tensor y = at::avg_pool2d(x, sizes(), strides());
     return {back(corrected(y, out, extents(in.spec(0).shape)))};
   }
   static constexpr Saves saves = nothing_saved;
@@ -173,7 +174,7 @@ struct AvgPoolGradOp : Averaging {
   }
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
-    const std::vector<Interval> out = in_ranges(in, 0), cover = covered(out);
+    const std::vector<Interval> out = in_ranges(in, 0), cover = covered(out, out_ranges(in));
     const at::Tensor dy = corrected(image(in[0]), out, extents).contiguous(
         at::MemoryFormat::ChannelsLast);
     const at::Tensor dx = at::avg_pool2d_backward(dy, plane(dy, cover), sizes(), strides(), {0, 0},

@@ -76,9 +76,17 @@ std::vector<Interval> Pooling::out_ranges(const LocalArgs& in) const {
   return list;
 }
 
-std::vector<Interval> Pooling::covered(const std::vector<Interval>& out) const {
+std::vector<Interval> Pooling::covered(const std::vector<Interval>& out,
+                                       const std::vector<Interval>& block) const {
   std::vector<Interval> list;
-  for (int64_t i = 0; i < spatial(); ++i) list.push_back(windows[i].reads(out[size_t(i)]));
+  for (int64_t i = 0; i < spatial(); ++i) {
+    Interval cells = windows[i].reads(out[size_t(i)]);
+    const int64_t end = block[size_t(i)].hi;
+    // No further window fits there; copying the others into an image of their own takes longer.
+    const bool more = !cells.empty() && end > cells.hi;
+    if (more && end - cells.hi < windows[i].stride) cells.hi = end;
+    list.push_back(cells);
+  }
   return list;
 }
 

@@ -30,8 +30,10 @@ struct Pooling {
   /// A block's spatial intervals: of an input, of the output.
   std::vector<Interval> in_ranges(const LocalArgs& in, size_t input) const;
   std::vector<Interval> out_ranges(const LocalArgs& in) const;
-  /// The cells that outputs of some intervals read, padding included.
-  std::vector<Interval> covered(const std::vector<Interval>& out) const;
+  /// The cells that outputs of some intervals read, padding included, and those of a block that
+  /// follow but are too few for a window.
+  std::vector<Interval> covered(const std::vector<Interval>& out,
+                                const std::vector<Interval>& block) const;
   /// The first input's block over the covered cells; `value` where it has none.
   at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& cover, double value) const;
   /// Of an image over the covered cells, those of the output's block; zeros where none covers it.

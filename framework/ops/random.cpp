@@ -1,6 +1,9 @@
 #include <tessera/framework/ops/random.hpp>
 
+#include <cmath>
+
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
@@ -33,9 +36,21 @@ using Draw = void (*)(Seed, const Shape&, std::span<const Interval>, float, floa
 at::Tensor drawn(const LocalArgs& in, Draw draw, double a, double b) {
   const at::Tensor numbers = at::empty(in[0].sizes(), at::kFloat);
   const at::Tensor pair = in[1].cpu();
-  const int64_t* seed = pair.const_data_ptr<int64_t>();
-  draw({seed[0], seed[1]}, in.spec(0).shape, in.ranges(0), static_cast<float>(a),
-       static_cast<float>(b), numbers.data_ptr<float>());
+  const int64_t* words = pair.const_data_ptr<int64_t>();
+  const Seed seed{words[0], words[1]};
+  const auto from = static_cast<float>(a), to = static_cast<float>(b);
+  float* const out = numbers.data_ptr<float>();
+  if (numbers.dim() == 0 || numbers.numel() == 0) {
+    draw(seed, in.spec(0).shape, in.ranges(0), from, to, out);
+    return moved_to(numbers, in[0].device());
+  }
+  const int64_t row = numbers.numel() / numbers.size(0);
+  at::parallel_for(0, numbers.size(0), 1 + at::internal::GRAIN_SIZE / row,
+                   [&](int64_t begin, int64_t end) {
+                     std::vector<Interval> part = in.ranges(0);
+                     part[0] = {part[0].lo + begin, part[0].lo + end};
+                     draw(seed, in.spec(0).shape, part, from, to, out + begin * row);
+                   });
   return moved_to(numbers, in[0].device());
 }
 
@@ -47,9 +62,15 @@ struct DropoutOp {
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
+    const at::Tensor numbers = drawn(in, stateless_uniform, 0, 1);
+    const at::Tensor scaled = in[0].mul(1 / (1 - rate));
+    const auto least = static_cast<float>(rate);
     // Not a product with the mask: a dropped infinity is 0.
-    const at::Tensor kept = drawn(in, stateless_uniform, 0, 1).ge(static_cast<float>(rate));
-    return {at::where(kept, in[0].mul(1 / (1 - rate)), at::zeros({}, in[0].options()))};
+    if (scaled.scalar_type() != at::kFloat) {
+      return {at::where(numbers.ge(least), scaled, at::zeros({}, scaled.options()))};
+    }
+    // In one pass: 0 where the second is not above the third.
+    return {at::threshold_backward(scaled, numbers, std::nextafter(least, -1.0F))};
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
