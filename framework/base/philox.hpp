@@ -5,8 +5,8 @@
 
 #include <tessera/framework/base/random.hpp>
 
-/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), under the
-/// random draws.
+/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), which
+/// the random draws are made of.
 namespace tessera::philox {
 
 using Words = std::array<uint32_t, 4>;

@@ -11,9 +11,8 @@ import keras
 MODULES = ["layers", "losses", "metrics", "optimizers", "optimizers.schedules", "callbacks",
            "initializers", "regularizers", "constraints"]
 BASES = {"Layer", "Loss", "Metric", "Optimizer", "LearningRateSchedule", "Callback", "CallbackList",
-         "Initializer", "Regularizer", "Constraint", "Wrapper", "InputSpec", "MeanMetricWrapper",
-         "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "LossScaleOptimizer",
-         "RemoteMonitor", "InputLayer"}
+         "Initializer", "Regularizer", "Constraint", "Wrapper", "InputSpec", "TFSMLayer",
+         "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "RemoteMonitor", "InputLayer"}
 
 
 def classes_of(module):
