@@ -41,7 +41,7 @@ Json ConvLayer::config() const {
   return json;
 }
 
-Shape ConvLayer::linear_shape(const Shape& x) const {
+Shape ConvLayer::image_shape(const Shape& x) const {
   const int64_t channels = channels_of(x);
   if (channels % options().groups != 0) {
     throw ShapeError(where(), str("the number of channels is a multiple of groups ",
@@ -63,7 +63,7 @@ DTensor ConvLayer::transform(const DTensor& x, const CallContext&) {
   const std::vector<WindowAxis> axes = windows(x.shape());
   const DTensor kernel = read(kernel_);
   const int64_t groups = options().groups;
-  if (groups == 1) return finish(ops::conv(x, kernel, axes));
+  if (groups == 1) return with_bias(ops::conv(x, kernel, axes));
   // Groups get an axis of their own.
   Shape parts = x.shape();
   parts.back() = groups;
@@ -72,7 +72,7 @@ DTensor ConvLayer::transform(const DTensor& x, const CallContext&) {
   const DTensor y =
       ops::conv(ops::reshape(x, parts),
                 ops::reshape(kernel, kernel_shape({parts.back(), groups, each})), axes);
-  return finish(ops::flatten(y, spatial() + 1));
+  return with_bias(ops::flatten(y, spatial() + 1));
 }
 
 LayerHandle Conv1D::from_config(JsonObject& config) { return conv_from(config, 1); }

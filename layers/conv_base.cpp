@@ -33,10 +33,6 @@ Json ConvBase::config() const {
   return json;
 }
 
-Shape ConvBase::image_shape(const Shape& x) const {
-  return options_.activation.output_shape(linear_shape(x));
-}
-
 Shape ConvBase::kernel_shape(std::initializer_list<int64_t> last) const {
   Shape shape(kernel_size_.begin(), kernel_size_.end());
   shape.insert(shape.end(), last.begin(), last.end());
@@ -72,8 +68,13 @@ void ConvBase::add_bias(int64_t outputs) {
                       .constraint = options_.bias_constraint});
 }
 
-DTensor ConvBase::finish(DTensor y) {
-  if (bias_.defined()) y = ops::add(y, read(bias_));
+DTensor ConvBase::with_bias(const DTensor& y) {
+  return bias_.defined() ? ops::add(y, read(bias_)) : y;
+}
+
+Shape ConvBase::finished_shape(const Shape& y) const { return options_.activation.output_shape(y); }
+
+DTensor ConvBase::finished(DTensor y) {
   y = options_.activation(y);
   if (options_.activity_regularizer && y.size(0) > 0) {
     add_loss((*options_.activity_regularizer)(y) / static_cast<double>(y.size(0)));

@@ -41,9 +41,6 @@ class ConvBase : public ImageLayer {
   Json config() const override;
 
  protected:
-  /// image_shape() before the activation.
-  virtual Shape linear_shape(const Shape& x) const = 0;
-  Shape image_shape(const Shape& x) const final;
   const ConvOptions& options() const { return options_; }
   const std::vector<int64_t>& kernel_size() const { return kernel_size_; }
   const std::vector<int64_t>& strides() const { return strides_; }
@@ -59,8 +56,11 @@ class ConvBase : public ImageLayer {
   int64_t channels_of(const Shape& x) const;
   /// Weight "bias" of the outputs; last of the weights.
   void add_bias(int64_t outputs);
-  /// Bias, activation and penalty.
-  DTensor finish(DTensor y);
+  /// y + bias.
+  DTensor with_bias(const DTensor& y);
+  /// Activation and penalty.
+  DTensor finished(DTensor y) final;
+  Shape finished_shape(const Shape& y) const final;
 
  private:
   ConvOptions options_;

@@ -79,7 +79,7 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
   return list;
 }
 
-Shape ConvTransposeLayer::linear_shape(const Shape& x) const {
+Shape ConvTransposeLayer::image_shape(const Shape& x) const {
   channels_of(x);
   std::vector<WindowAxis> axes;
   return shape_of(x[0], extents(x, axes), filters_);
@@ -96,7 +96,7 @@ void ConvTransposeLayer::make_weights(const Shapes& inputs) {
 DTensor ConvTransposeLayer::transform(const DTensor& x, const CallContext&) {
   std::vector<WindowAxis> axes;
   const std::vector<int64_t> made = extents(x.shape(), axes);
-  return finish(ops::conv_transpose(x, read(kernel_), axes, made));
+  return with_bias(ops::conv_transpose(x, read(kernel_), axes, made));
 }
 
 LayerHandle Conv1DTranspose::from_config(JsonObject& config) { return transpose_from(config, 1); }

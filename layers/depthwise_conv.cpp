@@ -44,7 +44,7 @@ Json DepthwiseConvLayer::config() const {
   return json;
 }
 
-Shape DepthwiseConvLayer::linear_shape(const Shape& x) const {
+Shape DepthwiseConvLayer::image_shape(const Shape& x) const {
   return shape_of(x[0], outputs(x, windows(x)), channels_of(x) * own_.depth_multiplier);
 }
 
@@ -58,7 +58,7 @@ void DepthwiseConvLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor DepthwiseConvLayer::transform(const DTensor& x, const CallContext&) {
-  return finish(depthwise_conv(x, read(kernel_), windows(x.shape())));
+  return with_bias(depthwise_conv(x, read(kernel_), windows(x.shape())));
 }
 
 LayerHandle DepthwiseConv1D::from_config(JsonObject& config) { return depthwise_from(config, 1); }

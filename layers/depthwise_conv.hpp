@@ -47,7 +47,7 @@ class DepthwiseConvLayer final : public ConvBase {
   Json config() const override;
 
  protected:
-  Shape linear_shape(const Shape& x) const override;
+  Shape image_shape(const Shape& x) const override;
   void make_weights(const Shapes& inputs) override;
   DTensor transform(const DTensor& x, const CallContext& context) override;
 

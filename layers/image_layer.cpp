@@ -75,14 +75,15 @@ Shape ImageLayer::output_shape(const Shapes& inputs) const {
   Shape y = image_shape(channels_last_shape(inputs));
   // A global pooling drops the spatial axes.
   const bool turned = channels_first_ && static_cast<int64_t>(y.size()) == spatial_ + 2;
-  return turned ? ordered(y, order_to_first(spatial_)) : y;
+  return finished_shape(turned ? ordered(y, order_to_first(spatial_)) : y);
 }
 
 DTensor ImageLayer::call(const Inputs& inputs, const CallContext& context) {
-  if (!channels_first_) return transform(inputs[0], context);
+  if (!channels_first_) return finished(transform(inputs[0], context));
   const DTensor x = ops::transpose(inputs[0], order_to_last(spatial_));
   const DTensor y = transform(x.with_mask(inputs[0].mask()), context);
-  return y.rank() == spatial_ + 2 ? ops::transpose(y, order_to_first(spatial_)) : y;
+  const bool turned = y.rank() == spatial_ + 2;
+  return finished(turned ? ops::transpose(y, order_to_first(spatial_)) : y);
 }
 
 std::vector<int64_t> ImageLayer::each(const AxisValues& values, const std::string& argument,

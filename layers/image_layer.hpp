@@ -38,6 +38,10 @@ class ImageLayer : public Layer {
   virtual Shape image_shape(const Shape& x) const = 0;
   /// The output for an input, both with channels last.
   virtual DTensor transform(const DTensor& x, const CallContext& context) = 0;
+  /// What is made of the output at last, its channels where data_format has them: activations of an
+  /// axis are of the last one.
+  virtual DTensor finished(DTensor y) { return y; }
+  virtual Shape finished_shape(const Shape& y) const { return y; }
   DTensor call(const Inputs& inputs, const CallContext& context) final;
 
   int64_t spatial() const { return spatial_; }

@@ -47,7 +47,7 @@ Json SeparableConvLayer::config() const {
   return json;
 }
 
-Shape SeparableConvLayer::linear_shape(const Shape& x) const {
+Shape SeparableConvLayer::image_shape(const Shape& x) const {
   channels_of(x);
   return shape_of(x[0], outputs(x, windows(x)), filters_);
 }
@@ -68,7 +68,7 @@ void SeparableConvLayer::make_weights(const Shapes& inputs) {
 
 DTensor SeparableConvLayer::transform(const DTensor& x, const CallContext&) {
   const DTensor alone = depthwise_conv(x, read(depthwise_), windows(x.shape()));
-  return finish(ops::conv(alone, read(pointwise_), std::vector<WindowAxis>(size_t(spatial()))));
+  return with_bias(ops::conv(alone, read(pointwise_), std::vector<WindowAxis>(size_t(spatial()))));
 }
 
 LayerHandle SeparableConv1D::from_config(JsonObject& config) { return separable_from(config, 1); }

@@ -40,13 +40,13 @@ void check(const Graph& graph) {
   }
 }
 
-/// Name and type share the head; a long name leaves the type at least a third of it.
+/// Name and type share the head; a long type leaves the name half of it, "BatchNormalization" fits.
 struct Head {
   std::string name, type;
   double name_width = 0, width = 0;
 
   explicit Head(const GraphNode& node) {
-    type = fit_text(node.type, 12, most_text / 3);
+    type = fit_text(node.type, 12, most_text / 2);
     const double type_width = text_width(type, 12);
     name = fit_text(node.name, name_size, most_text - type_width, true);
     name_width = text_width(name, name_size, true);

@@ -1,6 +1,9 @@
 #include <tessera/layers/activation.hpp>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/conv.hpp>
@@ -50,6 +53,16 @@ TEST_CASE("glu halves the features of convolutions and EinsumDense") {
   check(SeparableConv2D(6, 3, {.activation = "glu"}), {2, 5, 5, 1}, {2, 3, 3, 3});
   check(Conv2DTranspose(6, 3, {.activation = "glu"}), {2, 5, 5, 1}, {2, 7, 7, 3});
   check(EinsumDense("ab,bc->ac", {6}, {.activation = "glu"}), {2, 5}, {2, 3});
+  check(Conv2D(3, 3, {.data_format = "channels_first", .activation = "glu"}), {2, 1, 5, 6},
+        {2, 3, 3, 2});
+}
+
+TEST_CASE("a convolution's softmax is of the last axis, with channels first too") {
+  const Conv1D layer(4, 2, {.data_format = "channels_first", .activation = "softmax",
+                            .kernel_initializer = GlorotUniform({.seed = 1})});
+  const at::Tensor y = layer(stateless_uniform({2, 3, 6}, {1, 2})).full();
+  CHECK(y.sizes() == at::IntArrayRef({2, 4, 5}));
+  CHECK(at::allclose(y.sum(-1), at::ones({2, 4})));
 }
 
 TEST_CASE("an activation may be a function of the user's own") {
