@@ -119,7 +119,8 @@ TEST_CASE("processes go on from what others, of another number, have saved") {
 TEST_CASE("launch starts again what was killed, with the same losses") {
   const Training training = trainings()[3];
   const Words words = {"--dtype", "float64", "--epochs", "4", "--steps-per-epoch", "20"};
-  const std::vector<double> expected = steps(trained(training, 1, words));
+  // Of as many processes: over 80 steps batch norm makes 1e-9 of another order of additions.
+  const std::vector<double> expected = steps(trained(training, 2, words));
   const TempFolder folder;
   const std::string file = folder / "history.json", checkpoints = folder / "checkpoints";
   Words all = {"-n", "2", "--max-restarts", "1", "--", "imdb", "train", "--verbose", "2"};
