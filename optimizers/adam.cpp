@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/moment_options.hpp>
 
 namespace tessera {
 namespace {
@@ -17,15 +17,11 @@ class AdamOptimizer : public Optimizer {
   AdamOptimizer(const std::string& class_name, const LearningRate& learning_rate,
                 const AdamOptions& options)
       : Optimizer(class_name, learning_rate, base_options(options)), options_(options) {
-    check_decay(class_name, "beta_1", options.beta_1);
-    check_decay(class_name, "beta_2", options.beta_2);
-    check_not_negative(class_name, "epsilon", options.epsilon);
+    check_moments(class_name, options);
   }
   Json config() const override {
     Json config = Optimizer::config();
-    config["beta_1"] = options_.beta_1;
-    config["beta_2"] = options_.beta_2;
-    config["epsilon"] = options_.epsilon;
+    put_moments(config, options_);
     config["amsgrad"] = options_.amsgrad;
     // Keras does not know the key.
     if (options_.epsilon_on_corrected_root) config["epsilon_on_corrected_root"] = true;
@@ -85,9 +81,7 @@ OptimizerRef make_adam(const std::string& class_name, const LearningRate& learni
 }
 
 void take_adam_options(JsonObject& config, AdamOptions& options) {
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take(config, "epsilon", options.epsilon);
+  take_moments(config, options);
   take(config, "amsgrad", options.amsgrad);
   take(config, "epsilon_on_corrected_root", options.epsilon_on_corrected_root);
   take_base_options(config, options);

@@ -7,7 +7,7 @@
 #include <tessera/framework/nn/gradient_clipping.hpp>
 #include <tessera/optimizers/block_values.hpp>
 #include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/moment_options.hpp>
 
 namespace tessera {
 namespace {
@@ -16,15 +16,11 @@ class LambOptimizer : public Optimizer {
  public:
   LambOptimizer(const LearningRate& learning_rate, const LambOptions& options)
       : Optimizer("Lamb", learning_rate, base_options(options)), options_(options) {
-    check_decay("Lamb", "beta_1", options.beta_1);
-    check_decay("Lamb", "beta_2", options.beta_2);
-    check_not_negative("Lamb", "epsilon", options.epsilon);
+    check_moments("Lamb", options);
   }
   Json config() const override {
     Json config = Optimizer::config();
-    config["beta_1"] = options_.beta_1;
-    config["beta_2"] = options_.beta_2;
-    config["epsilon"] = options_.epsilon;
+    put_moments(config, options_);
     return config;
   }
 
@@ -78,9 +74,7 @@ Lamb::Lamb(LearningRate learning_rate, LambOptions options)
 Lamb Lamb::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);
   LambOptions options;
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take(config, "epsilon", options.epsilon);
+  take_moments(config, options);
   take_base_options(config, options);
   return Lamb(rate, options);
 }

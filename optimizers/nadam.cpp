@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/moment_options.hpp>
 
 namespace tessera {
 namespace {
@@ -14,15 +14,11 @@ class NadamOptimizer : public Optimizer {
  public:
   NadamOptimizer(const LearningRate& learning_rate, const NadamOptions& options)
       : Optimizer("Nadam", learning_rate, base_options(options)), options_(options) {
-    check_decay("Nadam", "beta_1", options.beta_1);
-    check_decay("Nadam", "beta_2", options.beta_2);
-    check_not_negative("Nadam", "epsilon", options.epsilon);
+    check_moments("Nadam", options);
   }
   Json config() const override {
     Json config = Optimizer::config();
-    config["beta_1"] = options_.beta_1;
-    config["beta_2"] = options_.beta_2;
-    config["epsilon"] = options_.epsilon;
+    put_moments(config, options_);
     return config;
   }
 
@@ -68,9 +64,7 @@ Nadam::Nadam(LearningRate learning_rate, NadamOptions options)
 Nadam Nadam::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);
   NadamOptions options;
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take(config, "epsilon", options.epsilon);
+  take_moments(config, options);
   take_base_options(config, options);
   return Nadam(rate, options);
 }

@@ -15,6 +15,7 @@
 #include <tessera/optimizers/lamb.hpp>
 #include <tessera/optimizers/lion.hpp>
 #include <tessera/optimizers/loss_scale_optimizer.hpp>
+#include <tessera/optimizers/moment_options.hpp>
 #include <tessera/optimizers/multi_optimizer.hpp>
 #include <tessera/optimizers/muon.hpp>
 #include <tessera/optimizers/nadam.hpp>

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/moment_options.hpp>
 #include <tessera/optimizers/option_checks.hpp>
 
 namespace tessera {
@@ -19,18 +20,14 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
   ScheduleFreeAdamWOptimizer(const LearningRate& learning_rate,
                              const ScheduleFreeAdamWOptions& options)
       : Optimizer(own_name, learning_rate, base_options(options)), options_(options) {
-    check_decay(own_name, "beta_1", options.beta_1);
-    check_decay(own_name, "beta_2", options.beta_2);
-    check_not_negative(own_name, "epsilon", options.epsilon);
+    check_moments(own_name, options);
     check_not_negative(own_name, "warmup_steps", static_cast<double>(options.warmup_steps));
     if (options.beta_1 > 0) return;
     throw ConfigError(own_name, "beta_1 is positive", "0", "use 0.9");
   }
   Json config() const override {
     Json config = Optimizer::config();
-    config["beta_1"] = options_.beta_1;
-    config["beta_2"] = options_.beta_2;
-    config["epsilon"] = options_.epsilon;
+    put_moments(config, options_);
     config["warmup_steps"] = options_.warmup_steps;
     return config;
   }
@@ -68,9 +65,7 @@ ScheduleFreeAdamW::ScheduleFreeAdamW(LearningRate learning_rate, ScheduleFreeAda
 ScheduleFreeAdamW ScheduleFreeAdamW::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.0025);
   ScheduleFreeAdamWOptions options;
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take(config, "epsilon", options.epsilon);
+  take_moments(config, options);
   take(config, "warmup_steps", options.warmup_steps);
   take_base_options(config, options);
   return ScheduleFreeAdamW(rate, options);
