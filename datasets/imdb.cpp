@@ -9,18 +9,18 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include <tessera/framework/base/data_places.hpp>
+#include <tessera/datasets/files/dataset_cache.hpp>
+#include <tessera/datasets/files/synthetic_reviews.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/random.hpp>
-#include <tessera/framework/base/synthetic_reviews.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {
 
 constexpr int64_t split_size = 25000;
-constexpr Seed synthetic_seed{1879, 48};
+constexpr Seed review_seed{1879, 48};
 
 /// A split to read.
 struct Request {
@@ -75,7 +75,7 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
   return failure.empty() ? find_reviews(cache) : "";
 }
 
-std::string synthetic_announcement(int64_t rows, const Request& request,
+std::string reviews_announcement(int64_t rows, const Request& request,
                                    const std::string& failure) {
   const std::vector<std::string> places = data_places("imdb");
   return str("imdb (synthetic): ", rows, " procedural ", request.split,
@@ -88,8 +88,8 @@ std::string synthetic_announcement(int64_t rows, const Request& request,
 std::shared_ptr<const ImdbReviews> synthetic(const Request& request, const std::string& failure) {
   const int64_t rows = wanted(request, split_size);
   return std::make_shared<ImdbReviews>(
-      synthetic_reviews(rows, synthetic_seed, first_synthetic(request.split)), true,
-      synthetic_announcement(rows, request, failure));
+      synthetic_reviews(rows, review_seed, first_synthetic(request.split)), true,
+      reviews_announcement(rows, request, failure));
 }
 
 std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& options,

@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/base/download.hpp>
-#include <tessera/framework/base/review_files.hpp>
+#include <tessera/datasets/files/download.hpp>
+#include <tessera/datasets/files/imdb_files.hpp>
 #include <tessera/framework/nn/text_data.hpp>
 
 namespace tessera {

@@ -8,11 +8,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include <tessera/framework/base/data_places.hpp>
+#include <tessera/datasets/files/dataset_cache.hpp>
+#include <tessera/datasets/files/synthetic_digits.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/synthetic_digits.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t side = 28;
 constexpr int64_t classes = 10;
 constexpr uint64_t max_file_bytes = uint64_t{1} << 30;
-constexpr Seed synthetic_seed{28, 28};
+constexpr Seed digit_seed{28, 28};
 
 struct Split {
   const char* name;
@@ -161,7 +161,7 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
                        name);
 }
 
-std::string synthetic_announcement(int64_t rows, const Split& split, const std::string& failure) {
+std::string digits_announcement(int64_t rows, const Split& split, const std::string& failure) {
   const std::vector<std::string> places = data_places("mnist");
   return str("mnist (synthetic): ", rows, " procedural ", split.name,
              " images, for want of files in ",
@@ -213,9 +213,9 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
                         str("mnist: ", rows, " ", split.name, " images from ", folder));
   }
   const int64_t rows = wanted(options, split.size);
-  const LabelledImages drawn = synthetic_digits(rows, synthetic_seed, split.first);
+  const LabelledImages drawn = synthetic_digits(rows, digit_seed, split.first);
   return MnistDataset(first_images(drawn, rows, options.flatten, "mnist (synthetic)"),
-                      options.dtype, true, synthetic_announcement(rows, split, failure));
+                      options.dtype, true, digits_announcement(rows, split, failure));
 }
 
 }  // namespace tessera

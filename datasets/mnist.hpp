@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/datasets/files/download.hpp>
 #include <tessera/datasets/tensor_dataset.hpp>
-#include <tessera/framework/base/download.hpp>
 
 namespace tessera {
 

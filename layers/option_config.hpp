@@ -2,9 +2,9 @@
 
 #include <type_traits>
 
-#include <tessera/framework/nn/from_config.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 
 namespace tessera {
 

@@ -1,21 +1,18 @@
 #include <tessera/metrics/accuracy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/internal/number_like.hpp>
 #include <tessera/metrics/mean.hpp>
 
 namespace tessera {
 namespace {
-
-DTensor number(double value, const DTensor& like) {
-  return scalar(value, like.mesh(), like.dtype());
-}
 
 DTensor equal_values(const DTensor& y_true, const DTensor& y_pred) {
   const auto [labels, predictions] = match_ranks(ops::cast(y_true, y_pred.dtype()), y_pred);
@@ -24,7 +21,7 @@ DTensor equal_values(const DTensor& y_true, const DTensor& y_pred) {
 
 DTensor binary(const DTensor& y_true, const DTensor& y_pred, double threshold) {
   const auto [labels, predictions] = match_ranks(y_true, y_pred);
-  const DTensor positive = ops::greater(predictions, number(threshold, predictions));
+  const DTensor positive = ops::greater(predictions, number_like(threshold, predictions));
   return ops::equal(labels, ops::cast(positive, labels.dtype()));
 }
 
@@ -60,7 +57,7 @@ void check_classes(const std::string& name, const DTensor& labels, const DTensor
 DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
   const DTensor picked = ops::cast(ops::one_hot(labels, y_pred.size(-1), at::kByte), at::kBool);
   const DTensor score =
-      ops::sum(ops::where(picked, y_pred, number(0, y_pred)), {-1}, /*keepdims=*/true);
+      ops::sum(ops::where(picked, y_pred, number_like(0, y_pred)), {-1}, /*keepdims=*/true);
   // One sum says all: a prediction that is not finite weighs as k of those above the label, and
   // without a label nothing takes k away again.
   const auto count = [](const DTensor& which, double weight) {
@@ -71,7 +68,7 @@ DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
   const DTensor above =
       count(ops::greater(y_pred, score), 1) + count(infinite, weight) - count(picked, weight);
   const DTensor total = ops::sum(above, {-1});
-  return ops::less(total, number(0, total));
+  return ops::less(total, number_like(0, total));
 }
 
 DTensor among_first(const DTensor& labels, const DTensor& y_pred, int64_t k) {

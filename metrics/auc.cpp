@@ -4,15 +4,12 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/metrics/confusion.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/metrics/internal/confusion.hpp>
 
 namespace tessera {
 namespace {
-
-/// Keras' backend.epsilon(): the first and last threshold lie this far outside [0, 1], so that
-/// everything exceeds the one and nothing the other.
-constexpr double epsilon = 1e-7;
 
 std::vector<double> all_thresholds(const AUCOptions& options) {
   std::vector<double> inner = options.thresholds;
@@ -23,8 +20,8 @@ std::vector<double> all_thresholds(const AUCOptions& options) {
       inner.push_back(static_cast<double>(i) / parts);
     }
   }
-  inner.insert(inner.begin(), -epsilon);
-  inner.push_back(1 + epsilon);
+  inner.insert(inner.begin(), -keras_epsilon);
+  inner.push_back(1 + keras_epsilon);
   return inner;
 }
 

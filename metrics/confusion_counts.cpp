@@ -1,7 +1,7 @@
 #include <tessera/metrics/confusion_counts.hpp>
 
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/metrics/confusion.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/metrics/internal/confusion.hpp>
 
 namespace tessera {
 namespace {

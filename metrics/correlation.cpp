@@ -1,17 +1,15 @@
 #include <tessera/metrics/correlation.hpp>
 
-#include <tessera/framework/nn/losses.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/metrics/mean.hpp>
 
 namespace tessera {
 namespace {
-
-/// Keras' backend.epsilon().
-constexpr double epsilon = 1e-7;
 
 std::pair<DTensor, DTensor> matched(const DTensor& y_true, const DTensor& y_pred) {
   const at::ScalarType dtype = loss_dtype(y_pred);
@@ -36,7 +34,7 @@ DTensor concordance(const DTensor& y_true, const DTensor& y_pred, int64_t axis) 
   const auto [mean, variance] = ops::moments(predictions, {axis}, /*keepdims=*/true);
   const DTensor common = (labels - label_mean) * (predictions - mean);
   const DTensor norm = label_variance + variance + ops::square(label_mean - mean);
-  return ops::mean(common * 2 / (norm + epsilon), {axis});
+  return ops::mean(common * 2 / (norm + keras_epsilon), {axis});
 }
 
 }  // namespace

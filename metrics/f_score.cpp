@@ -3,19 +3,17 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/nn/weighting.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 namespace {
-
-/// Keras' backend.epsilon().
-constexpr double epsilon = 1e-7;
 
 /// Sums of one class, or of all.
 struct Sums {
@@ -76,7 +74,7 @@ class FBetaMetric : public Metric {
       return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
     }
     const std::vector<Sums> sums = by_class(totals);
-    double all = epsilon, weighted = 0;
+    double all = keras_epsilon, weighted = 0;
     for (const Sums& of_class : sums) all += of_class.labelled;
     for (size_t c = 0; c < sums.size(); ++c) weighted += values[c] * sums[c].labelled / all;
     return weighted;
@@ -117,10 +115,10 @@ class FBetaMetric : public Metric {
   }
 
   double score(const Sums& sums) const {
-    const double precision = sums.hits / (sums.predicted + epsilon);
-    const double recall = sums.hits / (sums.labelled + epsilon);
+    const double precision = sums.hits / (sums.predicted + keras_epsilon);
+    const double recall = sums.hits / (sums.labelled + keras_epsilon);
     const double squared = options_.beta * options_.beta;
-    return (1 + squared) * precision * recall / (squared * precision + recall + epsilon);
+    return (1 + squared) * precision * recall / (squared * precision + recall + keras_epsilon);
   }
 
   const char* class_name_;

@@ -6,9 +6,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -16,9 +17,6 @@
 
 namespace tessera {
 namespace {
-
-/// Keras' backend.epsilon().
-constexpr double epsilon = 1e-7;
 
 DTensor whole_number(int64_t value, const DTensor& like) {
   return scalar(static_cast<double>(value), like.mesh(), at::kLong);
@@ -80,10 +78,10 @@ class IoUMetric : public Metric {
       double all = -hits;
       for (size_t i = 0; i < count; ++i) all += totals[c * count + i] + totals[i * count + c];
       if (all <= 1e-9) continue;
-      sum += hits / (all + epsilon);
+      sum += hits / (all + keras_epsilon);
       ++present;
     }
-    return sum / (present + epsilon);
+    return sum / (present + keras_epsilon);
   }
 
  private:

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include <tessera/framework/nn/losses.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/nn/weighting.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/metrics/mean.hpp>
 
 namespace tessera {

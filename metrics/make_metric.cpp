@@ -1,5 +1,5 @@
-#include <tessera/framework/nn/from_config.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/metrics/metrics.hpp>
 
 namespace tessera {

@@ -3,10 +3,10 @@
 #include <numeric>
 #include <typeinfo>
 
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/framework/nn/weighting.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/tracer.hpp>

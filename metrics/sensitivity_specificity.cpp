@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/option_fields.hpp>
-#include <tessera/metrics/confusion.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/metrics/internal/confusion.hpp>
 
 namespace tessera {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/moment_options.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/moment_options.hpp>
 
 namespace tessera {
 namespace {

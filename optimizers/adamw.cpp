@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/optimizers/adam.hpp>
-#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
 
 namespace tessera {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/gradient_clipping.hpp>
-#include <tessera/optimizers/block_values.hpp>
-#include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/moment_options.hpp>
+#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
+#include <tessera/optimizers/internal/block_values.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/moment_options.hpp>
 
 namespace tessera {
 namespace {

@@ -5,18 +5,18 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
-#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 namespace tessera {
 namespace {
 
-const char* const own_name = "LossScaleOptimizer";
+const char* const loss_scale_name = "LossScaleOptimizer";
 
 BaseOptions named(const std::string& name) {
   BaseOptions options;
@@ -29,16 +29,16 @@ BaseOptions named(const std::string& name) {
 class LossScaling : public Optimizer {
  public:
   LossScaling(OptimizerRef inner, const LossScaleOptimizerOptions& options)
-      : Optimizer(own_name, 0.0, named(options.name)),
+      : Optimizer(loss_scale_name, 0.0, named(options.name)),
         inner_(std::move(inner)),
         options_(options),
         scale_(static_cast<float>(options.initial_scale)) {
     if (!(options.initial_scale > 0)) {
-      throw ConfigError(own_name, "initial_scale is positive", str(options.initial_scale),
+      throw ConfigError(loss_scale_name, "initial_scale is positive", str(options.initial_scale),
                         "use 32768");
     }
     if (options.dynamic_growth_steps < 1) {
-      throw ConfigError(own_name, "dynamic_growth_steps is at least 1",
+      throw ConfigError(loss_scale_name, "dynamic_growth_steps is at least 1",
                         str(options.dynamic_growth_steps), "use 2000");
     }
     inner_->set_loss_scale_factor(std::nullopt);
@@ -74,12 +74,12 @@ class LossScaling : public Optimizer {
     return {{"dynamic_scale", scale_}, {"step_counter", finite_steps_}};
   }
   void restore(const Json& state) override {
-    JsonObject object(state, JsonPath(own_name));
+    JsonObject object(state, JsonPath(loss_scale_name));
     const auto scale = object.take<double>("dynamic_scale");
     const auto count = object.take<int64_t>("step_counter");
     object.finish();
     if (!(scale > 0) || count < 0) {
-      throw ConfigError(own_name, "a positive scale and a count of steps", state.dump(),
+      throw ConfigError(loss_scale_name, "a positive scale and a count of steps", state.dump(),
                         "restore what state() gave");
     }
     scale_ = static_cast<float>(scale);

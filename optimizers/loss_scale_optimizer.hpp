@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <tessera/framework/nn/optimizer.hpp>
+#include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 namespace tessera {

@@ -6,14 +6,14 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/from_config.hpp>
-#include <tessera/optimizers/config_reading.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 namespace tessera {
 namespace {
 
-const char* const own_name = "MultiOptimizer";
+const char* const multi_name = "MultiOptimizer";
 
 BaseOptions base_of(const MultiOptimizerOptions& options) {
   BaseOptions base;
@@ -32,7 +32,7 @@ class Several : public Optimizer {
  public:
   Several(std::optional<OptimizerMap> map, MultiOptimizer::Choose choose,
           const MultiOptimizerOptions& options)
-      : Optimizer(own_name, 0.0, base_of(options)),
+      : Optimizer(multi_name, 0.0, base_of(options)),
         map_(std::move(map)),
         choose_(std::move(choose)),
         factor_(options.loss_scale_factor) {
@@ -87,8 +87,8 @@ class Several : public Optimizer {
 
  private:
   [[noreturn]] static void no_rate() {
-    throw StateError(own_name, "an optimizer with a rate of its own", "one that has several inner",
-                     "ask the optimizers inside for theirs");
+    throw StateError(multi_name, "an optimizer with a rate of its own",
+                     "one that has several inner", "ask the optimizers inside for theirs");
   }
 
   size_t number_of(const OptimizerRef& optimizer) {
@@ -107,7 +107,7 @@ class Several : public Optimizer {
     const auto known = numbers_.find(variable.id());
     if (known != numbers_.end()) return known->second;
     const OptimizerRef optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
-    check_ordinary(str(own_name, ", ", variable.path()), optimizer);
+    check_ordinary(str(multi_name, ", ", variable.path()), optimizer);
     return numbers_[variable.id()] = number_of(optimizer);
   }
 

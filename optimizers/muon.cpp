@@ -8,15 +8,15 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/registry.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
-#include <tessera/optimizers/block_values.hpp>
-#include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/internal/block_values.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
 namespace {

@@ -9,20 +9,20 @@
 #include <tessera/optimizers/adam.hpp>
 #include <tessera/optimizers/adamax.hpp>
 #include <tessera/optimizers/adamw.hpp>
-#include <tessera/optimizers/block_values.hpp>
-#include <tessera/optimizers/config_reading.hpp>
 #include <tessera/optimizers/ftrl.hpp>
+#include <tessera/optimizers/internal/block_values.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/option_checks.hpp>
 #include <tessera/optimizers/lamb.hpp>
 #include <tessera/optimizers/lion.hpp>
 #include <tessera/optimizers/loss_scale_optimizer.hpp>
-#include <tessera/optimizers/moment_options.hpp>
 #include <tessera/optimizers/multi_optimizer.hpp>
 #include <tessera/optimizers/muon.hpp>
 #include <tessera/optimizers/nadam.hpp>
-#include <tessera/optimizers/option_checks.hpp>
 #include <tessera/optimizers/rmsprop.hpp>
 #include <tessera/optimizers/schedule_free_adamw.hpp>
-#include <tessera/optimizers/schedules.hpp>
+#include <tessera/optimizers/schedules/schedules.hpp>
 #include <tessera/optimizers/sgd.hpp>
 
 namespace tessera {

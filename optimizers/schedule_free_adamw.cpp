@@ -6,24 +6,25 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/moment_options.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
 namespace {
 
-const char* const own_name = "ScheduleFreeAdamW";
+const char* const schedule_free_name = "ScheduleFreeAdamW";
 
 class ScheduleFreeAdamWOptimizer : public Optimizer {
  public:
   ScheduleFreeAdamWOptimizer(const LearningRate& learning_rate,
                              const ScheduleFreeAdamWOptions& options)
-      : Optimizer(own_name, learning_rate, base_options(options)), options_(options) {
-    check_moments(own_name, options);
-    check_not_negative(own_name, "warmup_steps", static_cast<double>(options.warmup_steps));
+      : Optimizer(schedule_free_name, learning_rate, base_options(options)), options_(options) {
+    check_moments(schedule_free_name, options);
+    check_not_negative(schedule_free_name, "warmup_steps",
+                       static_cast<double>(options.warmup_steps));
     if (options.beta_1 > 0) return;
-    throw ConfigError(own_name, "beta_1 is positive", "0", "use 0.9");
+    throw ConfigError(schedule_free_name, "beta_1 is positive", "0", "use 0.9");
   }
   Json config() const override {
     Json config = Optimizer::config();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/framework/nn/optimizer.hpp>
+#include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/config_reading.hpp>
-#include <tessera/optimizers/option_checks.hpp>
+#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
 namespace {

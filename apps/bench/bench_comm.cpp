@@ -16,9 +16,9 @@
 
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/comm/channel_communicator.hpp>
-#include <tessera/framework/comm/gloo_channel.hpp>
-#include <tessera/framework/comm/shared_memory_channel.hpp>
+#include <tessera/framework/comm/cpu/gloo_transport.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
+#include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/rank_group.hpp"

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
 #include "apps/bench/bench.hpp"
@@ -20,7 +20,7 @@
 namespace tessera::bench {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::vector<std::string> python;
   std::vector<std::string> work;
   int64_t rounds = 5;
@@ -58,8 +58,8 @@ app::OptionValue programs(std::vector<std::string>& value) {
   return {"PATH,...", app::JsonForm::text, set, [&value] { return join(value, ","); }};
 }
 
-Flags parse(int argc, const char* const* argv, bool& help) {
-  Flags flags;
+CompareFlags parse(int argc, const char* const* argv, bool& help) {
+  CompareFlags flags;
   std::vector<std::string> names;
   for (const Work& work : works()) names.push_back(work.name);
   app::AppOptions options = app::AppOptions::bare(
@@ -110,7 +110,7 @@ std::string CompareRun::share(const std::string& name, const Examples& examples)
 
 int bench_compare(int argc, const char* const* argv) {
   bool help = false;
-  const Flags flags = parse(argc, argv, help);
+  const CompareFlags flags = parse(argc, argv, help);
   if (help) return 0;
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
   const app::TemporaryFolder folder;

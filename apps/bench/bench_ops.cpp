@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t many_devices = 8;
 
-struct Flags {
+struct OpsFlags {
   std::vector<std::string> ops;
   bool scale = true;
   std::string json;
@@ -96,7 +96,7 @@ std::vector<std::string> row_cells(const OpCase& c, const Times& times) {
           app::fixed(times.many / times.one, 2)};
 }
 
-void run(const Flags& flags) {
+void run(const OpsFlags& flags) {
   Json rows = Json::array();
   app::Table table({"operation", "inputs", "ATen us", "1 device us", "8 devices us", "8 to 1"}, 2);
   std::vector<std::string> small;
@@ -127,7 +127,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 int bench_ops(int argc, const char* const* argv) {
-  Flags flags;
+  OpsFlags flags;
   app::AppOptions options =
       app::AppOptions::bare("bench ops", "Times every registered operation on its samples.");
   options.add({"op", "Operations", "only these", app::words(flags.ops, "NAME,...", names())});

@@ -10,7 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 
 #include "apps/bench/bench.hpp"
@@ -22,7 +22,7 @@
 namespace tessera::bench {
 namespace {
 
-struct Flags {
+struct ServerFlags {
   std::vector<int64_t> workers = {1, 2, 4};
   int64_t servers = 2;
   int64_t rounds = 3;
@@ -70,7 +70,7 @@ class Pace final : public Callback {
   std::vector<double> paces_;
 };
 
-std::vector<double> train(const Flags& flags) {
+std::vector<double> train(const ServerFlags& flags) {
   const auto pace = std::make_shared<Pace>();
   const Sequential model = mlp_model({});
   model.fit(Repeated(flags.steps), {.batch_size = mlp_batch_size,
@@ -80,19 +80,19 @@ std::vector<double> train(const Flags& flags) {
   return pace->paces();
 }
 
-void add_step_options(app::AppOptions& options, Flags& flags) {
+void add_step_options(app::AppOptions& options, ServerFlags& flags) {
   options.add({"rounds", "Step", "epochs that are timed", app::integer(flags.rounds, 1, 1000)});
   options.add({"steps", "Step", "of an epoch", app::integer(flags.steps, 4, 100000)});
 }
 
-struct Row {
+struct ServerRow {
   int64_t workers = 0;  ///< 0: without parameter servers
   std::vector<double> paces;
   double best() const { return *std::max_element(paces.begin(), paces.end()); }
 };
 
 /// Runs a job of this program's own processes.
-Row run_job(const Flags& flags, int64_t workers) {
+ServerRow run_job(const ServerFlags& flags, int64_t workers) {
   const app::TemporaryFolder folder;
   const std::string file = folder.path() + "/paces.json";
   const std::vector<std::string> command = {
@@ -106,9 +106,9 @@ Row run_job(const Flags& flags, int64_t workers) {
   return {workers, parse_json(read_file(file), file).get<std::vector<double>>()};
 }
 
-void print(const std::vector<Row>& rows, const Flags& flags) {
+void print_server(const std::vector<ServerRow>& rows, const ServerFlags& flags) {
   app::Table table({"fit of the MLP", "steps per second", "worst round", "to one worker"});
-  for (const Row& row : rows) {
+  for (const ServerRow& row : rows) {
     table.add({row.workers == 0 ? "one process, no servers" : str(row.workers, " workers"),
                app::fixed(row.best(), 1),
                app::fixed(*std::min_element(row.paces.begin(), row.paces.end()), 1),
@@ -119,9 +119,9 @@ void print(const std::vector<Row>& rows, const Flags& flags) {
             << flags.rounds << " epochs of " << flags.steps << " steps.\n\n" << table.to_string();
 }
 
-void save(const std::vector<Row>& rows, const Flags& flags) {
+void save_server(const std::vector<ServerRow>& rows, const ServerFlags& flags) {
   Json list = Json::array();
-  for (const Row& row : rows) {
+  for (const ServerRow& row : rows) {
     list.push_back({{"workers", row.workers},
                     {"servers", row.workers == 0 ? 0 : flags.servers},
                     {"steps_per_second", row.paces},
@@ -133,7 +133,7 @@ void save(const std::vector<Row>& rows, const Flags& flags) {
 }  // namespace
 
 int parameter_server_task(int argc, const char* const* argv) {
-  Flags flags;
+  ServerFlags flags;
   app::AppOptions options =
       app::AppOptions::bare("bench parameter-server-task", "One task of several.");
   add_step_options(options, flags);
@@ -147,7 +147,7 @@ int parameter_server_task(int argc, const char* const* argv) {
 }
 
 int bench_parameter_server(int argc, const char* const* argv) {
-  Flags flags;
+  ServerFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench parameter-server",
       "Times fit's steps (784-700-500-10, batch 128, Adam) with parameter servers and several "
@@ -159,12 +159,12 @@ int bench_parameter_server(int argc, const char* const* argv) {
   if (!options.parse(argc, argv)) return 0;
   // Jobs first: they are launched from a process without other threads.
   ::setenv("OMP_NUM_THREADS", "1", 1);
-  std::vector<Row> rows(1);
+  std::vector<ServerRow> rows(1);
   for (const int64_t workers : flags.workers) rows.push_back(run_job(flags, workers));
   at::set_num_threads(1);
   rows[0].paces = train(flags);
-  print(rows, flags);
-  if (!flags.json.empty()) save(rows, flags);
+  print_server(rows, flags);
+  if (!flags.json.empty()) save_server(rows, flags);
   return 0;
 }
 

@@ -11,7 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/nn/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"
@@ -24,11 +24,11 @@
 namespace tessera::bench {
 namespace {
 
-constexpr int64_t warm_up_steps = 5;
+constexpr int64_t process_warm_up_steps = 5;
 /// What a step may cost against PyTorch's DistributedDataParallel.
-constexpr double most_ratio = 0.8;
+constexpr double process_most_ratio = 0.8;
 
-struct Flags {
+struct ProcessFlags {
   int64_t processes = 2;
   std::string torch;
   int64_t rounds = 5;
@@ -56,7 +56,7 @@ class Steps {
 };
 
 /// One way to make the step, and its times.
-struct Row {
+struct ProcessRow {
   std::string name;
   /// "milliseconds" of each step, and what part of its reductions backward hid.
   std::function<Json(int64_t steps)> run;
@@ -65,15 +65,16 @@ struct Row {
   double best() const { return *std::min_element(rounds.begin(), rounds.end()); }
 };
 
-Row group_row(const std::string& name, int64_t processes, const std::vector<std::string>& command) {
+ProcessRow group_row(const std::string& name, int64_t processes,
+                     const std::vector<std::string>& command) {
   const auto group = std::make_shared<WorkerGroup>(static_cast<int>(processes), command);
   return {name, [group](int64_t steps) { return group->run(steps); }};
 }
 
-std::vector<Row> make_rows(const Flags& flags) {
+std::vector<ProcessRow> make_process_rows(const ProcessFlags& flags) {
   const std::string count = std::to_string(flags.processes);
   const auto local = std::make_shared<Steps>(LayoutMap(create_mesh({{"batch", flags.processes}})));
-  std::vector<Row> rows;
+  std::vector<ProcessRow> rows;
   rows.push_back({"1 process, " + count + " devices",
                   [local](int64_t steps) { return local->run(steps); }});
   const auto add = [&](const std::string& how, const std::string& option) {
@@ -90,16 +91,16 @@ std::vector<Row> make_rows(const Flags& flags) {
   return rows;
 }
 
-void add_round(Row& row, const Json& times) {
+void add_process_round(ProcessRow& row, const Json& times) {
   row.rounds.push_back(median(times.at("milliseconds").get<std::vector<double>>()));
   const auto hidden = times.value("hidden", std::vector<double>());
   if (!hidden.empty()) row.hidden.push_back(median(hidden));
 }
 
-void print(const std::vector<Row>& rows, const Flags& flags) {
+void print_process(const std::vector<ProcessRow>& rows, const ProcessFlags& flags) {
   app::Table table({"step of the MLP", "ms per step", "worst round", "to one process",
                     "reductions hidden"});
-  for (const Row& row : rows) {
+  for (const ProcessRow& row : rows) {
     table.add({row.name, app::fixed(row.best(), 3),
                app::fixed(*std::max_element(row.rounds.begin(), row.rounds.end()), 3),
                app::fixed(row.best() / rows[0].best(), 2),
@@ -114,12 +115,13 @@ void print(const std::vector<Row>& rows, const Flags& flags) {
   }
   const double ratio = rows[1].best() / rows.back().best();
   std::cout << "\nshared memory: " << app::fixed(ratio, 2) << " times PyTorch; at most "
-            << app::fixed(most_ratio, 1) << (ratio <= most_ratio ? ": met\n" : ": missed\n");
+            << app::fixed(process_most_ratio, 1)
+            << (ratio <= process_most_ratio ? ": met\n" : ": missed\n");
 }
 
-void save(const std::vector<Row>& rows, const std::string& path) {
+void save_process(const std::vector<ProcessRow>& rows, const std::string& path) {
   Json list = Json::array();
-  for (const Row& row : rows) {
+  for (const ProcessRow& row : rows) {
     list.push_back({{"name", row.name},
                     {"rounds_ms", row.rounds},
                     {"best_ms", row.best()}, {"hidden", row.hidden}});
@@ -149,7 +151,7 @@ int process_steps(int argc, const char* const* argv) {
 }
 
 int bench_processes(int argc, const char* const* argv) {
-  Flags flags;
+  ProcessFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench processes",
       "Times a training step (784-700-500-10, batch 128, Adam) on several processes of one thread, "
@@ -161,15 +163,15 @@ int bench_processes(int argc, const char* const* argv) {
   options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
-  std::vector<Row> rows = make_rows(flags);
+  std::vector<ProcessRow> rows = make_process_rows(flags);
   for (int64_t round = 0; round < flags.rounds; ++round) {
-    for (Row& row : rows) {
-      row.run(warm_up_steps);
-      add_round(row, row.run(flags.steps));
+    for (ProcessRow& row : rows) {
+      row.run(process_warm_up_steps);
+      add_process_round(row, row.run(flags.steps));
     }
   }
-  print(rows, flags);
-  if (!flags.json.empty()) save(rows, flags.json);
+  print_process(rows, flags);
+  if (!flags.json.empty()) save_process(rows, flags.json);
   return 0;
 }
 

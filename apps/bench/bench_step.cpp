@@ -24,11 +24,11 @@
 namespace tessera::bench {
 namespace {
 
-constexpr int64_t warm_up_steps = 3;
+constexpr int64_t step_warm_up_steps = 3;
 /// What data parallelism over virtual devices may cost against one device.
-constexpr double most_ratio = 1.5;
+constexpr double step_most_ratio = 1.5;
 
-struct Flags {
+struct StepFlags {
   std::vector<int64_t> devices = {1, 8, 64};
   std::vector<std::string> blocks;
   int64_t rounds = 5;
@@ -37,7 +37,7 @@ struct Flags {
 };
 
 /// One configuration and its times.
-struct Row {
+struct StepRow {
   int64_t devices;  ///< 0: by hand on ATen
   std::string blocks;
   BlockPolicy policy;
@@ -48,7 +48,7 @@ struct Row {
   double worst() const { return *std::max_element(rounds.begin(), rounds.end()); }
 };
 
-Row model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
+StepRow model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
               const TensorDataset& data) {
   const BlockPolicyScope scope(policy);
   const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
@@ -57,7 +57,7 @@ Row model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
   return {devices, blocks, policy, [steps] { return steps->step(); }};
 }
 
-Row row_by_hand(const TensorDataset& data) {
+StepRow row_by_hand(const TensorDataset& data) {
   const auto step = std::make_shared<AtenStep>(mlp_sizes);
   const auto batches = std::make_shared<Batches>(data, mlp_batch_size);
   return {0, "by hand", BlockPolicy::per_worker, [step, batches] {
@@ -67,8 +67,8 @@ Row row_by_hand(const TensorDataset& data) {
 }
 
 /// By hand; one device, once, for all policies are alike there; then what was asked for.
-std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
-  std::vector<Row> rows = {row_by_hand(data)};
+std::vector<StepRow> make_step_rows(const StepFlags& flags, const TensorDataset& data) {
+  std::vector<StepRow> rows = {row_by_hand(data)};
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
   for (int64_t devices : flags.devices) {
     for (const auto& [name, policy] : block_policies()) {
@@ -80,27 +80,28 @@ std::vector<Row> make_rows(const Flags& flags, const TensorDataset& data) {
   return rows;
 }
 
-void add_round(Row& row, int64_t steps) {
+void add_step_round(StepRow& row, int64_t steps) {
   const BlockPolicyScope scope(row.policy);
-  for (int64_t s = 0; s < warm_up_steps; ++s) row.step();
+  for (int64_t s = 0; s < step_warm_up_steps; ++s) row.step();
   std::vector<double> milliseconds;
   for (int64_t s = 0; s < steps; ++s) milliseconds.push_back(row.step());
   row.fastest = std::min(row.fastest, *std::min_element(milliseconds.begin(), milliseconds.end()));
   row.rounds.push_back(median(std::move(milliseconds)));
 }
 
-void print(const std::vector<Row>& rows, const Flags& flags) {
+void print_step(const std::vector<StepRow>& rows, const StepFlags& flags) {
   app::Table table({"devices", "blocks", "ms per step", "worst round", "fastest step",
                     "to one device"}, 2);
   std::string verdict;
-  for (const Row& row : rows) {
+  for (const StepRow& row : rows) {
     const double ratio = row.best() / rows[1].best();
     table.add({row.devices ? std::to_string(row.devices) : "ATen", row.blocks,
                app::fixed(row.best(), 3), app::fixed(row.worst(), 3), app::fixed(row.fastest, 3),
                app::fixed(ratio, 2)});
     if (row.devices == 8 && row.policy == BlockPolicy::per_worker) {
       verdict = "\n8 devices, per_worker: " + app::fixed(ratio, 2) + " times one device; at most " +
-                app::fixed(most_ratio, 1) + (ratio <= most_ratio ? ": met\n" : ": missed\n");
+                app::fixed(step_most_ratio, 1) +
+                (ratio <= step_most_ratio ? ": met\n" : ": missed\n");
     }
   }
   std::cout << "A training step, milliseconds, " << worker_count() << " threads: the least of "
@@ -108,9 +109,9 @@ void print(const std::vector<Row>& rows, const Flags& flags) {
             << table.to_string() << verdict;
 }
 
-void save(const std::vector<Row>& rows, const std::string& path) {
+void save_step(const std::vector<StepRow>& rows, const std::string& path) {
   Json list = Json::array();
-  for (const Row& row : rows) {
+  for (const StepRow& row : rows) {
     list.push_back({{"devices", row.devices},
                     {"blocks", row.blocks},
                     {"rounds_ms", row.rounds},
@@ -124,7 +125,7 @@ void save(const std::vector<Row>& rows, const std::string& path) {
 }  // namespace
 
 int bench_step(int argc, const char* const* argv) {
-  Flags flags;
+  StepFlags flags;
   std::vector<std::string> known;
   for (const auto& [name, policy] : block_policies()) known.push_back(name);
   app::AppOptions options = app::AppOptions::bare(
@@ -140,12 +141,12 @@ int bench_step(int argc, const char* const* argv) {
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   const TensorDataset data = mlp_data();
-  std::vector<Row> rows = make_rows(flags, data);
+  std::vector<StepRow> rows = make_step_rows(flags, data);
   for (int64_t round = 0; round < flags.rounds; ++round) {
-    for (Row& row : rows) add_round(row, flags.steps);
+    for (StepRow& row : rows) add_step_round(row, flags.steps);
   }
-  print(rows, flags);
-  if (!flags.json.empty()) save(rows, flags.json);
+  print_step(rows, flags);
+  if (!flags.json.empty()) save_step(rows, flags.json);
   return 0;
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t batch_size = 64;
 
-struct Flags {
+struct TextFlags {
   std::string data_dir;
   int64_t max_tokens = 1200;
   int64_t rounds = 5;
@@ -60,7 +60,7 @@ std::vector<Pass> make_passes(const std::shared_ptr<const TextData>& texts, int6
           {"dataset, int", [=] { indices->dataset(texts); }}};
 }
 
-void print(const std::vector<Pass>& passes, const TextData& texts, double megabytes) {
+void print_text(const std::vector<Pass>& passes, const TextData& texts, double megabytes) {
   app::Table table({"pass", "ms", "MB/s", "texts/s"});
   for (const Pass& pass : passes) {
     table.add({pass.name, app::fixed(pass.seconds * 1e3, 1),
@@ -72,7 +72,7 @@ void print(const std::vector<Pass>& passes, const TextData& texts, double megaby
             << table.to_string();
 }
 
-void save(const std::vector<Pass>& passes, double megabytes, const std::string& path) {
+void save_text(const std::vector<Pass>& passes, double megabytes, const std::string& path) {
   Json list = Json::array();
   for (const Pass& pass : passes) {
     list.push_back({{"pass", pass.name}, {"ms", pass.seconds * 1e3}});
@@ -85,7 +85,7 @@ void save(const std::vector<Pass>& passes, double megabytes, const std::string& 
 }  // namespace
 
 int bench_text(int argc, const char* const* argv) {
-  Flags flags;
+  TextFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench text", "Times TextVectorization on IMDB's reviews; reading them is not counted.");
   options.add({"data-dir", "Text", "folder of the IMDB files; else as imdb looks for them",
@@ -102,8 +102,8 @@ int bench_text(int argc, const char* const* argv) {
   for (int64_t round = 0; round < flags.rounds; ++round) {
     for (Pass& pass : passes) pass.seconds = std::min(pass.seconds, seconds_of(pass.run));
   }
-  print(passes, *texts, bytes / 1e6);
-  if (!flags.json.empty()) save(passes, bytes / 1e6, flags.json);
+  print_text(passes, *texts, bytes / 1e6);
+  if (!flags.json.empty()) save_text(passes, bytes / 1e6, flags.json);
   return 0;
 }
 

@@ -19,7 +19,7 @@
 namespace tessera::bench {
 namespace {
 
-struct Flags {
+struct WorkFlags {
   std::string work;
   int64_t devices = 1;
   std::string blocks = "per_worker";
@@ -27,15 +27,15 @@ struct Flags {
 };
 
 /// Does work so many times and says what it took.
-using Work = std::function<Json(int64_t count)>;
+using TimedWork = std::function<Json(int64_t count)>;
 
 Json milliseconds(const std::vector<double>& values) { return {{"milliseconds", values}}; }
 
-LayoutMap batch_layouts(const Flags& flags) {
+LayoutMap batch_layouts(const WorkFlags& flags) {
   return LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
 }
 
-Work stepping(const std::shared_ptr<TrainingSteps>& steps) {
+TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps) {
   return [steps](int64_t count) {
     std::vector<double> taken;
     for (int64_t i = 0; i < count; ++i) taken.push_back(steps->step());
@@ -43,20 +43,20 @@ Work stepping(const std::shared_ptr<TrainingSteps>& steps) {
   };
 }
 
-Work mlp_work(const Flags& flags) {
+TimedWork mlp_work(const WorkFlags& flags) {
   const LayoutMap layouts = batch_layouts(flags);
   return stepping(std::make_shared<TrainingSteps>(mlp_model(layouts), layouts, mlp_data(),
                                                   mlp_batch_size));
 }
 
-Work imdb_work(const Flags& flags) {
+TimedWork imdb_work(const WorkFlags& flags) {
   const LayoutMap layouts = imdb_layouts(flags.scheme);
   return stepping(std::make_shared<TrainingSteps>(imdb_model(layouts), layouts, imdb_data(),
                                                   imdb_batch_size));
 }
 
 /// Epochs of fit, in milliseconds a step.
-Work fit_work(const MnistDataset& data, const Sequential& model) {
+TimedWork fit_work(const MnistDataset& data, const Sequential& model) {
   const double steps = static_cast<double>((data.size() + mlp_batch_size - 1) / mlp_batch_size);
   return [=](int64_t epochs) {
     const double seconds = seconds_of(
@@ -66,7 +66,7 @@ Work fit_work(const MnistDataset& data, const Sequential& model) {
 }
 
 /// Learning the vocabulary, and every row as training asks for it.
-Work text_work(const Flags&) {
+TimedWork text_work(const WorkFlags&) {
   const auto texts = datasets::imdb();
   return [texts](int64_t count) {
     std::vector<double> taken;
@@ -87,7 +87,7 @@ Work text_work(const Flags&) {
   };
 }
 
-Work first_step_work(const Flags& flags) {
+TimedWork first_step_work(const WorkFlags& flags) {
   const LayoutMap layouts = batch_layouts(flags);
   return [layouts](int64_t) -> Json {
     mlp_model(layouts).fit(mlp_data(), {.batch_size = mlp_batch_size,
@@ -107,7 +107,7 @@ double memory(const std::string& name) {
 }
 
 /// By how much the process grows at most while the large model is trained.
-Work memory_work(const Flags& flags) {
+TimedWork memory_work(const WorkFlags& flags) {
   const double bare = memory("VmRSS");
   const LayoutMap layouts = batch_layouts(flags);
   return [layouts, bare](int64_t steps) -> Json {
@@ -117,7 +117,7 @@ Work memory_work(const Flags& flags) {
   };
 }
 
-Work make_work(const Flags& flags) {
+TimedWork make_work(const WorkFlags& flags) {
   if (flags.work == "mlp") return mlp_work(flags);
   if (flags.work == "imdb") return imdb_work(flags);
   if (flags.work == "fit") return fit_work(datasets::mnist(), digits_model());
@@ -131,7 +131,7 @@ BlockPolicy policy_of(const std::string& blocks) {
                       [&](const auto& policy) { return policy.first == blocks; })->second;
 }
 
-void answer_lines(const Work& work) {
+void answer_lines(const TimedWork& work) {
   for (int64_t count = 0; std::cin >> count;) {
     std::cout << to_json_text(work(count), -1) << std::endl;
   }
@@ -145,7 +145,7 @@ int compare_nothing() {
 }
 
 int compare_work(int argc, const char* const* argv) {
-  Flags flags;
+  WorkFlags flags;
   app::AppOptions options =
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
   options.add_argument("WORK", "mlp, imdb, fit, text, first-step or memory", flags.work);

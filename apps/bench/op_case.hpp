@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::bench {
 

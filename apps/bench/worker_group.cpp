@@ -1,6 +1,6 @@
 #include "apps/bench/worker_group.hpp"
 
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::bench {
 

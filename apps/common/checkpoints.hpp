@@ -5,7 +5,7 @@
 #include <string>
 
 #include <tessera/framework/io/checkpoint_manager.hpp>
-#include <tessera/framework/training/callback.hpp>
+#include <tessera/framework/training/callbacks/callback.hpp>
 
 #include "apps/common/app_options.hpp"
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/base/together.hpp>
-#include <tessera/framework/cluster/failure_note.hpp>
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/cluster/coordination/reported_failure.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::app {
 namespace {

@@ -12,7 +12,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/training/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/app_options.hpp"

@@ -2,7 +2,7 @@
 
 #include <tessera/datasets/imdb.hpp>
 #include <tessera/framework/nn/dataset.hpp>
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include "apps/imdb/train_options.hpp"
 

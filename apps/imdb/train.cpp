@@ -7,7 +7,7 @@
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/io/export.hpp>
-#include <tessera/framework/training/plot.hpp>
+#include <tessera/framework/training/plot_history.hpp>
 
 #include "apps/common/processes.hpp"
 #include "apps/common/profiling.hpp"

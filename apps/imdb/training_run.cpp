@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <iostream>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
-#include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/processes.hpp"

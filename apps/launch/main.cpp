@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 
 #include "apps/common/option.hpp"
 #include "apps/common/run_app.hpp"

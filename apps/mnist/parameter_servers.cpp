@@ -4,7 +4,9 @@
 
 #include "apps/mnist/strategies.hpp"
 
-namespace tessera::mnist {
+using namespace tessera;
+using namespace tessera::mnist;
+
 namespace {
 
 Role role_of(TaskType type) {
@@ -14,7 +16,9 @@ Role role_of(TaskType type) {
 
 }  // namespace
 
-Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOptions& common) {
+extern "C" void mnist_parameter_servers(const StrategyFlags& flags,
+                                        const app::CommonOptions& common,
+                                        Distribution& distribution) {
   strategy::ParameterServerOptions options{
       .devices_per_worker = common.devices.value_or(1),
       .connect_timeout = std::chrono::seconds(common.connect_timeout),
@@ -23,10 +27,8 @@ Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOpti
     options.variable_partitioner = strategy::MaxSizePartitioner(*flags.max_part_bytes);
   }
   const auto made = std::make_shared<strategy::ParameterServerStrategy>(options);
-  return {.strategy = made,
-          .role = role_of(made->task_type()),
-          .is_over = [made] { return made->job_over(); },
-          .finish = [made] { return made->join(); }};
+  distribution = {.strategy = made,
+                  .role = role_of(made->task_type()),
+                  .is_over = [made] { return made->job_over(); },
+                  .finish = [made] { return made->join(); }};
 }
-
-}  // namespace tessera::mnist

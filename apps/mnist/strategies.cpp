@@ -1,5 +1,7 @@
 #include "apps/mnist/strategies.hpp"
 
+#include <dlfcn.h>
+
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
@@ -44,6 +46,19 @@ Distribution multi_worker(const app::CommonOptions& common) {
           .devices_per_worker = common.devices.value_or(1),
           .distributed = app::distributed_options(common)});
   made.role = is_first_rank(made.strategy->mesh()) ? Role::leads : Role::trains;
+  return made;
+}
+
+Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOptions& common) {
+  void* const library = dlopen("libmnist_parameter_servers.so", RTLD_NOW);
+  void* const symbol = library ? dlsym(library, "mnist_parameter_servers") : nullptr;
+  if (!symbol) {
+    throw ConfigError("--strategy", "parameter servers are a library beside mnist", dlerror(),
+                      "build it: ./run mnist --strategy parameter_server, or the target "
+                      "mnist_parameter_servers; it needs libgrpc++-dev and protobuf-compiler-grpc");
+  }
+  Distribution made;
+  reinterpret_cast<decltype(&mnist_parameter_servers)>(symbol)(flags, common, made);
   return made;
 }
 

@@ -45,7 +45,11 @@ struct Distribution {
 
 /// Collective for "multi_worker_mirrored". Throws as the strategies' constructors.
 Distribution distribute(const StrategyFlags& flags, const app::CommonOptions& common);
-/// The same for "parameter_server". Throws ConfigError in a build without gRPC.
-Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOptions& common);
 
 }  // namespace tessera::mnist
+
+/// distribute() for "parameter_server", in a library of its own, which is loaded when it is asked
+/// for: a program that does without it neither builds nor loads gRPC.
+extern "C" void mnist_parameter_servers(const tessera::mnist::StrategyFlags& flags,
+                                        const tessera::app::CommonOptions& common,
+                                        tessera::mnist::Distribution& distribution);

@@ -6,8 +6,8 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {

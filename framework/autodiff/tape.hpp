@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 

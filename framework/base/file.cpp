@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <tessera/framework/base/byte_reader.hpp>
-#include <tessera/framework/base/descriptor.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file_descriptor.hpp>
 
 namespace tessera {
 namespace {

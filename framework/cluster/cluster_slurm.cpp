@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/cluster/variables.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/environment.hpp>
 
 namespace tessera {
 namespace {

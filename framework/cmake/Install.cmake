@@ -23,6 +23,11 @@ endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
 
+if(TESSERA_GRPC)
+  set_target_properties(mnist_parameter_servers PROPERTIES
+    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
+  install(TARGETS mnist_parameter_servers LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 foreach(app mnist imdb)
   set_target_properties(${app} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")

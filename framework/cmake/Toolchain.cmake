@@ -11,7 +11,14 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # -fPIC for executables too: with -fPIE they could not reuse a library's precompiled header.
-add_compile_options(-fPIC -Wall -Wextra -Wshadow -Werror)
+add_compile_options(-fPIC -Wall -Wextra -Werror)
+# Where sources are compiled together, a local name may be that of a constant of another source, and
+# GCC takes a source for a header.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wshadow=local -Wno-subobject-linkage)
+else()
+  add_compile_options(-Wshadow)
+endif()
 
 if(TESSERA_SANITIZE)
   add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all

@@ -12,35 +12,35 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/collective_bytes.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
 #include <tessera/framework/comm/device_reducer.hpp>
 #include <tessera/framework/comm/local_communicator.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera {
 namespace {
 
-using Kind = CrossDeviceOps::Kind;
+using OpsKind = CrossDeviceOps::Kind;
 using Tensors = std::vector<at::Tensor>;
 
-std::string name_of(Kind kind) {
+std::string name_of(OpsKind kind) {
   switch (kind) {
-    case Kind::nccl_all_reduce:
+    case OpsKind::nccl_all_reduce:
       return "NcclAllReduce";
-    case Kind::hierarchical_copy:
+    case OpsKind::hierarchical_copy:
       return "HierarchicalCopyAllReduce";
-    case Kind::reduction_to_one_device:
+    case OpsKind::reduction_to_one_device:
       return "ReductionToOneDevice";
   }
   return "";
 }
 
-int64_t checked_packs(Kind kind, int64_t num_packs) {
+int64_t checked_packs(OpsKind kind, int64_t num_packs) {
   if (num_packs >= 0) return num_packs;
   throw ConfigError(name_of(kind), "num_packs is not negative", str(num_packs),
                     "pass into how many pieces a value is cut");
 }
 
-CrossDeviceOps made(Kind kind, int64_t num_packs) {
+CrossDeviceOps made(OpsKind kind, int64_t num_packs) {
   return {kind, checked_packs(kind, num_packs), ""};
 }
 
@@ -122,7 +122,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
   at::Tensor reduced(Reduce kind, const Tensors& parts) const {
-    if (ops_.kind == Kind::hierarchical_copy) return tree_sum(kind, parts);
+    if (ops_.kind == OpsKind::hierarchical_copy) return tree_sum(kind, parts);
     return sum_in_order(kind, parts, reduce_to_.value_or(parts[0].device()));
   }
 
@@ -156,13 +156,13 @@ void check_distinct(const std::vector<Device>& devices) {
 }  // namespace
 
 NcclAllReduce::NcclAllReduce(int64_t packs)
-    : CrossDeviceOps(made(Kind::nccl_all_reduce, packs)) {}
+    : CrossDeviceOps(made(OpsKind::nccl_all_reduce, packs)) {}
 
 HierarchicalCopyAllReduce::HierarchicalCopyAllReduce(int64_t packs)
-    : CrossDeviceOps(made(Kind::hierarchical_copy, packs)) {}
+    : CrossDeviceOps(made(OpsKind::hierarchical_copy, packs)) {}
 
 ReductionToOneDevice::ReductionToOneDevice(const std::string& device)
-    : CrossDeviceOps{Kind::reduction_to_one_device, 1, device} {}
+    : CrossDeviceOps{OpsKind::reduction_to_one_device, 1, device} {}
 
 std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& ops,
                                                         const std::vector<Device>& devices) {
@@ -173,13 +173,13 @@ std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& op
     reduce_to = torch_device(device_from_string(ops.reduce_to_device));
   }
   std::shared_ptr<DeviceReducer> nccl;
-  if (ops.kind == Kind::nccl_all_reduce) {
+  if (ops.kind == OpsKind::nccl_all_reduce) {
     const auto cpu = std::find_if(devices.begin(), devices.end(), [](Device device) {
       return device.type == Device::Type::cpu;
     });
     if (cpu != devices.end()) {
       warn_of_cpus(*cpu);
-      used.kind = Kind::reduction_to_one_device;
+      used.kind = OpsKind::reduction_to_one_device;
     } else {
       check_distinct(devices);
       nccl = make_nccl_devices();

@@ -9,8 +9,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/cluster/failure_note.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/coordination/reported_failure.hpp>
 #include <tessera/framework/comm/build_id.hpp>
 #include <tessera/framework/comm/make_engine.hpp>
 #include <tessera/framework/comm/process_communicator.hpp>

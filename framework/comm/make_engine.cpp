@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include <tessera/framework/comm/channel_communicator.hpp>
-#include <tessera/framework/comm/gloo_channel.hpp>
-#include <tessera/framework/comm/nccl_engine.hpp>
-#include <tessera/framework/comm/shared_memory_channel.hpp>
+#include <tessera/framework/comm/cpu/gloo_transport.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
+#include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
+#include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
 namespace tessera {
 namespace {

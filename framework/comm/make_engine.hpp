@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <tessera/framework/cluster/control.hpp>
+#include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/engine.hpp>
 

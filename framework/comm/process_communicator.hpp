@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include <tessera/framework/cluster/control.hpp>
-#include <tessera/framework/comm/call_ring.hpp>
+#include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/comm/engine.hpp>
+#include <tessera/framework/comm/flight_recorder.hpp>
 
 namespace tessera {
 

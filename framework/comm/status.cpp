@@ -6,8 +6,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 

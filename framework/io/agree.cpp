@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include <tessera/framework/base/together.hpp>
+#include <tessera/framework/cluster/collective_error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 
 namespace tessera {

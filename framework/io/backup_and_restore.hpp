@@ -3,7 +3,7 @@
 #include <string>
 
 #include <tessera/framework/io/save_freq.hpp>
-#include <tessera/framework/training/callback.hpp>
+#include <tessera/framework/training/callbacks/callback.hpp>
 
 namespace tessera {
 

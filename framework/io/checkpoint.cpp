@@ -11,7 +11,7 @@
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_restore.hpp>
 #include <tessera/framework/io/checkpoint_snapshot.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 

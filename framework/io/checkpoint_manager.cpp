@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <iostream>
 
-#include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 namespace tessera {
 namespace {

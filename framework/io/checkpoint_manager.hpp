@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/save_freq.hpp>
 
 namespace tessera {

@@ -6,12 +6,12 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <tessera/framework/base/checkpoint_reader.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_state.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
-#include <tessera/framework/io/tiles.hpp>
+#include <tessera/framework/io/shards_to_save.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 
 namespace tessera {

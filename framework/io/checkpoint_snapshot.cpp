@@ -10,7 +10,7 @@
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/checkpoint_state.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
-#include <tessera/framework/io/tiles.hpp>
+#include <tessera/framework/io/shards_to_save.hpp>
 
 namespace tessera {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/checkpoint_writer.hpp>
 #include <tessera/framework/io/checkpoint_parts.hpp>
+#include <tessera/framework/io/format/checkpoint_writer.hpp>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/training/python_number.hpp>
+#include <tessera/framework/training/callbacks/python_repr.hpp>
 
 namespace tessera {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/checkpoint_reader.hpp>
 #include <tessera/framework/io/checkpoint_parts.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 #include <tessera/framework/training/history.hpp>
 
 namespace tessera {

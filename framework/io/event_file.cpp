@@ -16,8 +16,8 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/names.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
 
 namespace tessera {
 namespace {

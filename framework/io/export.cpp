@@ -6,12 +6,12 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/safetensors.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/export_files.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/training/batch_loader.hpp>

@@ -6,8 +6,8 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/training/python_number.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/training/callbacks/python_repr.hpp>
 
 namespace tessera {
 namespace {

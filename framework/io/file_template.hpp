@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/model/logs.hpp>
+#include <tessera/framework/training/logs.hpp>
 
 namespace tessera {
 

@@ -6,13 +6,13 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/safetensors.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/io/export_files.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/model/config.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {

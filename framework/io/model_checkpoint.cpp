@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <memory>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/file_template.hpp>
-#include <tessera/framework/training/monitor.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/training/callbacks/monitor.hpp>
 
 namespace tessera {
 namespace {

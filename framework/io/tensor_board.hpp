@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <tessera/framework/training/callback.hpp>
+#include <tessera/framework/training/callbacks/callback.hpp>
 
 namespace tessera {
 

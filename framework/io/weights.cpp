@@ -5,10 +5,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/safetensors.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/tensor/create.hpp>

@@ -1,7 +1,7 @@
 #include <tessera/framework/mesh/layout.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {
@@ -20,7 +20,7 @@ std::string spec_text(const LayoutSpec& spec, const char* separator) {
   return text;
 }
 
-LayoutError unreadable(const std::string& text) {
+LayoutError unreadable_layout(const std::string& text) {
   return LayoutError("layout", "a layout is written sharding_specs:… mesh:…", in_quotes(text),
                      "use the text of Layout::to_string()");
 }
@@ -160,13 +160,13 @@ Layout Layout::from_string(const std::string& text) {
   const std::string head = "sharding_specs:";
   const size_t middle = text.find(" mesh:");
   if (text.rfind(head, 0) != 0 || middle == std::string::npos) {
-    throw unreadable(text);
+    throw unreadable_layout(text);
   }
   std::string rest = text.substr(head.size(), middle - head.size());
   LayoutSpec spec;
   while (!rest.empty()) spec.push_back(take_axis(rest));
   const Layout layout(spec, Mesh::from_string(text.substr(middle + 6)));
-  if (layout.to_string() != text) throw unreadable(text);
+  if (layout.to_string() != text) throw unreadable_layout(text);
   return layout;
 }
 

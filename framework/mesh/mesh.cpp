@@ -5,7 +5,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera {
@@ -35,7 +35,7 @@ int64_t parse_count(const std::string& text, const std::string& whole) {
   return std::stoll(text);
 }
 
-MeshError unreadable(const std::string& text) {
+MeshError unreadable_mesh(const std::string& text) {
   return MeshError("mesh", "a mesh is written name|dimensions|global ids|local ids|devices",
                    in_quotes(text), "use the text of Mesh::to_string()");
 }
@@ -66,14 +66,14 @@ std::string Mesh::to_string() const {
 
 Mesh Mesh::from_string(const std::string& text) {
   const std::vector<std::string> fields = split(text, '|');
-  if (fields.size() != 5) throw unreadable(text);
+  if (fields.size() != 5) throw unreadable_mesh(text);
   State state;
   state.name = fields[0];
   state.dims = parse_mesh_dims(fields[1]);
   for (const auto& id : items(fields[3])) state.local_ids.push_back(parse_count(id, text));
   for (const auto& d : items(fields[4])) state.local_devices.push_back(device_from_string(d));
   const Mesh mesh = make(std::move(state));
-  if (mesh.to_string() != text) throw unreadable(text);
+  if (mesh.to_string() != text) throw unreadable_mesh(text);
   return mesh;
 }
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <tessera/framework/base/svg.hpp>
+#include <tessera/framework/drawing/svg.hpp>
 #include <tessera/framework/model/graph_plot.hpp>
 
 namespace tessera {

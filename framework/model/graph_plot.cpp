@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/svg.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/drawing/svg.hpp>
 #include <tessera/framework/model/graph_placement.hpp>
 
 namespace tessera {

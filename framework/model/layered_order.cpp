@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr int sweeps = 8;
+constexpr int order_sweeps = 8;
 
 /// Positions of the items in their layers.
 std::vector<size_t> ranks_of(const LayerItems& all) {
@@ -71,7 +71,7 @@ void sort_layer(LayerItems& all, size_t layer, bool above) {
 void order_items(LayerItems& all) {
   auto best = all.layers;
   int64_t fewest = crossings(all);
-  for (int sweep = 0; sweep < sweeps && fewest > 0; ++sweep) {
+  for (int sweep = 0; sweep < order_sweeps && fewest > 0; ++sweep) {
     const bool down = sweep % 2 == 0;
     for (size_t i = 0; i < all.layers.size(); ++i) {
       sort_layer(all, down ? i : all.layers.size() - 1 - i, down);

@@ -4,10 +4,10 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/model/logs.hpp>
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/nn/optimizer.hpp>
+#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/training/logs.hpp>
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary_rows.hpp>

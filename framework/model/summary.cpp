@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
-#include <tessera/framework/model/styled_table.hpp>
 #include <tessera/framework/model/summary_rows.hpp>
 
 namespace tessera {

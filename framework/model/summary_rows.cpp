@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/model/sequential.hpp>
 
 namespace tessera {

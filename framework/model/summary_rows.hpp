@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
+#include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
-#include <tessera/framework/model/styled_table.hpp>
 #include <tessera/framework/model/summary.hpp>
 
 namespace tessera {

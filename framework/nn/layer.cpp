@@ -12,8 +12,8 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/nn/config/registry.hpp>
 #include <tessera/framework/nn/dtype_policy.hpp>
-#include <tessera/framework/nn/registry.hpp>
 #include <tessera/framework/nn/symbolic.hpp>
 #include <tessera/framework/nn/variable.hpp>
 

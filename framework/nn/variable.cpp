@@ -7,11 +7,11 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include <tessera/framework/mesh/layout_map.hpp>
-#include <tessera/framework/nn/constraint.hpp>
-#include <tessera/framework/nn/initializer.hpp>
-#include <tessera/framework/nn/regularizer.hpp>
+#include <tessera/framework/nn/initializers/constraint.hpp>
+#include <tessera/framework/nn/initializers/initializer.hpp>
+#include <tessera/framework/nn/initializers/regularizer.hpp>
 
 namespace tessera {
 

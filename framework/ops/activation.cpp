@@ -6,9 +6,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/elementwise_rows.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 namespace {
@@ -41,7 +41,7 @@ DTensor silu_second(const DTensor& x) {
 }
 
 // name, its gradient's, forward, backward, sample options, second derivative
-constexpr ActivationRow rows[] = {
+constexpr ActivationRow activation_rows[] = {
     {"elu", "elu_grad",
      [](const Tensor& x, const Numbers& n) { return at::elu(x, n[0], 1, 1 / n[1]); },
      [](const Tensor& dy, const Tensor& x, const Numbers& n) {
@@ -140,11 +140,11 @@ constexpr ActivationRow rows[] = {
      },
      {0.5, -1}, straight},
 };
-constexpr size_t count = std::size(rows);
+constexpr size_t activation_count = std::size(activation_rows);
 
 template <size_t Row>
 struct ActivationGradOp {
-  static constexpr const ActivationRow& row = rows[Row];
+  static constexpr const ActivationRow& row = activation_rows[Row];
   static constexpr std::string_view name = row.grad_name;
   Numbers numbers = {};
   auto attributes() const { return std::tie(numbers); }
@@ -154,7 +154,7 @@ struct ActivationGradOp {
   Tensors forward(const LocalArgs& in) const { return {row.backward(in[0], in[1], numbers)}; }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
-    requires(rows[Row].second != nullptr)
+    requires(activation_rows[Row].second != nullptr)
   {
     Grads grads(2);
     if (needs[0]) grads[0] = run_op(*this, {dy[0], saved.in(1)});
@@ -168,7 +168,7 @@ struct ActivationGradOp {
 
 template <size_t Row>
 struct ActivationOp {
-  static constexpr const ActivationRow& row = rows[Row];
+  static constexpr const ActivationRow& row = activation_rows[Row];
   static constexpr std::string_view name = row.name;
   Numbers numbers = {};
   auto attributes() const { return std::tie(numbers); }
@@ -189,59 +189,64 @@ struct ActivationOp {
 };
 
 template <size_t... Row>
-bool register_all(std::index_sequence<Row...>) {
+bool register_activation(std::index_sequence<Row...>) {
   return (register_op(op_info<ActivationOp<Row>>()) && ...) &&
          (register_op(op_info<ActivationGradOp<Row>>()) && ...);
 }
-[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+[[maybe_unused]] const bool activation_registered =
+    register_activation(std::make_index_sequence<activation_count>());
 
-constexpr size_t row_of(std::string_view name) { return find_row(rows, name); }
+constexpr size_t activation_row(std::string_view name) { return find_row(activation_rows, name); }
 
 }  // namespace
 
 namespace ops {
 
 DTensor elu(const DTensor& x, double alpha, double width) {
-  return run_op(ActivationOp<row_of("elu")>{{alpha, width}}, {x});
+  return run_op(ActivationOp<activation_row("elu")>{{alpha, width}}, {x});
 }
 DTensor gelu(const DTensor& x, bool approximate) {
-  return run_op(ActivationOp<row_of("gelu")>{{approximate ? 1.0 : 0.0}}, {x});
+  return run_op(ActivationOp<activation_row("gelu")>{{approximate ? 1.0 : 0.0}}, {x});
 }
 DTensor hard_shrink(const DTensor& x, double threshold) {
-  return run_op(ActivationOp<row_of("hard_shrink")>{{threshold}}, {x});
+  return run_op(ActivationOp<activation_row("hard_shrink")>{{threshold}}, {x});
 }
 DTensor hard_sigmoid(const DTensor& x) {
-  return run_op(ActivationOp<row_of("hard_sigmoid")>{}, {x});
+  return run_op(ActivationOp<activation_row("hard_sigmoid")>{}, {x});
 }
-DTensor hard_silu(const DTensor& x) { return run_op(ActivationOp<row_of("hard_silu")>{}, {x}); }
+DTensor hard_silu(const DTensor& x) {
+  return run_op(ActivationOp<activation_row("hard_silu")>{}, {x});
+}
 DTensor leaky_relu(const DTensor& x, double negative_slope) {
-  return run_op(ActivationOp<row_of("leaky_relu")>{{negative_slope}}, {x});
+  return run_op(ActivationOp<activation_row("leaky_relu")>{{negative_slope}}, {x});
 }
 DTensor log_sigmoid(const DTensor& x) {
-  return run_op(ActivationOp<row_of("log_sigmoid")>{}, {x});
+  return run_op(ActivationOp<activation_row("log_sigmoid")>{}, {x});
 }
-DTensor mish(const DTensor& x) { return run_op(ActivationOp<row_of("mish")>{}, {x}); }
-DTensor relu6(const DTensor& x) { return run_op(ActivationOp<row_of("relu6")>{}, {x}); }
-DTensor selu(const DTensor& x) { return run_op(ActivationOp<row_of("selu")>{}, {x}); }
-DTensor silu(const DTensor& x) { return run_op(ActivationOp<row_of("silu")>{}, {x}); }
+DTensor mish(const DTensor& x) { return run_op(ActivationOp<activation_row("mish")>{}, {x}); }
+DTensor relu6(const DTensor& x) { return run_op(ActivationOp<activation_row("relu6")>{}, {x}); }
+DTensor selu(const DTensor& x) { return run_op(ActivationOp<activation_row("selu")>{}, {x}); }
+DTensor silu(const DTensor& x) { return run_op(ActivationOp<activation_row("silu")>{}, {x}); }
 DTensor soft_shrink(const DTensor& x, double threshold) {
-  return run_op(ActivationOp<row_of("soft_shrink")>{{threshold}}, {x});
+  return run_op(ActivationOp<activation_row("soft_shrink")>{{threshold}}, {x});
 }
-DTensor softsign(const DTensor& x) { return run_op(ActivationOp<row_of("softsign")>{}, {x}); }
+DTensor softsign(const DTensor& x) {
+  return run_op(ActivationOp<activation_row("softsign")>{}, {x});
+}
 DTensor sparse_plus(const DTensor& x) {
-  return run_op(ActivationOp<row_of("sparse_plus")>{}, {x});
+  return run_op(ActivationOp<activation_row("sparse_plus")>{}, {x});
 }
 DTensor sparse_sigmoid(const DTensor& x) {
-  return run_op(ActivationOp<row_of("sparse_sigmoid")>{}, {x});
+  return run_op(ActivationOp<activation_row("sparse_sigmoid")>{}, {x});
 }
 DTensor squareplus(const DTensor& x, double b) {
-  return run_op(ActivationOp<row_of("squareplus")>{{b}}, {x});
+  return run_op(ActivationOp<activation_row("squareplus")>{{b}}, {x});
 }
 DTensor tanh_shrink(const DTensor& x) {
-  return run_op(ActivationOp<row_of("tanh_shrink")>{}, {x});
+  return run_op(ActivationOp<activation_row("tanh_shrink")>{}, {x});
 }
 DTensor threshold(const DTensor& x, double threshold, double default_value) {
-  return run_op(ActivationOp<row_of("threshold")>{{threshold, default_value}}, {x});
+  return run_op(ActivationOp<activation_row("threshold")>{{threshold, default_value}}, {x});
 }
 
 }  // namespace ops

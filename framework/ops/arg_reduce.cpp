@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {

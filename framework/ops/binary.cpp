@@ -4,10 +4,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/elementwise_grad.hpp>
 #include <tessera/framework/ops/elementwise_rows.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 namespace {
@@ -28,7 +28,7 @@ const Tensor& divisor(const Tensor& b) {
 
 // name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype,
 // only of floating dtypes
-constexpr BinaryRow rows[] = {
+constexpr BinaryRow binary_rows[] = {
     {"add", [](const Tensor& a, const Tensor& b) { return at::add(a, b); }, nothing_saved,
      [](const D&, const D&, const D&, const D& dy) { return dy; },
      [](const D&, const D&, const D&, const D& dy) { return dy; }, -2, 2, true},
@@ -88,13 +88,13 @@ constexpr BinaryRow rows[] = {
     {"logical_or", [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); },
      nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
 };
-constexpr size_t count = std::size(rows);
+constexpr size_t binary_count = std::size(binary_rows);
 
-constexpr size_t row_of(std::string_view name) { return find_row(rows, name); }
+constexpr size_t binary_row(std::string_view name) { return find_row(binary_rows, name); }
 
 template <size_t Row>
 struct BinaryOp {
-  static constexpr const BinaryRow& row = rows[Row];
+  static constexpr const BinaryRow& row = binary_rows[Row];
   static constexpr std::string_view name = row.name;
   static constexpr Saves saves = row.saves;
   static constexpr bool stops_gradient = row.gradient_a == nullptr;
@@ -115,7 +115,7 @@ struct BinaryOp {
   Tensors forward(const LocalArgs& in) const { return {row.forward(in[0], in[1])}; }
 
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
-    requires(rows[Row].gradient_a != nullptr)
+    requires(binary_rows[Row].gradient_a != nullptr)
   {
     Grads grads(2);
     const D &a = saved.in(0), &b = saved.in(1), &y = saved.out(0);
@@ -136,54 +136,61 @@ struct BinaryOp {
 };
 
 template <size_t... Row>
-bool register_all(std::index_sequence<Row...>) {
+bool register_binary(std::index_sequence<Row...>) {
   return (register_op(op_info<BinaryOp<Row>>()) && ...);
 }
-[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+[[maybe_unused]] const bool binary_registered =
+    register_binary(std::make_index_sequence<binary_count>());
 
 }  // namespace
 
 namespace ops {
 
-DTensor add(const D& a, const D& b) { return run_op(BinaryOp<row_of("add")>{}, {a, b}); }
-DTensor sub(const D& a, const D& b) { return run_op(BinaryOp<row_of("sub")>{}, {a, b}); }
-DTensor mul(const D& a, const D& b) { return run_op(BinaryOp<row_of("mul")>{}, {a, b}); }
-DTensor div(const D& a, const D& b) { return run_op(BinaryOp<row_of("div")>{}, {a, b}); }
-DTensor maximum(const D& a, const D& b) { return run_op(BinaryOp<row_of("maximum")>{}, {a, b}); }
-DTensor minimum(const D& a, const D& b) { return run_op(BinaryOp<row_of("minimum")>{}, {a, b}); }
-DTensor pow(const D& a, const D& b) { return run_op(BinaryOp<row_of("pow")>{}, {a, b}); }
+DTensor add(const D& a, const D& b) { return run_op(BinaryOp<binary_row("add")>{}, {a, b}); }
+DTensor sub(const D& a, const D& b) { return run_op(BinaryOp<binary_row("sub")>{}, {a, b}); }
+DTensor mul(const D& a, const D& b) { return run_op(BinaryOp<binary_row("mul")>{}, {a, b}); }
+DTensor div(const D& a, const D& b) { return run_op(BinaryOp<binary_row("div")>{}, {a, b}); }
+DTensor maximum(const D& a, const D& b) {
+  return run_op(BinaryOp<binary_row("maximum")>{}, {a, b});
+}
+DTensor minimum(const D& a, const D& b) {
+  return run_op(BinaryOp<binary_row("minimum")>{}, {a, b});
+}
+DTensor pow(const D& a, const D& b) { return run_op(BinaryOp<binary_row("pow")>{}, {a, b}); }
 DTensor floor_div(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("floor_div")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("floor_div")>{}, {a, b});
 }
 DTensor remainder(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("remainder")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("remainder")>{}, {a, b});
 }
-DTensor equal(const D& a, const D& b) { return run_op(BinaryOp<row_of("equal")>{}, {a, b}); }
+DTensor equal(const D& a, const D& b) { return run_op(BinaryOp<binary_row("equal")>{}, {a, b}); }
 DTensor not_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("not_equal")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("not_equal")>{}, {a, b});
 }
-DTensor less(const D& a, const D& b) { return run_op(BinaryOp<row_of("less")>{}, {a, b}); }
+DTensor less(const D& a, const D& b) { return run_op(BinaryOp<binary_row("less")>{}, {a, b}); }
 DTensor less_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("less_equal")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("less_equal")>{}, {a, b});
 }
-DTensor greater(const D& a, const D& b) { return run_op(BinaryOp<row_of("greater")>{}, {a, b}); }
+DTensor greater(const D& a, const D& b) {
+  return run_op(BinaryOp<binary_row("greater")>{}, {a, b});
+}
 DTensor greater_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("greater_equal")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("greater_equal")>{}, {a, b});
 }
 DTensor logical_and(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("logical_and")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("logical_and")>{}, {a, b});
 }
 DTensor logical_or(const D& a, const D& b) {
-  return run_op(BinaryOp<row_of("logical_or")>{}, {a, b});
+  return run_op(BinaryOp<binary_row("logical_or")>{}, {a, b});
 }
 DTensor relu_grad(const D& dy, const D& y) {
-  return run_op(BinaryOp<row_of("relu_grad")>{}, {dy, y});
+  return run_op(BinaryOp<binary_row("relu_grad")>{}, {dy, y});
 }
 DTensor tanh_grad(const D& dy, const D& y) {
-  return run_op(BinaryOp<row_of("tanh_grad")>{}, {dy, y});
+  return run_op(BinaryOp<binary_row("tanh_grad")>{}, {dy, y});
 }
 DTensor sigmoid_grad(const D& dy, const D& y) {
-  return run_op(BinaryOp<row_of("sigmoid_grad")>{}, {dy, y});
+  return run_op(BinaryOp<binary_row("sigmoid_grad")>{}, {dy, y});
 }
 
 }  // namespace ops

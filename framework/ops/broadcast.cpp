@@ -49,6 +49,12 @@ Rule broadcast_rule(const Specs& in) {
   return rule;
 }
 
+Rule whole_axis_rule(const Specs& in, int64_t axis) {
+  Rule rule = broadcast_rule(in);
+  rule.factors[size_t(axis)] = FactorKind::whole;
+  return rule;
+}
+
 void check_same_dtype(std::string_view op, const Specs& in, size_t first) {
   for (size_t i = first + 1; i < in.size(); ++i) {
     if (in[i].dtype == in[first].dtype) continue;

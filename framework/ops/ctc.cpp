@@ -4,8 +4,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
-#include <tessera/framework/ops/index_check.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/engine/index_check.hpp>
 
 namespace tessera {
 namespace {

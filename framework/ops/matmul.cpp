@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {

@@ -5,14 +5,14 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/fetch.hpp>
+#include <tessera/framework/tensor/halo_exchange.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {
 namespace {
 
-using Axes = std::vector<std::vector<int>>;
+using AxisGroups = std::vector<std::vector<int>>;
 
 /// The first axis of a group that can be cut: the first with more than one index.
 int64_t major_axis(const Shape& shape, int64_t begin, int64_t end) {
@@ -68,7 +68,7 @@ class Reshaper {
   /// Each group's mesh dimensions gather on its major axis, before and after.
   void choose_layouts() {
     const Layout& layout = x_.layout();
-    Axes before(x_.shape().size()), after(shape_.size()), flat(groups_.size());
+    AxisGroups before(x_.shape().size()), after(shape_.size()), flat(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const ReshapeGroup& group = groups_[g];
       flat_shape_.push_back(product(shape_, group.out_begin, group.out_end));
@@ -82,7 +82,7 @@ class Reshaper {
       after[size_t(major_axis(shape_, group.out_begin, group.out_end))] = dims;
       flat[g] = dims;
     }
-    const auto make = [&](Axes axes) {
+    const auto make = [&](AxisGroups axes) {
       return Layout::from_axes(layout.mesh(), std::move(axes), layout.pending_dims(),
                                layout.pending_kind());
     };

@@ -4,10 +4,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reshape.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera {

@@ -3,19 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 namespace {
-
-Rule whole_axis_rule(const Specs& in, int64_t axis) {
-  Rule rule = broadcast_rule(in);
-  rule.factors[size_t(axis)] = FactorKind::whole;
-  return rule;
-}
 
 /// Gradient of softmax or log_softmax from dy and the result y.
 template <bool Log>

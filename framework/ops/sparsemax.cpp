@@ -2,16 +2,10 @@
 
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 namespace {
-
-Rule whole_axis_rule(const Specs& in, int64_t axis) {
-  Rule rule = broadcast_rule(in);
-  rule.factors[size_t(axis)] = FactorKind::whole;
-  return rule;
-}
 
 /// What an axis of x, moved last, gives.
 struct Cut {

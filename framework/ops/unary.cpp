@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/elementwise_grad.hpp>
 #include <tessera/framework/ops/elementwise_rows.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {
 namespace {
@@ -19,7 +19,7 @@ constexpr Saves x_saved = inputs(0);
 constexpr Saves y_saved = outputs(0);
 
 // name, forward, what the gradient reads, gradient, sample range, linear, dtypes, gives bool
-constexpr UnaryRow rows[] = {
+constexpr UnaryRow unary_rows[] = {
     {"neg", [](const Tensor& x) { return at::neg(x); }, nothing_saved,
      [](const D&, const D&, const D& dy) { return ops::neg(dy); }, -2, 2, true, Types::any},
     {"abs", [](const Tensor& x) { return at::abs(x); }, x_saved,
@@ -67,13 +67,13 @@ constexpr UnaryRow rows[] = {
     {"logical_not", [](const Tensor& x) { return at::logical_not(x); }, nothing_saved, nullptr, 0,
      2, false, Types::boolean, true},
 };
-constexpr size_t count = std::size(rows);
+constexpr size_t unary_count = std::size(unary_rows);
 
-constexpr size_t row_of(std::string_view name) { return find_row(rows, name); }
+constexpr size_t unary_row(std::string_view name) { return find_row(unary_rows, name); }
 
 template <size_t Row>
 struct UnaryOp {
-  static constexpr const UnaryRow& row = rows[Row];
+  static constexpr const UnaryRow& row = unary_rows[Row];
   static constexpr std::string_view name = row.name;
   static constexpr Saves saves = row.saves;
   static constexpr bool stops_gradient = row.gradient == nullptr;
@@ -93,7 +93,7 @@ struct UnaryOp {
   Tensors forward(const LocalArgs& in) const { return {row.forward(in[0])}; }
 
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const
-    requires(rows[Row].gradient != nullptr)
+    requires(unary_rows[Row].gradient != nullptr)
   {
     return {row.gradient(saved.in(0), saved.out(0), dy[0])};
   }
@@ -104,38 +104,39 @@ struct UnaryOp {
 };
 
 template <size_t... Row>
-bool register_all(std::index_sequence<Row...>) {
+bool register_unary(std::index_sequence<Row...>) {
   return (register_op(op_info<UnaryOp<Row>>()) && ...);
 }
-[[maybe_unused]] const bool registered = register_all(std::make_index_sequence<count>());
+[[maybe_unused]] const bool unary_registered =
+    register_unary(std::make_index_sequence<unary_count>());
 
 }  // namespace
 
 namespace ops {
 
-DTensor neg(const D& x) { return run_op(UnaryOp<row_of("neg")>{}, {x}); }
-DTensor abs(const D& x) { return run_op(UnaryOp<row_of("abs")>{}, {x}); }
-DTensor sign(const D& x) { return run_op(UnaryOp<row_of("sign")>{}, {x}); }
-DTensor exp(const D& x) { return run_op(UnaryOp<row_of("exp")>{}, {x}); }
-DTensor expm1(const D& x) { return run_op(UnaryOp<row_of("expm1")>{}, {x}); }
-DTensor log(const D& x) { return run_op(UnaryOp<row_of("log")>{}, {x}); }
-DTensor log1p(const D& x) { return run_op(UnaryOp<row_of("log1p")>{}, {x}); }
-DTensor sqrt(const D& x) { return run_op(UnaryOp<row_of("sqrt")>{}, {x}); }
-DTensor rsqrt(const D& x) { return run_op(UnaryOp<row_of("rsqrt")>{}, {x}); }
-DTensor square(const D& x) { return run_op(UnaryOp<row_of("square")>{}, {x}); }
-DTensor reciprocal(const D& x) { return run_op(UnaryOp<row_of("reciprocal")>{}, {x}); }
-DTensor sin(const D& x) { return run_op(UnaryOp<row_of("sin")>{}, {x}); }
-DTensor cos(const D& x) { return run_op(UnaryOp<row_of("cos")>{}, {x}); }
-DTensor tanh(const D& x) { return run_op(UnaryOp<row_of("tanh")>{}, {x}); }
-DTensor erf(const D& x) { return run_op(UnaryOp<row_of("erf")>{}, {x}); }
-DTensor sigmoid(const D& x) { return run_op(UnaryOp<row_of("sigmoid")>{}, {x}); }
-DTensor relu(const D& x) { return run_op(UnaryOp<row_of("relu")>{}, {x}); }
-DTensor softplus(const D& x) { return run_op(UnaryOp<row_of("softplus")>{}, {x}); }
-DTensor floor(const D& x) { return run_op(UnaryOp<row_of("floor")>{}, {x}); }
-DTensor ceil(const D& x) { return run_op(UnaryOp<row_of("ceil")>{}, {x}); }
-DTensor round(const D& x) { return run_op(UnaryOp<row_of("round")>{}, {x}); }
-DTensor is_finite(const D& x) { return run_op(UnaryOp<row_of("is_finite")>{}, {x}); }
-DTensor logical_not(const D& x) { return run_op(UnaryOp<row_of("logical_not")>{}, {x}); }
+DTensor neg(const D& x) { return run_op(UnaryOp<unary_row("neg")>{}, {x}); }
+DTensor abs(const D& x) { return run_op(UnaryOp<unary_row("abs")>{}, {x}); }
+DTensor sign(const D& x) { return run_op(UnaryOp<unary_row("sign")>{}, {x}); }
+DTensor exp(const D& x) { return run_op(UnaryOp<unary_row("exp")>{}, {x}); }
+DTensor expm1(const D& x) { return run_op(UnaryOp<unary_row("expm1")>{}, {x}); }
+DTensor log(const D& x) { return run_op(UnaryOp<unary_row("log")>{}, {x}); }
+DTensor log1p(const D& x) { return run_op(UnaryOp<unary_row("log1p")>{}, {x}); }
+DTensor sqrt(const D& x) { return run_op(UnaryOp<unary_row("sqrt")>{}, {x}); }
+DTensor rsqrt(const D& x) { return run_op(UnaryOp<unary_row("rsqrt")>{}, {x}); }
+DTensor square(const D& x) { return run_op(UnaryOp<unary_row("square")>{}, {x}); }
+DTensor reciprocal(const D& x) { return run_op(UnaryOp<unary_row("reciprocal")>{}, {x}); }
+DTensor sin(const D& x) { return run_op(UnaryOp<unary_row("sin")>{}, {x}); }
+DTensor cos(const D& x) { return run_op(UnaryOp<unary_row("cos")>{}, {x}); }
+DTensor tanh(const D& x) { return run_op(UnaryOp<unary_row("tanh")>{}, {x}); }
+DTensor erf(const D& x) { return run_op(UnaryOp<unary_row("erf")>{}, {x}); }
+DTensor sigmoid(const D& x) { return run_op(UnaryOp<unary_row("sigmoid")>{}, {x}); }
+DTensor relu(const D& x) { return run_op(UnaryOp<unary_row("relu")>{}, {x}); }
+DTensor softplus(const D& x) { return run_op(UnaryOp<unary_row("softplus")>{}, {x}); }
+DTensor floor(const D& x) { return run_op(UnaryOp<unary_row("floor")>{}, {x}); }
+DTensor ceil(const D& x) { return run_op(UnaryOp<unary_row("ceil")>{}, {x}); }
+DTensor round(const D& x) { return run_op(UnaryOp<unary_row("round")>{}, {x}); }
+DTensor is_finite(const D& x) { return run_op(UnaryOp<unary_row("is_finite")>{}, {x}); }
+DTensor logical_not(const D& x) { return run_op(UnaryOp<unary_row("logical_not")>{}, {x}); }
 
 }  // namespace ops
 }  // namespace tessera

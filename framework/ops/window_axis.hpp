@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera {
 

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/parameter_server/closure_queue.hpp>
-#include <tessera/framework/parameter_server/job_lead.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
+#include <tessera/framework/parameter_server/job/server_job.hpp>
 #include <tessera/framework/parameter_server/rpc_value.hpp>
-#include <tessera/framework/parameter_server/server_job.hpp>
+#include <tessera/framework/parameter_server/worker/closure_queue.hpp>
 
 namespace tessera::strategy {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/parameter_server/server_job.hpp>
+#include <tessera/framework/parameter_server/job/server_job.hpp>
 #include <tessera/framework/parameter_server/server_steps.hpp>
 
 namespace tessera::strategy {

@@ -12,7 +12,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/cluster/variables.hpp>
+#include <tessera/framework/cluster/environment.hpp>
 
 namespace tessera::strategy::internal {
 namespace {

@@ -8,7 +8,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
-#include <tessera/framework/parameter_server/closure.hpp>
+#include <tessera/framework/parameter_server/worker/closure.hpp>
 
 namespace tessera::strategy::internal {
 

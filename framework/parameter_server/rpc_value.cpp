@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/io/safetensors_dtype.hpp>
 
 namespace tessera::strategy::internal {

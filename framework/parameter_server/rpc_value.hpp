@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <tessera/framework/parameter_server/closure.hpp>
+#include <tessera/framework/parameter_server/worker/closure.hpp>
 
 namespace tessera::strategy::internal {
 

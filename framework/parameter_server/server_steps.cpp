@@ -10,9 +10,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/parameter_server/cluster_coordinator.hpp>
-#include <tessera/framework/parameter_server/step_closure.hpp>
+#include <tessera/framework/parameter_server/worker/step_closure.hpp>
+#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/rate.hpp>
 
 namespace tessera::strategy {
 namespace {

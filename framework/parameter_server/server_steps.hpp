@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <tessera/framework/parameter_server/server_job.hpp>
+#include <tessera/framework/parameter_server/job/server_job.hpp>
 #include <tessera/framework/training/remote_steps.hpp>
 
 namespace tessera::strategy {

@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/serving/model_route.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/serving/http/model_route.hpp>
 
 namespace tessera {
 namespace {

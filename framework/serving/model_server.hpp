@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
 #include <tessera/framework/serving/model_worker.hpp>
 
 namespace tessera {

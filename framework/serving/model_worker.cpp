@@ -9,8 +9,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
 
 namespace tessera {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <tessera/framework/io/export.hpp>
-#include <tessera/framework/serving/http_server.hpp>
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera {
 

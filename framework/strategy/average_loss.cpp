@@ -1,15 +1,16 @@
 #include <tessera/framework/strategy/strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/weighting.hpp>
+#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/ops.hpp>
 
 namespace tessera::strategy {
 namespace {
 
-constexpr const char* where = "compute_average_loss";
+constexpr const char* loss_function = "compute_average_loss";
 
-/// As TensorFlow: weights of one axis more lose it where its extent is 1, those of one less get it.
+/// As TensorFlow: weights of one axis more lose it loss_function its extent is 1, those of one less
+/// get it.
 DTensor weighted(const DTensor& loss, DTensor weight) {
   if (weight.rank() == loss.rank() + 1 && weight.size(-1) == 1) {
     weight = ops::squeeze(weight, {-1});
@@ -25,13 +26,13 @@ DTensor weighted(const DTensor& loss, DTensor weight) {
 DTensor compute_average_loss(const DTensor& per_example_loss, const DTensor& sample_weight,
                              std::optional<int64_t> global_batch_size) {
   if (!per_example_loss.defined() || per_example_loss.rank() < 1) {
-    throw ShapeError(where, "per_example_loss has an axis of examples",
+    throw ShapeError(loss_function, "per_example_loss has an axis of examples",
                      per_example_loss.defined() ? "shape ()" : "an undefined tensor",
                      "make the loss with Reduction::none");
   }
   const int64_t rows = global_batch_size.value_or(per_example_loss.shape()[0]);
   if (rows < 1) {
-    throw ConfigError(str(where, ", global_batch_size"), "a batch has at least one row",
+    throw ConfigError(str(loss_function, ", global_batch_size"), "a batch has at least one row",
                       str(rows), "leave it out for the rows that there are");
   }
   const DTensor loss =

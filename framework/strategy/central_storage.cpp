@@ -7,21 +7,21 @@
 namespace tessera::strategy {
 namespace {
 
-constexpr const char* where = "CentralStorageStrategy";
+constexpr const char* central_name = "CentralStorageStrategy";
 
 }  // namespace
 
 struct CentralStorageStrategy::Devices {
   explicit Devices(const CentralStorageOptions& options)
-      : compute(devices_named(str(where, ", compute_devices"), options.compute_devices)) {
+      : compute(devices_named(str(central_name, ", compute_devices"), options.compute_devices)) {
     const int processes = process_count();
     if (processes > 1) {
-      throw ConfigError(where, "variables of one process rest on one of its devices",
+      throw ConfigError(central_name, "variables of one process rest on one of its devices",
                         str("a run of ", processes, " processes"),
                         "use MultiWorkerMirroredStrategy, or start one process");
     }
     if (!options.parameter_device.empty()) {
-      parameter = device_named(str(where, ", parameter_device"), options.parameter_device);
+      parameter = device_named(str(central_name, ", parameter_device"), options.parameter_device);
     } else if (compute.size() == 1) {
       parameter = compute[0];
     }
@@ -42,7 +42,7 @@ CentralStorageStrategy::CentralStorageStrategy(const CentralStorageOptions& opti
     : CentralStorageStrategy(Devices(options)) {}
 
 CentralStorageStrategy::CentralStorageStrategy(const Devices& devices)
-    : Strategy(where, devices.mesh(), devices.storage()),
+    : Strategy(central_name, devices.mesh(), devices.storage()),
       parameter_device_(to_string(devices.parameter)) {}
 
 }  // namespace tessera::strategy

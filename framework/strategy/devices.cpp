@@ -5,8 +5,8 @@
 #include <optional>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera::strategy {
 namespace {

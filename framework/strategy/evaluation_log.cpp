@@ -7,8 +7,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/training/python_number.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/training/callbacks/python_repr.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/framework/io/event_file.hpp>
-#include <tessera/framework/model/logs.hpp>
+#include <tessera/framework/training/logs.hpp>
 
 namespace tessera::strategy {
 

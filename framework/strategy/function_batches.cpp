@@ -7,19 +7,19 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/framework/base/together.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/collective_error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/io/agree.hpp>
-#include <tessera/framework/tensor/fetch.hpp>
+#include <tessera/framework/tensor/halo_exchange.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera::strategy::internal {
 namespace {
 
-constexpr const char* where = "distribute_datasets_from_function";
+constexpr const char* from_function = "distribute_datasets_from_function";
 
 std::string form_of(const std::string& name, const at::Tensor& tensor) {
   const Shape shape = tensor.sizes().vec();
@@ -39,7 +39,7 @@ std::string form_of(const Examples& batch) {
 }
 
 [[noreturn]] void throw_different_forms(const std::string& received) {
-  throw ShapeError(where, "all batches of a step differ in their rows alone", received,
+  throw ShapeError(from_function, "all batches of a step differ in their rows alone", received,
                    "make the same tensors for every replica");
 }
 
@@ -123,15 +123,15 @@ class FunctionBatches final : public DistributedDataset::Batches {
   std::vector<Share> exchange(Examples& mine) {
     GatherTexts gather;
     if (processes_ > 1) {
-      gather = [&](const std::string& text) { return communicator_.gather(where, text); };
+      gather = [&](const std::string& text) { return communicator_.gather(from_function, text); };
     }
-    const auto texts = do_together(gather, where, "every process has a batch", [&] {
+    const auto texts = do_together(gather, from_function, "every process has a batch", [&] {
       mine = take();
       return to_json_text(Json::array({mine.rows(), form_of(mine)}), -1);
     });
     std::vector<Share> shares;
     for (size_t rank = 0; rank < texts.size(); ++rank) {
-      const Json json = parse_json(texts[rank], str(where, ", rank ", rank));
+      const Json json = parse_json(texts[rank], str(from_function, ", rank ", rank));
       shares.push_back({json.at(0).get<int64_t>(), json.at(1).get<std::string>()});
     }
     return shares;
@@ -143,8 +143,8 @@ class FunctionBatches final : public DistributedDataset::Batches {
     const auto over = std::count(said.begin(), said.end(), "ended");
     ended_ = over > 0;
     if (ended_ && over < std::ssize(said)) {
-      warn_once(layouts_.mesh(), str(where, ": after ", steps_, " steps the data ", said_by(said),
-                                     "; all processes end the epoch here"));
+      warn_once(layouts_.mesh(), str(from_function, ": after ", steps_, " steps the data ",
+                                     said_by(said), "; all processes end the epoch here"));
     }
     return ended_;
   }
@@ -159,7 +159,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
   /// Where the rows that processes have lie in the global batch.
   struct Rows {
     RowPart part;                ///< this process's
-    std::vector<Interval> have;  ///< those of each replica, where nothing is moved
+    std::vector<Interval> have;  ///< those of each replica, from_function nothing is moved
     std::vector<Interval> want;  ///< those that each replica is to hold
     bool fit = true;             ///< whether every process has what its replicas are to hold
   };
@@ -186,7 +186,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     return all;
   }
 
-  /// As pack_batch(), with the rows that replicas lack fetched from where they are.
+  /// As pack_batch(), with the rows that replicas lack fetched from from_function they are.
   Batch moved_batch(const Examples& mine, const Rows& rows) const {
     Batch batch;
     batch.rows = rows.part.of;

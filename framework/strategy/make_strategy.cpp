@@ -1,7 +1,7 @@
 #include <tessera/framework/strategy/make_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/strategy/central_storage.hpp>
 #include <tessera/framework/strategy/mirrored_strategy.hpp>
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>
@@ -11,7 +11,7 @@
 namespace tessera::strategy {
 namespace {
 
-constexpr const char* where = "make_strategy, devices";
+constexpr const char* where_devices = "make_strategy, devices";
 
 std::vector<std::string> virtual_devices(std::optional<int64_t> devices) {
   std::vector<std::string> names;
@@ -22,7 +22,7 @@ std::vector<std::string> virtual_devices(std::optional<int64_t> devices) {
 
 void check_one(const std::string& name, std::optional<int64_t> devices) {
   if (devices.value_or(1) == 1) return;
-  throw ConfigError(where, in_quotes(name) + " has one device", str(*devices),
+  throw ConfigError(where_devices, in_quotes(name) + " has one device", str(*devices),
                     "leave it out, or choose \"mirrored\"");
 }
 
@@ -37,7 +37,7 @@ const std::vector<std::string>& strategy_names() {
 std::shared_ptr<const Strategy> make_strategy(const std::string& name,
                                               std::optional<int64_t> devices) {
   if (devices && *devices < 1) {
-    throw ConfigError(where, "a strategy has one device at least", str(*devices),
+    throw ConfigError(where_devices, "a strategy has one device at least", str(*devices),
                       "pass 1 or more");
   }
   if (name == "mirrored") {

@@ -6,10 +6,10 @@
 #include <set>
 #include <thread>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/strategy/evaluation_log.hpp>
 #include <tessera/framework/training/options.hpp>
 #include <tessera/framework/training/training_state.hpp>
@@ -17,18 +17,19 @@
 namespace tessera::strategy {
 namespace {
 
-constexpr const char* where = "SidecarEvaluator";
+constexpr const char* evaluator_name = "SidecarEvaluator";
 /// Longest sleep before a signal is looked for.
 constexpr std::chrono::milliseconds slice(50);
 
 void require(bool holds, const char* option, const std::string& expected,
              const std::string& received) {
-  if (!holds) throw ConfigError(str(where, ", ", option), expected, received, "set it");
+  if (!holds) throw ConfigError(str(evaluator_name, ", ", option), expected, received, "set it");
 }
 
 void throw_if_stopped() {
   const int signal = stop_signal();
-  if (signal) throw Interrupted(signal, where, signal_name(signal), "start it again to go on");
+  if (signal)
+    throw Interrupted(signal, evaluator_name, signal_name(signal), "start it again to go on");
 }
 
 void sleep_for(std::chrono::milliseconds time) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/callback.hpp>
+#include <tessera/framework/training/callbacks/callback.hpp>
 
 namespace tessera::strategy {
 

@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/mesh/device.hpp>
-#include <tessera/framework/tensor/step_memory.hpp>
+#include <tessera/framework/tensor/memory_planner.hpp>
 
 namespace tessera {
 

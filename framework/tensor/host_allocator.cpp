@@ -9,7 +9,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <tessera/framework/tensor/device_memory.hpp>
-#include <tessera/framework/tensor/step_memory.hpp>
+#include <tessera/framework/tensor/memory_planner.hpp>
 
 namespace tessera {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 #include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 
 namespace tessera {
 namespace {

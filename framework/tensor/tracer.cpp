@@ -5,23 +5,23 @@
 namespace tessera {
 namespace {
 
-thread_local Tracer* current = nullptr;
+thread_local Tracer* current_tracer = nullptr;
 
 }  // namespace
 
-Tracer* tracer() { return current; }
+Tracer* tracer() { return current_tracer; }
 
-TracerScope::TracerScope(Tracer* tracer) : former_(std::exchange(current, tracer)) {}
-TracerScope::~TracerScope() { current = former_; }
+TracerScope::TracerScope(Tracer* tracer) : former_(std::exchange(current_tracer, tracer)) {}
+TracerScope::~TracerScope() { current_tracer = former_; }
 
 void traced(std::span<const DTensor> in, const TracedAction& run) {
-  if (current) current->action(in, run);
+  if (current_tracer) current_tracer->action(in, run);
   const TracerScope unheard(nullptr);
   run(in);
 }
 
 void stop_tracing(const char* why) {
-  if (current) current->stop(why);
+  if (current_tracer) current_tracer->stop(why);
 }
 
 }  // namespace tessera

@@ -4,11 +4,11 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/nn/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
 #include <tessera/framework/training/data_views.hpp>
 #include <tessera/framework/training/fit_batches.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/run_facts.hpp>
+#include <tessera/framework/training/run_fingerprint.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/model/logs.hpp>
+#include <tessera/framework/training/logs.hpp>
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/nn/loss.hpp>
+#include <tessera/framework/nn/losses/loss.hpp>
 #include <tessera/framework/nn/metric.hpp>
 
 namespace tessera {

@@ -4,8 +4,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/training/plan.hpp>
 #include <tessera/framework/training/remote_steps.hpp>
+#include <tessera/framework/training/step_plan.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/callback_list.hpp>
+#include <tessera/framework/training/callbacks/callback_list.hpp>
 #include <tessera/framework/training/data_views.hpp>
 
 namespace tessera {

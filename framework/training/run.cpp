@@ -8,7 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/nn/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {

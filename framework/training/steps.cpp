@@ -7,16 +7,16 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/names.hpp>
 #include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
-#include <tessera/framework/training/rate.hpp>
+#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
 #include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {

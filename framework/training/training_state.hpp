@@ -14,12 +14,12 @@
 #include <tessera/framework/comm/status.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
-#include <tessera/framework/training/callback_list.hpp>
+#include <tessera/framework/training/callbacks/callback_list.hpp>
+#include <tessera/framework/training/capture/step_capture.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>
-#include <tessera/framework/training/recorded_steps.hpp>
 #include <tessera/framework/training/remote_steps.hpp>
-#include <tessera/framework/training/run_facts.hpp>
+#include <tessera/framework/training/run_fingerprint.hpp>
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/farm_hash.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/layers/text/farm_hash.hpp>
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
 #include <tessera/layers/text/lookup_config.hpp>
 
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 

@@ -6,8 +6,8 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/vocabulary_file.hpp>
 #include <tessera/layers/text/text_dataset.hpp>
+#include <tessera/layers/text/vocabulary_file.hpp>
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {

@@ -4,6 +4,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace app_options_errors_test {
+
 using namespace tessera;
 using test::SampleProgram;
 
@@ -147,3 +149,5 @@ TEST_CASE("a bad value in the file is refused though the command line beats it",
   test::write_file(path, R"({"epochs": -1})");
   CHECK(error_of({"--config", path, "--epochs", "3"}).find("epochs") != std::string::npos);
 }
+
+}  // namespace app_options_errors_test

@@ -3,12 +3,14 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 
 #include "apps/common/processes.hpp"
 #include "tests/apps/sample_program.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+
+namespace app_options_test {
 
 using namespace tessera;
 using app::CommonOptions;
@@ -258,3 +260,5 @@ TEST_CASE("the options of several processes reach the run", "[app_options]") {
   CHECK(options.devices == 2);
   CHECK(options.device_type == Device::Type::cuda);
 }
+
+}  // namespace app_options_test

@@ -4,6 +4,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/program.hpp"
 
+namespace bench_test {
+
 using namespace tessera;
 
 namespace {
@@ -156,3 +158,5 @@ esac
     CHECK(rows[i + 1]["met"] == true);
   }
 }
+
+}  // namespace bench_test

@@ -8,6 +8,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/program.hpp"
 
+namespace distribute_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -70,3 +72,5 @@ TEST_CASE("distribute programs refuse what there is not in one line") {
     CHECK(run_program(app_path(name), {"--help"}).exit_code == 0);
   }
 }
+
+}  // namespace distribute_test

@@ -15,6 +15,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/dtype_scope.hpp"
 
+namespace imdb_model_test {
+
 using namespace tessera;
 using test::difference;
 
@@ -198,3 +200,5 @@ TEST_CASE("imdb: the loss reported is a sample's, the gradient is the sum's") {
   const at::Tensor expected = before[5] - 1e-2 * error.sum(0);
   CHECK(difference(model.get_weights()[5], expected, 1e-4, 1e-6) == "");
 }
+
+}  // namespace imdb_model_test

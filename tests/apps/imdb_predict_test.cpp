@@ -7,6 +7,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/program.hpp"
 
+namespace imdb_predict_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -84,3 +86,5 @@ TEST_CASE("imdb predict says in one line what is wrong") {
   CHECK_THAT(error({folder / "none", "x", "--jsn"}), Contains("--json"));
   CHECK_THAT(imdb({"--help"}).out, Contains("TEXT") && Contains("--json"));
 }
+
+}  // namespace imdb_predict_test

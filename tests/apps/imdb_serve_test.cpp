@@ -16,6 +16,8 @@
 #include "tests/support/http_client.hpp"
 #include "tests/support/program.hpp"
 
+namespace imdb_serve_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
@@ -153,3 +155,5 @@ TEST_CASE("imdb serve says in one line what is wrong") {
   CHECK_THAT(error({folder / "e", "--port", std::to_string(served.port())}),
              Contains("Address already in use"));
 }
+
+}  // namespace imdb_serve_test

@@ -12,6 +12,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace imdb_traces_test {
+
 using namespace tessera;
 
 namespace {
@@ -162,3 +164,5 @@ TEST_CASE("dtensor_tutorial: MLPStricter is the MLP step by step, over one check
   CHECK(mlp[1][0] < 0.9 * mlp[0][0]);
   CHECK(mlp[2][0] < 0.9 * mlp[0][0]);
 }
+
+}  // namespace imdb_traces_test

@@ -7,6 +7,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace imdb_train_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
@@ -197,3 +199,5 @@ TEST_CASE("imdb train: --resume over a damaged checkpoint trains that scheme fro
   CHECK_THAT(run.out, Contains("Going on from " + checkpoints + "/step-000010"));
   CHECK(test::read_file(resumed) == test::read_file(whole));
 }
+
+}  // namespace imdb_train_test

@@ -4,6 +4,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/program.hpp"
 
+namespace launch_test {
+
 namespace {
 
 tessera::test::ProgramRun launch(const std::vector<std::string>& arguments) {
@@ -65,3 +67,5 @@ TEST_CASE("a wrong command line is one line", "[launch]") {
     CHECK(run.err.find('\n') == run.err.size() - 1);
   }
 }
+
+}  // namespace launch_test

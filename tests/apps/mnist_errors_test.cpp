@@ -7,6 +7,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace mnist_errors_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::idx_bytes;
@@ -219,3 +221,5 @@ TEST_CASE("mnist: strategies with options that they exclude") {
   CHECK_THAT(error("mirrored", {"--max-part-bytes", "8"}), Contains("--strategy parameter_server"));
   CHECK_THAT(error("mirored", {}), Contains("\"mirored\""));
 }
+
+}  // namespace mnist_errors_test

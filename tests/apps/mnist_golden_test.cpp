@@ -8,6 +8,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace mnist_golden_test {
+
 using namespace tessera;
 
 namespace {
@@ -163,3 +165,5 @@ TEST_CASE("keras: three epochs of all of MNIST are Keras'") {
     CHECK(std::abs(accuracy[epoch] - expected_accuracy) < 0.03);
   }
 }
+
+}  // namespace mnist_golden_test

@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace mnist_layouts_test {
+
 using namespace tessera;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("fsdp.json cuts every weight over batch", "[mnist_layouts]") {
     }
   }
 }
+
+}  // namespace mnist_layouts_test

@@ -8,6 +8,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace mnist_run_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -144,3 +146,5 @@ TEST_CASE("mnist --profile prints where the time went, and writes a trace") {
   CHECK(mnist(silent).out == "");
   CHECK(std::filesystem::exists(trace));
 }
+
+}  // namespace mnist_run_test

@@ -9,6 +9,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace mnist_styles_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -113,3 +115,5 @@ TEST_CASE("mnist shows the model, the plan, and draws pictures") {
   }
   CHECK(files == 2);
 }
+
+}  // namespace mnist_styles_test

@@ -11,6 +11,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace run_app_test {
+
 using namespace tessera;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("a run that a signal ended says so and exits as a shell would", "[run_
   CHECK(outcome(body) ==
         Outcome{143, "mnist: [fit] Received: SIGTERM in epoch 2. To fix: --resume.\n"});
 }
+
+}  // namespace run_app_test

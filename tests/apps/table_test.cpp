@@ -2,6 +2,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace table_test {
+
 using tessera::app::fixed;
 using tessera::app::Table;
 
@@ -27,3 +29,5 @@ TEST_CASE("fixed writes a number of decimals", "[table]") {
   CHECK(fixed(1.25e6, 0) == "1250000");
   CHECK(fixed(0.049, 1) == "0.0");
 }
+
+}  // namespace table_test

@@ -12,6 +12,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace tape_layout_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -207,3 +209,5 @@ TEST_CASE("on_ready waits for the last use of a Variable") {
   const at::Tensor ones = at::ones({4, 4}, at::kDouble);
   CHECK(same(gradients[0], x.t().mm(ones).mm(w.t()).mm(w.t()) + x.mm(w).mm(w).t().mm(ones)) == "");
 }
+
+}  // namespace tape_layout_test

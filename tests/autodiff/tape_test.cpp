@@ -12,6 +12,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace tape_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -241,3 +243,5 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
   const DTensor later = ops::square(weight);
   CHECK(same(tape.gradient(later, weight), 2 * x) == "");
 }
+
+}  // namespace tape_test

@@ -2,6 +2,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace error_test {
+
 using namespace tessera;
 
 TEST_CASE("an error is one line of where, expected, received and fix") {
@@ -28,3 +30,5 @@ TEST_CASE("str joins what it is given") {
   CHECK(str("axis ", -1, " of ", 3, '.') == "axis -1 of 3.");
   CHECK(str("") == "");
 }
+
+}  // namespace error_test

@@ -14,6 +14,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace file_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -198,3 +200,5 @@ TEST_CASE("only a regular file in an existing folder can be written") {
   CHECK(file_count(folder) == 0);
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
+
+}  // namespace file_test

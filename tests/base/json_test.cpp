@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace json_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
@@ -185,3 +187,5 @@ TEST_CASE("a JSON file is named in errors") {
   CHECK(read_json_file(path)["mesh"] == 1);
   CHECK_THROWS_AS(read_json_file(path + "x"), FileError);
 }
+
+}  // namespace json_test

@@ -9,6 +9,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/profile_work.hpp"
 
+namespace profile_output_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -128,3 +130,5 @@ TEST_CASE("a profile without steps says so") {
   profile.stop();
   CHECK_THAT(profile.table(), Contains("no steps in "));
 }
+
+}  // namespace profile_output_test

@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/profile_work.hpp"
 
+namespace profile_test {
+
 using namespace tessera;
 
 namespace {
@@ -214,3 +216,5 @@ TEST_CASE("one profile is taken at a time") {
   first.stop();
   CHECK_NOTHROW(Profile());
 }
+
+}  // namespace profile_test

@@ -13,6 +13,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace random_test {
+
 using namespace tessera;
 
 namespace {
@@ -274,3 +276,5 @@ TEST_CASE("a permutation refuses what is outside its range") {
   CHECK_THROWS_AS(Permutation(3, {})(3), ShapeError);
   CHECK_THROWS_AS(Permutation(3, {})(-1), ShapeError);
 }
+
+}  // namespace random_test

@@ -3,6 +3,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace shape_test {
+
 using namespace tessera;
 
 TEST_CASE("shard intervals cover the axis in order, without gap or overlap") {
@@ -69,3 +71,5 @@ TEST_CASE("normalize_axis") {
                     "[sum] axis must lie in [-3, 3). Received: axis 3. "
                     "To fix: name an axis the tensor has.");
 }
+
+}  // namespace shape_test

@@ -1,9 +1,11 @@
 #include <tessera/framework/cluster/cluster.hpp>
 
-#include <tessera/framework/cluster/variables.hpp>
+#include <tessera/framework/cluster/environment.hpp>
 
 #include "tests/cluster/cluster_cases.hpp"
 #include "tests/support/catch.hpp"
+
+namespace cluster_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -152,3 +154,5 @@ TEST_CASE("flags beat the environment and are checked", "[cluster]") {
   begins({"h", 0, 2}, "[--coordinator] must be a host and a port");
   begins({"h:70000", 0, 2}, "[--coordinator, port] must be an integer");
 }
+
+}  // namespace cluster_test

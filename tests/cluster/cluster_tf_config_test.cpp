@@ -1,6 +1,8 @@
 #include "tests/cluster/cluster_cases.hpp"
 #include "tests/support/catch.hpp"
 
+namespace cluster_tf_config_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -100,3 +102,5 @@ TEST_CASE("a malformed TF_CONFIG is an error that names the key", "[cluster]") {
        "[TF_CONFIG: task] every key must be known. Received: \"rank\""},
   });
 }
+
+}  // namespace cluster_tf_config_test

@@ -8,6 +8,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace stop_signal_test {
+
 using namespace tessera;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("what was before is restored", "[stop_signal]") {
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGTERM);
 }
+
+}  // namespace stop_signal_test

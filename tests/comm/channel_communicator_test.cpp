@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/channel_communicator.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +9,8 @@
 #include "tests/support/channel_ranks.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace channel_communicator_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -211,3 +213,5 @@ TEST_CASE("engine: broadcast from any member, into any tensor") {
     }
   });
 }
+
+}  // namespace channel_communicator_test

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/channel_communicator.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
 
 #include <ATen/ATen.h>
 
@@ -11,6 +11,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/channel_ranks.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace channel_failure_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -152,3 +154,5 @@ TEST_CASE("engine: sizes that differ exchange nothing and end nothing") {
     }));
   }
 }
+
+}  // namespace channel_failure_test

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/channel_communicator.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
 
 #include <ATen/ATen.h>
 
@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/channel_ranks.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace channel_order_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -122,3 +124,5 @@ TEST_CASE("engine: a local group stays in its process") {
     }));
   }
 }
+
+}  // namespace channel_order_test

@@ -4,6 +4,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace comm_log_test {
+
 using namespace tessera;
 
 TEST_CASE("received bytes of a collective") {
@@ -59,3 +61,5 @@ TEST_CASE("scopes nest, belong to their thread and end with their block") {
   }
   CHECK(CommLogScope::current() == nullptr);
 }
+
+}  // namespace comm_log_test

@@ -7,6 +7,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace communicator_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -151,3 +153,5 @@ TEST_CASE("waiting for work ends when it is done, or with its error") {
   CHECK(good->done());
   CHECK_THROWS_AS(wait(bad), CommError);
 }
+
+}  // namespace communicator_test

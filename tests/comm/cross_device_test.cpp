@@ -11,6 +11,8 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/warnings.hpp"
 
+namespace cross_device_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -123,3 +125,5 @@ TEST_CASE("cross device: a model trains alike under each") {
     }
   }
 }
+
+}  // namespace cross_device_test

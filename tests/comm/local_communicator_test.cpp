@@ -7,6 +7,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/local_group.hpp"
 
+namespace local_communicator_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -93,3 +95,5 @@ TEST_CASE("local: a mesh without a communicator has the local one") {
   const Group group = make_group(part, {0}, {2});
   CHECK_THROWS_AS(communicator_of(part).all_reduce(group, Reduce::sum, {parts[0]}, out), CommError);
 }
+
+}  // namespace local_communicator_test

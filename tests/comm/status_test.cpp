@@ -6,10 +6,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/names.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace status_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -167,3 +169,5 @@ TEST_CASE("ranks are named in lists") {
   CHECK(rank_names(std::vector<int>{0, 2, 3}) == "ranks 0, 2 and 3");
   CHECK(said_by({"a", "b", "a"}) == "a on ranks 0 and 2; b on rank 1");
 }
+
+}  // namespace status_test

@@ -9,6 +9,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace generator_dataset_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -83,3 +85,5 @@ TEST_CASE("wrong generators are refused") {
   CHECK_THROWS_WITH(loader.next(), Contains("[generator] the start of an epoch gives"));
   CHECK_THROWS_WITH(*DatasetRef(counting(1)), Contains("Received: a stream of batches."));
 }
+
+}  // namespace generator_dataset_test

@@ -5,13 +5,15 @@
 
 #include <filesystem>
 
-#include <tessera/framework/base/sha256.hpp>
+#include <tessera/datasets/files/sha256.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/https_server.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/tar_file.hpp"
+
+namespace imdb_download_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -96,3 +98,5 @@ TEST_CASE("the archive of IMDB is fetched from its authors") {
   CHECK(source.files[0].bytes == 84125825);
   CHECK(source.files[0].sha256.size() == 64);
 }
+
+}  // namespace imdb_download_test

@@ -15,6 +15,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/tar_file.hpp"
 
+namespace imdb_test {
+
 using namespace tessera;
 using namespace std::string_literals;
 using Catch::Matchers::Contains;
@@ -194,3 +196,5 @@ TEST_CASE("the true IMDB is read as it is") {
   CHECK(splits.train->text(0).starts_with("Story of a man who has unnatural feelings for a pig."));
   CHECK(splits.train->text(1).starts_with("I wonder how the actors acted in this movie."));
 }
+
+}  // namespace imdb_test

@@ -5,12 +5,14 @@
 
 #include <filesystem>
 
-#include <tessera/framework/base/sha256.hpp>
+#include <tessera/datasets/files/sha256.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/https_server.hpp"
 #include "tests/support/idx_files.hpp"
+
+namespace mnist_download_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -90,3 +92,5 @@ TEST_CASE("nothing is fetched offline, without a source, or for files at hand") 
   const EnvironmentScope online("TESSERA_OFFLINE", "0");
   CHECK(place.get("test").size() == 4);
 }
+
+}  // namespace mnist_download_test

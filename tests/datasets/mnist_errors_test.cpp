@@ -8,6 +8,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 
+namespace mnist_errors_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::idx_bytes;
@@ -127,3 +129,5 @@ TEST_CASE("wrong options are refused in one line") {
                     Contains(R"(split is "train" or "test". Received: "dev")"));
   CHECK_THROWS_WITH(datasets::mnist({.data_dir = dir, .dtype = at::kHalf}), Contains("Half"));
 }
+
+}  // namespace mnist_errors_test

@@ -12,6 +12,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 
+namespace mnist_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -143,3 +145,5 @@ TEST_CASE("the true MNIST is read as it is") {
   CHECK(all_of(train).x[0].mean(at::kDouble).item<double>() == Approx(0.1306604762738429));
   CHECK(all_of(test).x[0].mean(at::kDouble).item<double>() == Approx(0.13251460696903547));
 }
+
+}  // namespace mnist_test

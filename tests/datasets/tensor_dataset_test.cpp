@@ -7,6 +7,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 
+namespace tensor_dataset_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -104,3 +106,5 @@ TEST_CASE("a row that is not there is refused") {
     CHECK_THROWS_AS(data.get(rows), ShapeError);
   }
 }
+
+}  // namespace tensor_dataset_test

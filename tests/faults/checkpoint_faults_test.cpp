@@ -7,6 +7,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace checkpoint_faults_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -179,3 +181,5 @@ TEST_CASE("a removal that ends before any of its calls leaves a whole checkpoint
     CHECK(entries_in(root / "run").size() == (step < 0 ? 0 : 1));
   }
 }
+
+}  // namespace checkpoint_faults_test

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
-#include <tessera/framework/base/checkpoint_reader.hpp>
-#include <tessera/framework/base/checkpoint_writer.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/io/format/checkpoint_writer.hpp>
 
 #include "tests/support/files.hpp"
 

@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace disk_full_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -52,3 +54,5 @@ TEST_CASE("a save on a full disk fails, keeps the old checkpoint and gives the s
   }
   CHECK(code == 0);
 }
+
+}  // namespace disk_full_test

@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace kill_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -157,3 +159,5 @@ TEST_CASE("a reader beside a writer always finds a whole checkpoint") {
   CHECK(load_step(saver.root + "/latest") == 200);
   CHECK(reads > 20);
 }
+
+}  // namespace kill_test

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/checkpoint_writer.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/io/format/checkpoint_writer.hpp>
 
 namespace tessera::test {
 

@@ -14,6 +14,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace two_writers_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -232,3 +234,5 @@ TEST_CASE("one of two writers killed at any of 150 moments leaves the old or the
   CHECK(entries_in(root / "run").size() == 1);
   ::munmap(memory, sizeof(done));
 }
+
+}  // namespace two_writers_test

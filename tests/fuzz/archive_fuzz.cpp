@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/archive.hpp>
+#include <tessera/datasets/files/archive.hpp>
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/fuzz/memory_file.hpp"

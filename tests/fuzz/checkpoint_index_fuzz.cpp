@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/framework/base/checkpoint_index.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/io/format/checkpoint_index.hpp>
 
 #include "tests/fuzz/memory_file.hpp"
 

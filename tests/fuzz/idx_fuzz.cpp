@@ -1,5 +1,5 @@
+#include <tessera/datasets/files/idx.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/idx.hpp>
 
 #include "tests/fuzz/memory_file.hpp"
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 #include "tests/fuzz/memory_file.hpp"
 

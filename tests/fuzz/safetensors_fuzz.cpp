@@ -1,6 +1,6 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/safetensors.hpp>
-#include <tessera/framework/base/safetensors_header.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/format/safetensors_header.hpp>
 
 #include "tests/fuzz/memory_file.hpp"
 

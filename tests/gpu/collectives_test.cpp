@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl_engine.hpp>
+#include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
 #include <functional>
 #include <thread>
@@ -12,6 +12,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/rendezvous.hpp"
+
+namespace collectives_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -205,3 +207,5 @@ TEST_CASE("an aborted NCCL engine says why") {
   CHECK_THROWS_WITH(work->wait(), Catch::Matchers::Contains("rank 3 died"));
   CHECK_THROWS_WITH(r.engine->barrier(), Catch::Matchers::Contains("rank 3 died"));
 }
+
+}  // namespace collectives_test

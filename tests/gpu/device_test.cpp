@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 
@@ -7,6 +7,8 @@
 
 #include "tests/gpu/meshes.hpp"
 #include "tests/support/catch.hpp"
+
+namespace device_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -46,3 +48,5 @@ TEST_CASE("a tensor may be changed once it was packed") {
     CHECK(value.full().eq(1).all().item<bool>());
   }
 }
+
+}  // namespace device_test

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera::test {

@@ -4,6 +4,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/oracle.hpp"
 
+namespace oracle_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -26,3 +28,5 @@ TEST_CASE("every registered operation gives on GPUs what one CPU gives") {
   }
   std::cout << "oracle on GPUs: " << stats.to_string() << "\n";
 }
+
+}  // namespace oracle_test

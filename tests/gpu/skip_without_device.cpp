@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 #include <cstdlib>
 #include <iostream>

@@ -8,6 +8,8 @@
 #include "tests/support/program.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace training_test {
+
 using namespace tessera;
 using test::difference;
 
@@ -56,3 +58,5 @@ TEST_CASE("mnist and imdb train on a GPU") {
     CHECK(read_json_file(history).at("history").at("loss").size() == 1);
   }
 }
+
+}  // namespace training_test

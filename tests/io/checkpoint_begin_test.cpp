@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/checkpoint_reader.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
+
+namespace checkpoint_begin_test {
 
 using namespace tessera;
 
@@ -71,3 +73,5 @@ TEST_CASE("the losses of steps are a tensor, whatever their number", "[checkpoin
   Checkpoint(other).restore(path);
   CHECK(other->history().steps == history.steps);
 }
+
+}  // namespace checkpoint_begin_test

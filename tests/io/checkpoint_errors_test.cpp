@@ -8,6 +8,8 @@
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/files.hpp"
 
+namespace checkpoint_errors_test {
+
 using namespace tessera;
 using test::checkpoint_layouts;
 using test::checkpoint_model;
@@ -137,3 +139,5 @@ TEST_CASE("a model is built and variables have different paths") {
   CHECK_THROWS_AS(Checkpoint({w, w}).save(folder / "one"), ConfigError);
   CHECK_FALSE(exists(folder / "one"));
 }
+
+}  // namespace checkpoint_errors_test

@@ -12,6 +12,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/warnings.hpp"
 
+namespace checkpoint_manager_test {
+
 using namespace tessera;
 
 namespace {
@@ -267,3 +269,5 @@ TEST_CASE("a manager's options are checked") {
   CHECK_THROWS_AS(with({.every_n_steps = 0}), ConfigError);
   CHECK_THROWS_AS(CheckpointManager(counter.checkpoint, ""), ConfigError);
 }
+
+}  // namespace checkpoint_manager_test

@@ -7,16 +7,18 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/checkpoint_index.hpp>
-#include <tessera/framework/base/checkpoint_place.hpp>
 #include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/together.hpp>
+#include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/io/format/checkpoint_index.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/warnings.hpp"
+
+namespace checkpoint_ranks_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -265,3 +267,5 @@ TEST_CASE("one run at a time saves into a directory") {
   CHECK_THROWS_WITH(manager.save(3), Contains("one run at a time saves its checkpoints here"));
   CHECK_FALSE(exists(directory + "/step-000003"));
 }
+
+}  // namespace checkpoint_ranks_test

@@ -14,6 +14,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace checkpoint_snapshot_test {
+
 using namespace tessera;
 
 TEST_CASE("saves into folders of one name do not mix, whichever a process writes first") {
@@ -43,3 +45,5 @@ TEST_CASE("saves into folders of one name do not mix, whichever a process writes
     }
   });
 }
+
+}  // namespace checkpoint_snapshot_test

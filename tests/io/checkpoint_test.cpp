@@ -6,13 +6,15 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/checkpoint_reader.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace checkpoint_test {
 
 using namespace tessera;
 using test::checkpoint_layouts;
@@ -297,3 +299,5 @@ TEST_CASE("writes files for the Python package and reads its own", "[.safetensor
   model.save_weights(folder / "ours.safetensors");
   Checkpoint(model).save(folder / "checkpoint");
 }
+
+}  // namespace checkpoint_test

@@ -13,6 +13,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace event_file_test {
+
 using namespace tessera;
 
 namespace {
@@ -177,3 +179,5 @@ TEST_CASE("writes a sample event file", "[.event_file_sample]") {
   const double values[] = {0, 1, 2, 3, 3};
   writer.histogram("kernel", values, 2, 3);
 }
+
+}  // namespace event_file_test

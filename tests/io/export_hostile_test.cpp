@@ -12,12 +12,14 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/version_folder.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/sample_export.hpp"
+
+namespace export_hostile_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -257,3 +259,5 @@ TEST_CASE("names of files stay in the folder") {
   CHECK(version.file("vocabulary.txt").find(folder.path()) == 0);
   CHECK_THROWS_AS(version.file("vocabulary.txt"), ConfigError);
 }
+
+}  // namespace export_hostile_test

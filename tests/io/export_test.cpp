@@ -15,6 +15,8 @@
 #include "tests/support/sample_export.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace export_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -244,3 +246,5 @@ TEST_CASE("the sample is computed anew, and another result refused") {
   drift = 1;
   CHECK(load_error(e) == "");
 }
+
+}  // namespace export_test

@@ -11,6 +11,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace interrupt_test {
+
 using namespace tessera;
 using test::differs;
 using test::dropout_model;
@@ -61,3 +63,5 @@ TEST_CASE("a backup is made at once when a signal ends the run, in the middle of
     CHECK(Everything(second).difference(Everything(whole)) == "");
   }
 }
+
+}  // namespace interrupt_test

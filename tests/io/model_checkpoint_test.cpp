@@ -11,6 +11,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/keras_fit.hpp"
 
+namespace model_checkpoint_test {
+
 using namespace tessera;
 using test::FitCases;
 using test::FitModels;
@@ -178,3 +180,5 @@ TEST_CASE("wrong arguments are refused at once") {
   CHECK_THROWS_AS(ModelCheckpoint("x", {.save_freq = 0}), ConfigError);
   CHECK_THROWS_AS(BackupAndRestore(""), ConfigError);
 }
+
+}  // namespace model_checkpoint_test

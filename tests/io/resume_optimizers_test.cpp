@@ -6,6 +6,8 @@
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/files.hpp"
 
+namespace resume_optimizers_test {
+
 using namespace tessera;
 using test::differs;
 using test::dropout_model;
@@ -83,3 +85,5 @@ TEST_CASE("a checkpoint of other optimizers inside is refused") {
              Catch::Contains("\"Adam\"") && Catch::Contains("SGD"));
   CHECK_THAT(refused(several(), path), Catch::Contains("\"LossScaleOptimizer\""));
 }
+
+}  // namespace resume_optimizers_test

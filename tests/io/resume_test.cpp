@@ -15,6 +15,8 @@
 #include "tests/support/program.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace resume_test {
+
 using namespace tessera;
 using test::differs;
 using test::dropout_model;
@@ -294,3 +296,5 @@ TEST_CASE("a run goes on after kill -9 in another process") {
   CHECK(differs(expected, resumed) == "");
   CHECK(Everything(second).difference(Everything(whole)) == "");
 }
+
+}  // namespace resume_test

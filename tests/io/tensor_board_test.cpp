@@ -15,6 +15,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace tensor_board_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -146,3 +148,5 @@ TEST_CASE("wrong options of TensorBoard are refused") {
   CHECK_THAT(error_of([] { TensorBoard({.update_freq = 0}); }), Contains("Received: 0."));
   CHECK_THAT(error_of([] { TensorBoard({.histogram_freq = -1}); }), Contains("Received: -1."));
 }
+
+}  // namespace tensor_board_test

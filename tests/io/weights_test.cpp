@@ -11,6 +11,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace weights_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -54,3 +56,5 @@ TEST_CASE("weights of another dtype are refused with the dtype to use") {
                     Contains("F64") && Contains("make the model with dtype \"float64\""));
   CHECK_NOTHROW(load_weights(model_of("float64").model(), path));
 }
+
+}  // namespace weights_test

@@ -1,20 +1,22 @@
-#include <tessera/layers/activation.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/conv.hpp>
-#include <tessera/layers/conv_transpose.hpp>
-#include <tessera/layers/dense.hpp>
-#include <tessera/layers/depthwise_conv.hpp>
-#include <tessera/layers/einsum_dense.hpp>
-#include <tessera/layers/separable_conv.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
+#include <tessera/layers/convolutional/conv_transpose.hpp>
+#include <tessera/layers/convolutional/depthwise_conv.hpp>
+#include <tessera/layers/convolutional/separable_conv.hpp>
+#include <tessera/layers/core/dense.hpp>
+#include <tessera/layers/core/einsum_dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace activation_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -82,3 +84,5 @@ TEST_CASE("Activation takes every option by name and refuses unknown functions")
   CHECK_THROWS_WITH(layer->build({{2}, {2}}),
                     Contains("[Activation act]") && Contains("Received: 2 inputs"));
 }
+
+}  // namespace activation_test

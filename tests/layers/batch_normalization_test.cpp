@@ -1,21 +1,23 @@
-#include <tessera/layers/batch_normalization.hpp>
+#include <tessera/layers/normalization/batch_normalization.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/initializers.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/regularizers.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
 #include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace batch_normalization_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -289,3 +291,5 @@ TEST_CASE("BatchNormalization takes every option by name and refuses what does n
                       {"config", {{"renorm", true}, {"renorm_clipping", {{"rmaxx", 1.0}}}}}};
   CHECK_THROWS_WITH(layer_from_config(other, JsonPath("file")), Contains("rmaxx"));
 }
+
+}  // namespace batch_normalization_test

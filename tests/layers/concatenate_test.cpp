@@ -1,4 +1,4 @@
-#include <tessera/layers/concatenate.hpp>
+#include <tessera/layers/merging/concatenate.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace concatenate_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -58,3 +60,5 @@ TEST_CASE("Concatenate takes every option by name and refuses what does not fit"
   CHECK_THROWS_WITH(layer->build({{4}}), Contains("[Concatenate c]"));
   CHECK_THROWS_WITH(layer->build({}), Contains("no inputs"));
 }
+
+}  // namespace concatenate_test

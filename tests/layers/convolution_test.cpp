@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/layers.hpp>
@@ -9,6 +9,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace convolution_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -135,3 +137,5 @@ TEST_CASE("channels_first computes what channels_last does") {
   CHECK(difference(pooled(pack(x.permute({0, 3, 1, 2}).contiguous(), first)).full(),
                    x.mean({1, 2}), 1e-12) == "");
 }
+
+}  // namespace convolution_test

@@ -1,17 +1,19 @@
-#include <tessera/layers/dense.hpp>
+#include <tessera/layers/core/dense.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/model/sequential.hpp>
-#include <tessera/framework/nn/constraints.hpp>
-#include <tessera/framework/nn/initializers.hpp>
-#include <tessera/framework/nn/regularizers.hpp>
+#include <tessera/framework/nn/initializers/constraints.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace dense_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -211,3 +213,5 @@ TEST_CASE("Dense refuses what it cannot be, in one line that names it") {
              Contains("[Dense hidden]") && Contains("3 features") && Contains("(4, 5)"));
   CHECK_THAT(text([&] { built(DTensor()); }), Contains("[Dense hidden]"));
 }
+
+}  // namespace dense_test

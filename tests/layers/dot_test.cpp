@@ -1,4 +1,4 @@
-#include <tessera/layers/dot.hpp>
+#include <tessera/layers/merging/dot.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace dot_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -56,3 +58,5 @@ TEST_CASE("Dot takes every option by name and refuses what does not fit") {
   CHECK_THROWS_WITH(layer->build({{4, 3, 2}, {4, 5}}), Contains("[Dot d]"));
   CHECK_THROWS_WITH(Dot(0)->build({{4, 3}, {4, 3}}), Contains("after the batch"));
 }
+
+}  // namespace dot_test

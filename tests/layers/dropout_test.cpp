@@ -1,4 +1,4 @@
-#include <tessera/layers/dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <cmath>
 #include <limits>
@@ -11,6 +11,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace dropout_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -96,3 +98,5 @@ TEST_CASE("Dropout takes every option by name and refuses other rates") {
   CHECK_THROWS_WITH(layer->build({{2}, {2}}),
                     Contains("[Dropout drop]") && Contains("Received: 2 inputs"));
 }
+
+}  // namespace dropout_test

@@ -1,4 +1,4 @@
-#include <tessera/layers/flatten.hpp>
+#include <tessera/layers/reshaping/flatten.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace flatten_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -57,3 +59,5 @@ TEST_CASE("Flatten takes every option by name and refuses scalars") {
   CHECK_THROWS_WITH(layer->build({{}}), Contains("[Flatten flat]") && Contains("Received: ()"));
   CHECK_THROWS_WITH(layer->build({{1, 2}, {1, 2}}), Contains("2 inputs"));
 }
+
+}  // namespace flatten_test

@@ -1,9 +1,11 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace hostile_config_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -138,3 +140,5 @@ TEST_CASE("wrong options of every layer are refused") {
   };
   for (const Hostile& hostile : all) check(hostile);
 }
+
+}  // namespace hostile_config_test

@@ -9,6 +9,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace image_memory_test {
+
 using namespace tessera;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("four devices that share a large image's rows need a third of one's me
           "[nightly]") {
   check_share(4096);
 }
+
+}  // namespace image_memory_test

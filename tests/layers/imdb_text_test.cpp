@@ -3,14 +3,16 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/datasets/files/imdb_files.hpp>
 #include <tessera/datasets/imdb.hpp>
-#include <tessera/framework/base/review_files.hpp>
-#include <tessera/framework/base/text.hpp>
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+
+namespace imdb_text_test {
 
 using namespace tessera;
 using test::difference;
@@ -90,3 +92,5 @@ TEST_CASE("tricky texts become TensorFlow's rows") {
     CHECK(difference(row, row_of(tricky.at("nonzero")), tolerance) == "");
   }
 }
+
+}  // namespace imdb_text_test

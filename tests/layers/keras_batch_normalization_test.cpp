@@ -1,9 +1,9 @@
-#include <tessera/layers/batch_normalization.hpp>
+#include <tessera/layers/normalization/batch_normalization.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -13,6 +13,8 @@
 #include "tests/support/keras_core.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace keras_batch_normalization_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -143,3 +145,5 @@ TEST_CASE("BatchNormalization's Keras configurations come back as they were") {
     }
   }
 }
+
+}  // namespace keras_batch_normalization_test

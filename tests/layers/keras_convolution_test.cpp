@@ -1,6 +1,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
+namespace keras_convolution_test {
+
 using namespace tessera::test;
 
 TEST_CASE("convolutions are Keras' on every mesh") {
@@ -22,3 +24,5 @@ TEST_CASE("poolings are Keras' on every mesh") {
 TEST_CASE("up-sampling, padding and cropping are Keras' on every mesh") {
   check_layers(golden_part("keras_convolution.json", "size"));
 }
+
+}  // namespace keras_convolution_test

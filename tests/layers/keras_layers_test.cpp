@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
+namespace keras_layers_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -29,3 +31,5 @@ TEST_CASE("Normalization adapts as Keras does") {
     }
   }
 }
+
+}  // namespace keras_layers_test

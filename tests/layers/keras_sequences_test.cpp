@@ -1,6 +1,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
+namespace keras_sequences_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -35,3 +37,5 @@ TEST_CASE("masks pass through layers as in Keras, on any mesh") { check_layers(c
 TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
   check_layers(cases("Attention"));
 }
+
+}  // namespace keras_sequences_test

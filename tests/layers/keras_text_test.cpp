@@ -1,13 +1,15 @@
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/layers/string_lookup.hpp>
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/layers/text/string_lookup.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/keras_core.hpp"
+
+namespace keras_text_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -123,3 +125,5 @@ TEST_CASE("what is learned from a stream, or in steps, is what is learned at onc
     CHECK(layer.get_vocabulary(false) == from_hex(golden.at("tokens")));
   }
 }
+
+}  // namespace keras_text_test

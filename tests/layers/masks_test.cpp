@@ -14,6 +14,8 @@
 #include "tests/support/virtual_meshes.hpp"
 #include "tests/support/warnings.hpp"
 
+namespace masks_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
@@ -95,3 +97,5 @@ TEST_CASE("masks that do not fit are errors of one line") {
   CHECK_THAT(error_of(Masking({.name = "mask"}), {ones({3})}),
              Contains("[Masking mask]") && Contains("(3,)"));
 }
+
+}  // namespace masks_test

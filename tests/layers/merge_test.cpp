@@ -1,4 +1,4 @@
-#include <tessera/layers/merge.hpp>
+#include <tessera/layers/merging/merge.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace merge_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -84,3 +86,5 @@ TEST_CASE("merges refuse what does not fit, in one line that names it") {
   CHECK_THROWS_WITH(Subtract()->build({{4, 3}}), Contains("2 inputs"));
   CHECK_THROWS_WITH(Subtract()->build({{4, 3}, {4, 3}, {4, 3}}), Contains("2 inputs"));
 }
+
+}  // namespace merge_test

@@ -1,4 +1,4 @@
-#include <tessera/layers/multi_head_attention.hpp>
+#include <tessera/layers/attention/multi_head_attention.hpp>
 
 #include <ATen/ATen.h>
 
@@ -7,12 +7,14 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/attention.hpp>
-#include <tessera/layers/einsum_dense.hpp>
+#include <tessera/layers/attention/attention.hpp>
+#include <tessera/layers/core/einsum_dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace multi_head_attention_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -153,3 +155,5 @@ TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line")
   CHECK_THAT(dense("abc,cd->abd", {3}, {2, 3, 4}), Contains("output_shape"));
   CHECK_THAT(dense("abc,cd->abd", {4, 5}, {2, 3, 4}), Contains("letter b"));
 }
+
+}  // namespace multi_head_attention_test

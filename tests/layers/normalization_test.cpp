@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization.hpp>
+#include <tessera/layers/preprocessing/normalization.hpp>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +9,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace normalization_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -101,3 +103,5 @@ TEST_CASE("Normalization takes every option by name and refuses what does not fi
   CHECK_THROWS_WITH(learned.adapt(at::zeros({4, 2})), Contains("axis 1 has 3 indices"));
   CHECK_THROWS_WITH(learned(whole(at::zeros({4, 2, 3}))), Contains("2 axes"));
 }
+
+}  // namespace normalization_test

@@ -1,4 +1,4 @@
-#include <tessera/layers/permute.hpp>
+#include <tessera/layers/reshaping/permute.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace permute_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -45,3 +47,5 @@ TEST_CASE("Permute takes every option by name and refuses what does not fit") {
   CHECK_THROWS_WITH(layer->build({{4, 7}}),
                     Contains("[Permute p]") && Contains("3 axes") && Contains("(4, 7)"));
 }
+
+}  // namespace permute_test

@@ -11,6 +11,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
 
+namespace random_layers_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -152,3 +154,5 @@ TEST_CASE("random layers refuse other rates and shapes, by name") {
                     Contains("[AlphaDropout a]") && Contains("(-1, 2)") && Contains("(4, 3)"));
   CHECK_THROWS_WITH(AlphaDropout(0.5, {.noise_shape = {0}}), Contains("(0,)"));
 }
+
+}  // namespace random_layers_test

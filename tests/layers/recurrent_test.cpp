@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/layers.hpp>
@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace recurrent_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -182,3 +184,5 @@ TEST_CASE("recurrent layers refuse what they cannot take, in one line") {
   CHECK_THAT(error_of([] { LayerHandle(TimeDistributed(Dense(2)))(batch(drawn({3, 4}))); }),
              Contains("[TimeDistributed") && Contains("(3, 4)"));
 }
+
+}  // namespace recurrent_test

@@ -1,4 +1,4 @@
-#include <tessera/layers/repeat_vector.hpp>
+#include <tessera/layers/reshaping/repeat_vector.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace repeat_vector_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -34,3 +36,5 @@ TEST_CASE("RepeatVector takes every option by name and refuses what does not fit
   CHECK_THROWS_WITH(layer->build({{4, 7, 2}}),
                     Contains("[RepeatVector r]") && Contains("(4, 7, 2)"));
 }
+
+}  // namespace repeat_vector_test

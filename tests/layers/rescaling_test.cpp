@@ -1,4 +1,4 @@
-#include <tessera/layers/rescaling.hpp>
+#include <tessera/layers/preprocessing/rescaling.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace rescaling_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -43,3 +45,5 @@ TEST_CASE("Rescaling takes every option by name and refuses what does not fit") 
   CHECK_THROWS_WITH(layer->build({{}}), Contains("offset (2,)"));
   CHECK_THROWS_AS(Rescaling(Numbers()), ConfigError);
 }
+
+}  // namespace rescaling_test

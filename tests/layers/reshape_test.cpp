@@ -1,4 +1,4 @@
-#include <tessera/layers/reshape.hpp>
+#include <tessera/layers/reshaping/reshape.hpp>
 
 #include <ATen/ATen.h>
 
@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+
+namespace reshape_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -58,3 +60,5 @@ TEST_CASE("Reshape takes every option by name and refuses what does not fit") {
   CHECK_THROWS_WITH(layer->build({{}}), Contains("batch axis"));
   CHECK_THROWS_WITH(layer->build({{4, 6}, {4, 6}}), Contains("2 inputs"));
 }
+
+}  // namespace reshape_test

@@ -4,6 +4,8 @@
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/layer_check.hpp"
 
+namespace sequence_layers_test {
+
 using namespace tessera;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("EinsumDense and attention under every layout") {
                               {"attention_output/kernel", {2, 3, 4}}},
                   .more_inputs = {{{2, 4, 5}}}});
 }
+
+}  // namespace sequence_layers_test

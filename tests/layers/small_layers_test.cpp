@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
 
+namespace small_layers_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -109,3 +111,5 @@ TEST_CASE("small layers refuse what does not fit, by name") {
   CHECK_THROWS_WITH(ActivityRegularization({.l1 = -1, .name = "a"}),
                     Contains("[ActivityRegularization a") && Contains("-1"));
 }
+
+}  // namespace small_layers_test

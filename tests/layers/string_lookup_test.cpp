@@ -1,11 +1,13 @@
-#include <tessera/layers/string_lookup.hpp>
+#include <tessera/layers/text/string_lookup.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace string_lookup_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -98,3 +100,5 @@ TEST_CASE("StringLookup refuses what does not fit") {
   CHECK_THROWS_WITH(from(R"({"salt": 1})"), Contains("salt"));
   CHECK_THROWS_WITH(from(R"({"vocabulary": "https://a/b"})"), Contains("opens no file"));
 }
+
+}  // namespace string_lookup_test

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/catch.hpp"
@@ -10,6 +10,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace text_dataset_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -129,3 +131,5 @@ TEST_CASE("a feature-sharded batch takes the memory of its own columns") {
   CHECK(counter.held() < bytes + bytes / 10);
   CHECK(placed.placed_x[0].local(3).sizes() == at::IntArrayRef({8, width / 4}));
 }
+
+}  // namespace text_dataset_test

@@ -6,9 +6,11 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace text_limits_test {
 
 using namespace tessera;
 
@@ -85,3 +87,5 @@ TEST_CASE("several threads may transform at a time") {
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == std::vector<int>(4));
 }
+
+}  // namespace text_limits_test

@@ -1,16 +1,18 @@
-#include <tessera/layers/text_vectorization.hpp>
+#include <tessera/layers/text/text_vectorization.hpp>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/model/input.hpp>
 #include <tessera/framework/model/sequential.hpp>
-#include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/layers/dense.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/layers/core/dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+
+namespace text_vectorization_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -268,3 +270,5 @@ TEST_CASE("TextVectorization in a model says where it belongs") {
   CHECK_THROWS_WITH(TextVectorization({.name = "words"})(x),
                     Contains("[TextVectorization words]"));
 }
+
+}  // namespace text_vectorization_test

@@ -1,14 +1,16 @@
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/constraints.hpp>
-#include <tessera/framework/nn/initializers.hpp>
-#include <tessera/framework/nn/regularizers.hpp>
-#include <tessera/layers/dense.hpp>
+#include <tessera/framework/nn/initializers/constraints.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
+#include <tessera/layers/core/dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace weights_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -84,3 +86,5 @@ TEST_CASE("first weights follow from the global seed, the path and the initializ
   CHECK(same(fixed, drawn(seeded)));
   CHECK(same(first, drawn(options_of("he_normal"))));
 }
+
+}  // namespace weights_test

@@ -3,6 +3,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace device_test {
+
 using namespace tessera;
 
 TEST_CASE("virtual_cpus and cuda_devices count from zero") {
@@ -38,3 +40,5 @@ TEST_CASE("any other device text is refused") {
   CHECK_THROWS_WITH(device_from_string("tpu:0"),
                     Catch::Contains("\"tpu:0\"") && Catch::Contains("cpu:N"));
 }
+
+}  // namespace device_test

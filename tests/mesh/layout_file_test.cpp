@@ -4,6 +4,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace layout_file_test {
+
 using namespace tessera;
 using Catch::Contains;
 
@@ -114,3 +116,5 @@ TEST_CASE("rules of a file are checked against the mesh") {
                   LayoutError);
   CHECK_THROWS_AS(make(R"j({"layouts": [{"match": "(?=a)", "layout": []}]})j"), LayoutError);
 }
+
+}  // namespace layout_file_test

@@ -3,6 +3,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace layout_map_test {
+
 using namespace tessera;
 using Catch::Contains;
 
@@ -226,3 +228,5 @@ TEST_CASE("an unknown mesh dimension is named with the nearest one") {
   CHECK_THROWS_WITH((layouts["a"] = {"model", "model"}), Contains("\"model\" twice"));
   CHECK(layouts.rules().empty());
 }
+
+}  // namespace layout_map_test

@@ -7,6 +7,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace layout_map_use_test {
+
 using namespace tessera;
 using Catch::Contains;
 
@@ -201,3 +203,5 @@ TEST_CASE("errors stay on one line whatever the names hold") {
     CHECK(std::string(error.what()).find('\n') == std::string::npos);
   }
 }
+
+}  // namespace layout_map_use_test

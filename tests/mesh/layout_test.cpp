@@ -3,6 +3,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace layout_test {
+
 using namespace tessera;
 using Catch::Contains;
 
@@ -160,3 +162,5 @@ TEST_CASE("shards of one axis cover it once, in order, even where it is short or
   CHECK(shard_interval(2, 3, 1) == Interval{0, 1});
   CHECK(shard_interval(10, 3, 1) == Interval{3, 6});
 }
+
+}  // namespace layout_test

@@ -3,6 +3,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace mesh_test {
+
 using namespace tessera;
 using Catch::Contains;
 
@@ -189,3 +191,5 @@ TEST_CASE("mesh dimensions are read from the command line's text") {
     CHECK_THROWS_AS(parse_mesh_dims(text), MeshError);
   }
 }
+
+}  // namespace mesh_test

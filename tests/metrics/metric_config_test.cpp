@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
 
@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "tests/support/catch.hpp"
+
+namespace metric_config_test {
 
 using namespace tessera;
 using Catch::Contains;
@@ -252,3 +254,5 @@ TEST_CASE("shapes that a metric cannot take are named") {
   update(area, {4, 3}, {4, 3});
   CHECK_THROWS_WITH(update(area, {4, 2}, {4, 2}), Contains("3 labels"));
 }
+
+}  // namespace metric_config_test

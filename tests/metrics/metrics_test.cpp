@@ -12,6 +12,8 @@
 #include "tests/support/keras_core.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace metrics_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -203,3 +205,5 @@ TEST_CASE("totals of many labels and thresholds are restored") {
   CHECK(other->result_values().size() == 5);
   CHECK(other->result() == 1);
 }
+
+}  // namespace metrics_test

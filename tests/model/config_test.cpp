@@ -6,6 +6,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 
+namespace config_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -141,3 +143,5 @@ TEST_CASE("a class of the user's own cannot be cloned unless registered", "[conf
   const Sequential model({Input({3}), make_layer<Mine>()});
   CHECK_THROWS_WITH(clone_model(model), Contains("\"Mine\""));
 }
+
+}  // namespace config_test

@@ -6,6 +6,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace functional_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -159,3 +161,5 @@ TEST_CASE("wrong graphs and calls are refused in one line", "[functional]") {
   CHECK_THROWS_WITH(model(Inputs{input(at::rand({2, 4})), input(at::rand({2, 4}))}),
                     Contains("2 outputs"));
 }
+
+}  // namespace functional_test

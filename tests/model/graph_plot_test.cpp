@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/xml_check.hpp"
 
+namespace graph_plot_test {
+
 using namespace tessera;
 
 namespace {
@@ -184,3 +186,5 @@ TEST_CASE("a graph that names what does not exist is refused", "[graph_plot]") {
   CHECK_THROWS_AS(graph_svg({"", {node("a", {}, 0)}, {}}), ConfigError);
   CHECK_THROWS_AS(graph_svg({"", {}, {{"g", 0}}}), ConfigError);
 }
+
+}  // namespace graph_plot_test

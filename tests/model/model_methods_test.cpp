@@ -6,6 +6,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace model_methods_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -165,3 +167,5 @@ TEST_CASE("a wrong dtype names the layer that has a name", "[model]") {
   CHECK_THROWS_WITH(Dense(3, {.name = "logits", .dtype = "float33"}),
                     Contains("layer logits") && Contains("\"float33\""));
 }
+
+}  // namespace model_methods_test

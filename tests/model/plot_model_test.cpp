@@ -3,6 +3,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace plot_model_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -93,3 +95,5 @@ TEST_CASE("plot_model writes a picture, of any style of model", "[plot_model]") 
   CHECK_THAT(text, Contains("<svg") && Contains("dense") && Contains("a&lt;b"));
   CHECK_THROWS_AS(plot_model(model.model(), "/nowhere/model.svg"), FileError);
 }
+
+}  // namespace plot_model_test

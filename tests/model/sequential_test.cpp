@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace sequential_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -155,3 +157,5 @@ TEST_CASE("layers of the user's own train like any other") {
   CHECK(history.at("loss").back() < 1e-6);
   CHECK(model.weights()[0].value().item() == Approx(std::sqrt(3.0)).epsilon(1e-3));
 }
+
+}  // namespace sequential_test

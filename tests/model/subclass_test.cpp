@@ -6,6 +6,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace subclass_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -160,3 +162,5 @@ TEST_CASE("errors inside a layer name the layer", "[subclass]") {
   CHECK_THROWS_AS(model(x), ShapeError);
   CHECK_THROWS_WITH(model(x), Contains("[Bad bad, matmul]"));
 }
+
+}  // namespace subclass_test

@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace summary_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -161,3 +163,5 @@ TEST_CASE("summary's options are checked", "[summary]") {
   CHECK_THROWS_WITH(text({.layer_range = {"dense", "nothing"}}), Contains("\"dropout\""));
   CHECK_THROWS_WITH(text({.layer_range = {"["}}), Contains("layer_range"));
 }
+
+}  // namespace summary_test

@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/activation_functions.hpp>
+#include <tessera/framework/nn/activations/activation_functions.hpp>
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/activations.hpp>
+#include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -15,6 +15,8 @@
 #include "tests/support/keras_core.hpp"
 #include "tests/support/keras_layers.hpp"
 #include "tests/support/layouts.hpp"
+
+namespace activations_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -116,3 +118,5 @@ TEST_CASE("an activation says what it cannot take") {
   CHECK_THROWS_WITH(activations::gelu(ops::cast(ones({2}), at::kInt)), Contains("[gelu]"));
   CHECK_THROWS_AS(activations::sparsemax(ones({2}), 1), Error);
 }
+
+}  // namespace activations_test

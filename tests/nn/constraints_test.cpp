@@ -1,17 +1,19 @@
-#include <tessera/framework/nn/constraints.hpp>
+#include <tessera/framework/nn/initializers/constraints.hpp>
 
 #include <cmath>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/function_check.hpp"
 #include "tests/support/keras_core.hpp"
+
+namespace constraints_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -44,3 +46,5 @@ TEST_CASE("constraints by name, and those that cannot be") {
   CHECK_THROWS_AS(MinMaxNorm({.rate = NAN}), ConfigError);
   CHECK_THROWS_AS((*UnitNorm({.axis = {2}}))(ones({3, 2})), ShapeError);
 }
+
+}  // namespace constraints_test

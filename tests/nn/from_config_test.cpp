@@ -1,16 +1,18 @@
-#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 
 #include <map>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
-#include <tessera/framework/nn/numbers.hpp>
+#include <tessera/framework/nn/config/array_option.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+
+namespace from_config_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -104,3 +106,5 @@ TEST_CASE("numbers from JSON and back") {
     CHECK_THROWS_WITH(read<Numbers>(Json::parse(wrong)), Contains("[model.json: x"));
   }
 }
+
+}  // namespace from_config_test

@@ -1,5 +1,5 @@
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
@@ -13,6 +13,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace gradient_clipping_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -151,3 +153,5 @@ TEST_CASE("a norm that is not finite spoils what Keras lets it spoil") {
   CHECK(single[0].full()[0].item<float>() == 0.5f);
   CHECK(std::isnan(single[1].full()[0].item<float>()));
 }
+
+}  // namespace gradient_clipping_test

@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -16,6 +16,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/noted_communicator.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace gradient_reducer_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -267,3 +269,5 @@ TEST_CASE("a bucket has 0 megabytes or more", "[reducer]") {
                     Contains("[bucket_cap_mb]") && Contains("Received: -1"));
   CHECK_THROWS_AS(reducer.set_bucket_cap_mb(NAN), ConfigError);
 }
+
+}  // namespace gradient_reducer_test

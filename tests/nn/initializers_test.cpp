@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 
 #include <ATen/ATen.h>
 
@@ -11,6 +11,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/keras_core.hpp"
 #include "tests/support/layouts.hpp"
+
+namespace initializers_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -187,3 +189,5 @@ TEST_CASE("an initializer tells its configuration") {
   CHECK(Constant(2)->config() == Json({{"value", 2.0}}));
   CHECK(VarianceScaling({.mode = FanMode::fan_avg})->config().at("mode") == "fan_avg");
 }
+
+}  // namespace initializers_test

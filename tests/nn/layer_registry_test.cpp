@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
 
 #include <algorithm>
 
@@ -10,6 +10,8 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+
+namespace layer_registry_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -88,3 +90,5 @@ TEST_CASE("what Keras writes beside class and configuration is skipped") {
                                 {"data_format", "channels_last"}});
   CHECK(read({{"class_name", "Flatten"}, {"config", Json::object()}})->name().empty());
 }
+
+}  // namespace layer_registry_test

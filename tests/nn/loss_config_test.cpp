@@ -1,7 +1,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/from_config.hpp>
-#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
@@ -9,6 +9,8 @@
 #include <algorithm>
 
 #include "tests/support/catch.hpp"
+
+namespace loss_config_test {
 
 using namespace tessera;
 using Catch::Contains;
@@ -178,3 +180,5 @@ TEST_CASE("a batch-sharded hinge loss asks all devices whether its labels are 0 
   CHECK((*Huber())(labels, scores).layout().is_pending());
   CHECK(log.entries().size() == 1);
 }
+
+}  // namespace loss_config_test

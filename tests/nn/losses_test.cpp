@@ -1,6 +1,6 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
@@ -10,6 +10,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/keras_core.hpp"
 #include "tests/support/layouts.hpp"
+
+namespace losses_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -175,3 +177,5 @@ TEST_CASE("losses that sum over the samples' own axes stay pending over a cut ba
   CHECK((*CTC())(sequences, p).layout().is_pending());
   CHECK(log.entries().empty());
 }
+
+}  // namespace losses_test

@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>

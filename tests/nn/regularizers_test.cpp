@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/regularizers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/from_config.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
@@ -14,6 +14,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/function_check.hpp"
 #include "tests/support/keras_core.hpp"
+
+namespace regularizers_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -63,3 +65,5 @@ TEST_CASE("regularizers by name, and those that cannot be") {
   CHECK_THROWS_AS(OrthogonalRegularizer({.factor = -0.1}), ConfigError);
   CHECK_THROWS_WITH((*OrthogonalRegularizer())(ones({3})), Contains("(3,)"));
 }
+
+}  // namespace regularizers_test

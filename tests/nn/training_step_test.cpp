@@ -1,7 +1,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
-#include <tessera/framework/nn/losses.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
@@ -13,6 +13,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace training_step_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -108,3 +110,5 @@ TEST_CASE("training by hand is the same in one process, two and four") {
     }
   }
 }
+
+}  // namespace training_step_test

@@ -1,6 +1,6 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/initializers.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -12,6 +12,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
+
+namespace variable_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -244,3 +246,5 @@ TEST_CASE("copies of a variable are one variable") {
   CHECK_FALSE(Variable("kernel", value_of(1)).is(w));
   CHECK(w.value().id() == w.id());
 }
+
+}  // namespace variable_test

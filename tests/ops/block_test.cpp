@@ -11,6 +11,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace block_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -115,3 +117,5 @@ TEST_CASE("pending values made under another policy are taken as they are") {
     }
   }
 }
+
+}  // namespace block_test

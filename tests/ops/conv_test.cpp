@@ -12,6 +12,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace conv_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
@@ -125,3 +127,5 @@ TEST_CASE("a convolution that does not fit says so") {
                     Contains("outputs"));
   CHECK_THROWS_WITH(ops::resample(x, 1, 0, ops::Interpolation::bilinear), Contains("resample"));
 }
+
+}  // namespace conv_test

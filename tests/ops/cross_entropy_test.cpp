@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
 
+namespace cross_entropy_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -147,3 +149,5 @@ TEST_CASE("cross-entropies refuse shapes and dtypes that do not fit") {
   CHECK_THROWS_AS(ops::softmax_cross_entropy(x, y), ShapeError);
   CHECK_THROWS_AS(ops::sigmoid_cross_entropy(x, value(at::randn({6}))), ShapeError);
 }
+
+}  // namespace cross_entropy_test

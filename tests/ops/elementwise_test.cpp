@@ -10,6 +10,8 @@
 #include "tests/support/function_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace elementwise_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -249,3 +251,5 @@ TEST_CASE("what a dtype does not have is refused, not left to ATen") {
   CHECK_THROWS_AS(ops::floor_div(whole, zero), ConfigError);
   CHECK_THROWS_AS(ops::remainder(whole, zero), ConfigError);
 }
+
+}  // namespace elementwise_test

@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
 
+namespace gather_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -148,3 +150,5 @@ TEST_CASE("one_hot sets one class a row, and none for a label outside") {
   CHECK_THROWS_AS(ops::one_hot(x, -1), ShapeError);
   CHECK_THROWS_AS(ops::one_hot(pack(at::zeros({2}), Layout::replicated(mesh, 1)), 3), ConfigError);
 }
+
+}  // namespace gather_test

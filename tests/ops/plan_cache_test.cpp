@@ -1,4 +1,4 @@
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -12,6 +12,8 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace plan_cache_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -103,3 +105,5 @@ TEST_CASE("planning alone runs nothing") {
   CHECK(to_string(plan) == "(unsharded, x) , (unsharded, x) -> (unsharded, x)");
   CHECK(plan.bytes > 0);
 }
+
+}  // namespace plan_cache_test

@@ -1,6 +1,8 @@
-#include <tessera/framework/ops/rule.hpp>
+#include <tessera/framework/ops/engine/rule.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace propagate_test {
 
 using namespace tessera;
 
@@ -120,3 +122,5 @@ TEST_CASE("a maximum over a cut axis of a pending sum does not mix two reduction
   CHECK(chosen.bytes > 0);
   CHECK((chosen.outputs[0].pending_dims() == 1 || chosen.outputs[0].pending_dims() == 2));
 }
+
+}  // namespace propagate_test

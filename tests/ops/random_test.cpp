@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
 
+namespace random_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -93,3 +95,5 @@ TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refuse
   CHECK_THROWS_AS(ops::dropout(x, 0.5, x), ConfigError);
   CHECK_THROWS_AS(ops::dropout(key, 0.5, key), ConfigError);
 }
+
+}  // namespace random_test

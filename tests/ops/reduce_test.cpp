@@ -10,6 +10,8 @@
 #include "tests/support/function_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace reduce_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -180,3 +182,5 @@ TEST_CASE("reductions refuse axes that are not there and dtypes they have no mea
   CHECK_THROWS_AS(ops::all(x), ConfigError);
   CHECK_THROWS_AS(ops::mean(one_device(at::ones({3}, at::kLong))), ConfigError);
 }
+
+}  // namespace reduce_test

@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/function_check.hpp"
 
+namespace segment_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -47,3 +49,5 @@ TEST_CASE("what segment_sum cannot take is named") {
   CHECK_THROWS_WITH(ops::segment_sum(data, pack(at::tensor({0, 2, 1}, at::kLong), layout), 2),
                     Contains("segment_sum") && Contains("[0, 2)"));
 }
+
+}  // namespace segment_test

@@ -12,6 +12,8 @@
 #include "tests/support/function_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace shape_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -144,3 +146,5 @@ TEST_CASE("shapes that do not fit are refused, in one line") {
   CHECK_THROWS_AS(ops::tile(x, {2}), ShapeError);
   CHECK_THROWS_AS(ops::tile(x, {2, -1}), ShapeError);
 }
+
+}  // namespace shape_test

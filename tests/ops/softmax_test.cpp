@@ -9,6 +9,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
 
+namespace softmax_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -83,3 +85,5 @@ TEST_CASE("softmax refuses integers and axes that are not there") {
   CHECK_THROWS_AS(ops::softmax(x, 1), ShapeError);
   CHECK_THROWS_AS(ops::log_softmax(x, -2), ShapeError);
 }
+
+}  // namespace softmax_test

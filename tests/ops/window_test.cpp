@@ -10,6 +10,8 @@
 #include "tests/support/function_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace window_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -118,3 +120,5 @@ TEST_CASE("parts that do not fit are refused") {
   CHECK_THROWS_AS(ops::stack({x, row}, 0), ShapeError);
   CHECK_THROWS_AS(ops::unstack(x, 2), ShapeError);
 }
+
+}  // namespace window_test

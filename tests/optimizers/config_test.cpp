@@ -6,6 +6,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace config_test {
+
 using namespace tessera;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("exclusions come before the first step and are expressions") {
                     "of 1 variables. To fix: call exclude_from_weight_decay() before compile() or "
                     "the first step.");
 }
+
+}  // namespace config_test

@@ -11,6 +11,8 @@
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace keras_options_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -108,3 +110,5 @@ TEST_CASE("configurations are Keras' there and back") {
     CHECK(same_config(LearningRate(schedule_from_config(serialized)).config(), serialized));
   }
 }
+
+}  // namespace keras_options_test

@@ -8,6 +8,8 @@
 #include "tests/support/keras_core.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace keras_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -122,3 +124,5 @@ TEST_CASE("ten steps of every optimizer are Keras', whatever the layouts") {
     }
   }
 }
+
+}  // namespace keras_test

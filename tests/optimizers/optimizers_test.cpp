@@ -11,6 +11,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace optimizers_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -207,3 +209,5 @@ TEST_CASE("optimizers are known by Keras' names") {
   same->set_steps(3);
   CHECK(copy->iterations() == 3);
 }
+
+}  // namespace optimizers_test

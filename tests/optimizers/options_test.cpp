@@ -1,8 +1,8 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/planning.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 #include <ATen/ATen.h>
@@ -12,6 +12,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/optimizer_cases.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace options_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -232,3 +234,5 @@ TEST_CASE("means are of the variables they were built for") {
   CHECK_THROWS_WITH(sgd->finalize_variable_values({other}), Catch::Contains("[other]"));
   CHECK_NOTHROW(SGD()->finalize_variable_values({other}));
 }
+
+}  // namespace options_test

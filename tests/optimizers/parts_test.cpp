@@ -10,6 +10,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace parts_test {
+
 using namespace tessera;
 
 namespace {
@@ -119,3 +121,5 @@ TEST_CASE("without a sink an optimizer updates again", "[optimizers]") {
   CHECK(handed == 1);
   CHECK(at::allclose(own[0].value().full(), draw(1) - draw(3), 0, 1e-12));
 }
+
+}  // namespace parts_test

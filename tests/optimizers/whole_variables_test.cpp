@@ -9,6 +9,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 
+namespace whole_variables_test {
+
 using namespace tessera;
 using test::difference;
 
@@ -129,3 +131,5 @@ TEST_CASE("parts of variables are refused by what needs the whole") {
   CHECK_THROWS_AS(ScheduleFreeAdamW()->build_part(whole, whole), ConfigError);
   CHECK_NOTHROW(Lion()->build_part(part, whole));
 }
+
+}  // namespace whole_variables_test

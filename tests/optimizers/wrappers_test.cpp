@@ -11,6 +11,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 
+namespace wrappers_test {
+
 using namespace tessera;
 using Catch::Contains;
 using test::difference;
@@ -184,3 +186,5 @@ TEST_CASE("moving averages and weights change places exactly, wherever they lie"
     CHECK_FALSE(scaled->averages_swapped());
   }
 }
+
+}  // namespace wrappers_test

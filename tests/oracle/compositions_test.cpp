@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/oracle.hpp"
 
+namespace compositions_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -147,3 +149,5 @@ TEST_CASE("blocks large enough for several threads hold in all layouts") {
             [](const Parts& in) { return Parts{ops::matmul(in[0], in[1])}; },
             [](const Whole& in) { return Whole{in[0].mm(in[1])}; }) == "");
 }
+
+}  // namespace compositions_test

@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/oracle.hpp"
 
+namespace oracle_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -42,3 +44,5 @@ TEST_CASE("every registered operation gives in several processes what one device
   }
   std::cout << "oracle in processes: " << stats.to_string() << "\n";
 }
+
+}  // namespace oracle_test

@@ -1,13 +1,15 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/broadcast.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 #include <ATen/ATen.h>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/oracle.hpp"
+
+namespace planted_bugs_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -206,3 +208,5 @@ TEST_CASE("the oracle catches a block that takes itself for the whole") {
 TEST_CASE("the oracle catches an operation that changes its input") {
   CHECK(contains(failures_of<FaultyNeg<Fault::writes>>(), "input 0 afterwards"));
 }
+
+}  // namespace planted_bugs_test

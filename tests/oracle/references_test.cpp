@@ -13,6 +13,8 @@
 #include "tests/support/oracle.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace references_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -183,3 +185,5 @@ TEST_CASE("shapes change as in ATen") {
   CHECK(same(ops::is_finite(ops::log(ops::relu(d))), positive) == "");
   CHECK(same(ops::scale_by(d, one_device(at::scalar_tensor(2.5, at::kDouble))), x * 2.5) == "");
 }
+
+}  // namespace references_test

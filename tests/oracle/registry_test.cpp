@@ -1,4 +1,4 @@
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +7,8 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+
+namespace registry_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -109,3 +111,5 @@ TEST_CASE("operations are found by name, and no name is taken twice") {
   CHECK_THROWS_WITH(register_op(*find_op("matmul")),
                     Catch::Contains("[op matmul]") && Catch::Contains("registered twice"));
 }
+
+}  // namespace registry_test

@@ -4,6 +4,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/oracle.hpp"
 
+namespace tables_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -71,3 +73,5 @@ TEST_CASE("bytes do not depend on how blocks merge") {
     }
   }
 }
+
+}  // namespace tables_test

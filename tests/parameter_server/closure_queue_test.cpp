@@ -1,17 +1,19 @@
-#include <tessera/framework/parameter_server/closure_queue.hpp>
+#include <tessera/framework/parameter_server/worker/closure_queue.hpp>
 
 #include <atomic>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/parameter_server/job_name.hpp>
-#include <tessera/framework/parameter_server/job_program.hpp>
-#include <tessera/framework/parameter_server/main_thread.hpp>
+#include <tessera/framework/parameter_server/job/job_name.hpp>
+#include <tessera/framework/parameter_server/job/job_program.hpp>
+#include <tessera/framework/parameter_server/job/main_thread_executor.hpp>
 #include <tessera/framework/parameter_server/rpc_value.hpp>
 
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"
+
+namespace closure_queue_test {
 
 using namespace tessera;
 using namespace std::chrono_literals;
@@ -152,3 +154,5 @@ TEST_CASE("names of jobs are 16 hexadecimal digits") {
   CHECK_FALSE(is_job_name(name.substr(1)));
   CHECK_FALSE(is_job_name("0123456789abcdeg"));
 }
+
+}  // namespace closure_queue_test

@@ -9,6 +9,8 @@
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"
 
+namespace coordinator_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using strategy::ClosureValue;
@@ -283,3 +285,5 @@ TEST_CASE("every worker reads its own data, from the beginning for each iteratio
   CHECK(test::end_of(chief) == "");
   CHECK(test::ends_of(tasks) == "");
 }
+
+}  // namespace coordinator_test

@@ -6,6 +6,8 @@
 #include "tests/parameter_server/fit_jobs.hpp"
 #include "tests/support/files.hpp"
 
+namespace fit_callbacks_test {
+
 using namespace tessera;
 using namespace tessera::test::fit_jobs;
 using Catch::Matchers::Contains;
@@ -154,3 +156,5 @@ TEST_CASE("parameter servers: a loss that is no number ends the job", "[fit]") {
     CHECK_THAT(error, Contains("the loss stays finite"));
   }
 }
+
+}  // namespace fit_callbacks_test

@@ -2,6 +2,8 @@
 
 #include "tests/parameter_server/fit_jobs.hpp"
 
+namespace fit_test {
+
 using namespace tessera;
 using namespace tessera::test::fit_jobs;
 using Catch::Matchers::Contains;
@@ -146,3 +148,5 @@ TEST_CASE("parameter servers: what fit cannot do is refused on every task", "[fi
              }),
              Contains("the layouts are the strategy's. Received: hidden_1/kernel"));
 }
+
+}  // namespace fit_test

@@ -13,7 +13,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/parameter_server/cluster_coordinator.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 

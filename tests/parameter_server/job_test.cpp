@@ -5,11 +5,13 @@
 #include <ATen/ATen.h>
 #include <rpc/parameter_server.grpc.pb.h>
 
+#include <tessera/framework/parameter_server/job/server_job.hpp>
 #include <tessera/framework/parameter_server/rpc_connection.hpp>
-#include <tessera/framework/parameter_server/server_job.hpp>
 
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"
+
+namespace job_test {
 
 using namespace tessera;
 using namespace std::chrono_literals;
@@ -290,3 +292,5 @@ TEST_CASE("nonsense to tasks is refused, and the job goes on") {
   CHECK(test::end_of(chief) == "");
   CHECK(test::ends_of(tasks) == "");
 }
+
+}  // namespace job_test

@@ -11,7 +11,7 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 
 namespace tessera::test {

@@ -1,4 +1,4 @@
-#include <tessera/framework/parameter_server/parameter_store.hpp>
+#include <tessera/framework/parameter_server/store/parameter_store.hpp>
 
 #include <atomic>
 #include <cmath>
@@ -12,6 +12,8 @@
 
 #include "tests/parameter_server/store_weights.hpp"
 #include "tests/support/catch.hpp"
+
+namespace parameter_store_test {
 
 using namespace tessera;
 using namespace tessera::strategy;
@@ -223,3 +225,5 @@ TEST_CASE("groups are waited for and added once") {
   CHECK_THROWS_AS(store.add_group(3, {}, {}, {}), StateError);
   CHECK_THROWS_WITH(store.state(4), Contains("group"));
 }
+
+}  // namespace parameter_store_test

@@ -1,10 +1,12 @@
-#include <tessera/framework/parameter_server/partitioner.hpp>
+#include <tessera/framework/parameter_server/store/partitioner.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/constraints.hpp>
+#include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace partitioner_test {
 
 using namespace tessera;
 using namespace tessera::strategy;
@@ -105,3 +107,5 @@ TEST_CASE("what cannot be cut is refused by its path") {
     CHECK_THROWS_WITH(plan_parts(any, wrong, 2), Contains("x"));
   }
 }
+
+}  // namespace partitioner_test

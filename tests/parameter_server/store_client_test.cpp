@@ -1,4 +1,4 @@
-#include <tessera/framework/parameter_server/store_client.hpp>
+#include <tessera/framework/parameter_server/store/store_client.hpp>
 
 #include <ATen/ATen.h>
 
@@ -7,6 +7,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace store_client_test {
 
 using namespace tessera;
 using namespace tessera::strategy;
@@ -196,3 +198,5 @@ TEST_CASE("a step counts on every server that trains, and on no other") {
   CHECK(states[2].steps == 0);
   CHECK_FALSE(client.push(0, here, {1, 2, 1}, {}, {}));
 }
+
+}  // namespace store_client_test

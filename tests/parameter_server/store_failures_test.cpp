@@ -7,6 +7,8 @@
 #include "tests/parameter_server/store_servers.hpp"
 #include "tests/support/catch.hpp"
 
+namespace store_failures_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using namespace tessera::test;
@@ -111,3 +113,5 @@ TEST_CASE("workers that push and pull at once lose no update") {
   client.pull(0, here, false);
   CHECK(first(here) == workers * each);
 }
+
+}  // namespace store_failures_test

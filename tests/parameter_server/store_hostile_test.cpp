@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/http_client.hpp"
 
+namespace store_hostile_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using namespace tessera::test;
@@ -209,3 +211,5 @@ TEST_CASE("ten thousand calls one after the other are answered") {
   CHECK(answered == 10000);
   CHECK(target.state().updates() == 5000);
 }
+
+}  // namespace store_hostile_test

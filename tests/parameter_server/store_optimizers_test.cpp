@@ -2,12 +2,14 @@
 #include <functional>
 #include <memory>
 
-#include <tessera/framework/parameter_server/parameter_store.hpp>
+#include <tessera/framework/parameter_server/store/parameter_store.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 #include "tests/parameter_server/store_weights.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+
+namespace store_optimizers_test {
 
 using namespace tessera;
 using namespace tessera::strategy;
@@ -156,3 +158,5 @@ TEST_CASE("ten pushes follow decay, its exclusions, averages and schedules") {
     CHECK(wrong_steps(with_config(name, overwriting)) == "");
   }
 }
+
+}  // namespace store_optimizers_test

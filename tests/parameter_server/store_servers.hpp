@@ -14,8 +14,8 @@
 #include <grpcpp/server_builder.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/parameter_server/parameter_service.hpp>
-#include <tessera/framework/parameter_server/store_client.hpp>
+#include <tessera/framework/parameter_server/store/parameter_service.hpp>
+#include <tessera/framework/parameter_server/store/store_client.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/constraints.hpp>
+#include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/tensor/create.hpp>
 

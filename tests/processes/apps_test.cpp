@@ -9,6 +9,8 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
 
+namespace apps_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -145,3 +147,5 @@ TEST_CASE("launch starts again what was killed, with the same losses") {
   CHECK_THAT(read_file(out) + read_file(err), Catch::Contains("restart 1 of 1"));
   check_close(steps(read_json_file(file)), expected, 1e-9);
 }
+
+}  // namespace apps_test

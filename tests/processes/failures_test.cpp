@@ -7,6 +7,8 @@
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 
+namespace failures_test {
+
 using namespace tessera::test;
 using std::chrono::milliseconds;
 
@@ -204,3 +206,5 @@ TEST_CASE("processes that were started with different options are refused") {
   }
   CHECK(losses(ends[0]).empty());
 }
+
+}  // namespace failures_test

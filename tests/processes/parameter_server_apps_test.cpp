@@ -3,14 +3,16 @@
 #include <sstream>
 #include <thread>
 
-#include <tessera/framework/base/checkpoint_folder.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/cluster_tasks.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+
+namespace parameter_server_apps_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -152,3 +154,5 @@ TEST_CASE("mnist after a parameter server was killed, or the coordinator was tol
   CHECK(saved >= 60);
   check_resumes(folder / "saved", static_cast<int>(saved / 40) + 2);
 }
+
+}  // namespace parameter_server_apps_test

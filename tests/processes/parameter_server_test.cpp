@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/cluster_tasks.hpp"
 
+namespace parameter_server_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Contains;
@@ -195,3 +197,5 @@ TEST_CASE("workers killed and started again at random moments", "[nightly][param
     for (int i = 0; i < 4; ++i) REQUIRE_THAT(end.out, Contains("count 300 300\n"));
   }
 }
+
+}  // namespace parameter_server_test

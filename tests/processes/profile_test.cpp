@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/idx_files.hpp"
 
+namespace profile_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
@@ -71,3 +73,5 @@ TEST_CASE("each rank writes its trace, rank 0 prints the table") {
   CHECK_THAT(ends[0].out, Contains("trace-rank-0.json") && Contains("collective  all_reduce"));
   CHECK(ends[1].out == "");
 }
+
+}  // namespace profile_test

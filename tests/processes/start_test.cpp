@@ -6,6 +6,8 @@
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 
+namespace start_test {
+
 using namespace tessera::test;
 using std::chrono::milliseconds;
 
@@ -106,3 +108,5 @@ TEST_CASE("many starts and ends: no hang, no failure, no process left", "[nightl
     REQUIRE(children_of(::getpid()).empty());
   }
 }
+
+}  // namespace start_test

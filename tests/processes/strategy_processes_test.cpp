@@ -8,6 +8,8 @@
 #include "tests/support/cluster_tasks.hpp"
 #include "tests/support/program.hpp"
 
+namespace strategy_processes_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -120,3 +122,5 @@ TEST_CASE("a wrong TF_CONFIG ends a program with one line that names the key") {
     CHECK_THAT(run.err, Catch::StartsWith("distribute_loop: error: " + expected));
   }
 }
+
+}  // namespace strategy_processes_test

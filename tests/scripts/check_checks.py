@@ -12,7 +12,7 @@ CLEAN = {
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
 }
 PLANTED = [
-    ("check_size", "framework/base/b.cpp", "int a;\n" * 301, "301 lines"),
+    ("check_size", "framework/base/b.cpp", "int a;\n" * 401, "401 lines"),
     ("check_size", "framework/base/b.cpp", "x" * 101 + "\n", "101 columns"),
     ("check_forbidden_names", "layers/b.cpp", "torch::nn::Linear a;\n", "torch::nn"),
     ("check_forbidden_names", "layers/b.cpp", "#include <torch/types.h>\n", "types.h"),

@@ -4,25 +4,33 @@ from sources import INCLUDE, finish, sources
 # Each folder may include itself, the ones named here and whatever those may include.
 ALLOWED = {
     "framework/base": [],
+    "framework/drawing": ["framework/base"],
     "framework/mesh": ["framework/base"],
     "framework/cluster": ["framework/base"],
-    "framework/comm": ["framework/mesh", "framework/cluster"],
-    "framework/tensor": ["framework/comm"],
+    "framework/cluster/coordination": ["framework/cluster"],
+    "framework/cluster/launcher": ["framework/cluster"],
+    "framework/io/format": ["framework/cluster"],
+    "framework/serving/http": ["framework/base"],
+    "framework/comm": ["framework/mesh", "framework/cluster/coordination"],
+    "framework/tensor": ["framework/comm", "framework/drawing"],
     "framework/ops": ["framework/tensor"],
     "framework/autodiff": ["framework/ops"],
     "framework/nn": ["framework/autodiff"],
-    "framework/model": ["framework/nn"],
+    "framework/model": ["framework/nn", "framework/drawing", "framework/training"],
     "framework/training": ["framework/model"],
-    "framework/io": ["framework/training"],
-    "framework/serving": ["framework/io"],
+    "framework/io": ["framework/training", "framework/io/format"],
+    "framework/serving": ["framework/io", "framework/serving/http"],
     "framework/strategy": ["framework/io"],
     "framework/parameter_server": ["framework/strategy"],
     "layers": ["framework/nn"],
     "optimizers": ["framework/nn"],
     "metrics": ["framework/nn"],
-    "datasets": ["framework/nn"],
+    "datasets/files": ["framework/cluster"],
+    "datasets": ["framework/nn", "datasets/files"],
 }
-TORCH_FREE = ["framework/base", "framework/mesh", "framework/cluster"]
+TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/cluster",
+              "framework/cluster/coordination", "framework/cluster/launcher",
+              "framework/io/format", "framework/serving/http", "datasets/files"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 
 
@@ -37,6 +45,10 @@ def reachable(folder):
 
 
 def folder_of(parts):
+    """The room of a file: the longest folder above it that is in the table."""
+    for length in range(len(parts) - 1, 0, -1):
+        if "/".join(parts[:length]) in ALLOWED:
+            return "/".join(parts[:length])
     return "/".join(parts[:2]) if parts[0] == "framework" else parts[0]
 
 

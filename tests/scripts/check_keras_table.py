@@ -9,16 +9,17 @@ BEGIN = "<!-- names of Keras: kept by tests/scripts/check_keras_table.py -->"
 END = "<!-- end of names -->"
 # Where the classes of a Keras module are declared.
 HEADERS = {
-    "layers": ["layers/*.hpp", "framework/model/input.hpp"],
-    "losses": ["framework/nn/*loss*.hpp"],
+    "layers": ["layers/*/*.hpp", "framework/model/input.hpp"],
+    "losses": ["framework/nn/losses/*.hpp"],
     "metrics": ["metrics/*.hpp"],
     "optimizers": ["optimizers/*.hpp"],
     "optimizers.schedules": ["optimizers/*.hpp", "optimizers/schedules/*.hpp"],
-    "callbacks": ["framework/training/*.hpp", "framework/io/*.hpp"],
-    "initializers": ["framework/nn/initializers.hpp"],
-    "regularizers": ["framework/nn/regularizers.hpp"],
-    "constraints": ["framework/nn/constraints.hpp"],
-    "activations": ["framework/nn/activation_functions.hpp"],
+    "callbacks": ["framework/training/callbacks/*.hpp", "framework/training/history.hpp",
+                  "framework/io/*.hpp"],
+    "initializers": ["framework/nn/initializers/initializers.hpp"],
+    "regularizers": ["framework/nn/initializers/regularizers.hpp"],
+    "constraints": ["framework/nn/initializers/constraints.hpp"],
+    "activations": ["framework/nn/activations/activation_functions.hpp"],
 }
 DECLARATION = re.compile(r"^\s*(?:class|struct) (\w+)(?: final)?\b", re.MULTILINE)
 ACTIVATION = re.compile(r"^(?:using ops::|DTensor )(\w+)", re.MULTILINE)

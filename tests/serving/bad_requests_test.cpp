@@ -9,13 +9,15 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/serving/http_server.hpp>
-#include <tessera/framework/serving/model_route.hpp>
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 #include "tests/serving/parsing_server.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/http_client.hpp"
+
+namespace bad_requests_test {
 
 using namespace tessera;
 using test::HttpAnswer;
@@ -124,3 +126,5 @@ TEST_CASE("ten thousand mutated requests crash nothing and take no memory") {
   CHECK(resident_bytes() - before <= int64_t{32} << 20);
   CHECK(test::http_post(server.port(), "/v1/models/imdb:predict", good_body).status == 200);
 }
+
+}  // namespace bad_requests_test

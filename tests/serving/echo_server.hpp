@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/serving/http_server.hpp>
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::test {
 

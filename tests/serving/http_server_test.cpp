@@ -1,4 +1,4 @@
-#include <tessera/framework/serving/http_server.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
 
 #include <csignal>
 #include <memory>
@@ -11,6 +11,8 @@
 #include "tests/serving/echo_server.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/http_client.hpp"
+
+namespace http_server_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -259,3 +261,5 @@ TEST_CASE("a server cannot listen where another does") {
   CHECK_THROWS_AS(HttpServer({.port = server.port()}, handler), ConfigError);
   CHECK_THROWS_WITH(HttpServer({.host = "localhost.x"}, handler), Contains("localhost.x"));
 }
+
+}  // namespace http_server_test

@@ -1,4 +1,4 @@
-#include <tessera/framework/serving/http_session.hpp>
+#include <tessera/framework/serving/http/http_session.hpp>
 
 #include <string>
 
@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/http_client.hpp"
+
+namespace http_session_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -85,3 +87,5 @@ TEST_CASE("the log has a line for each answer, also to what was not understood")
   }
   CHECK(test::read_file(folder / "log") == "POST /echo 200\n- 413\n- 400\n");
 }
+
+}  // namespace http_session_test

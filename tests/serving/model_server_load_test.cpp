@@ -16,6 +16,8 @@
 #include "tests/support/http_client.hpp"
 #include "tests/support/sample_export.hpp"
 
+namespace model_server_load_test {
+
 using namespace tessera;
 using namespace std::chrono_literals;
 using test::HttpAnswer;
@@ -159,3 +161,5 @@ TEST_CASE("two hundred slow clients do not keep a good one waiting") {
   // Whoever waits for a slow client waits for its time-out, of seconds.
   CHECK(load.p99() < 1000);
 }
+
+}  // namespace model_server_load_test

@@ -16,6 +16,8 @@
 #include "tests/serving/running_server.hpp"
 #include "tests/support/sample_export.hpp"
 
+namespace model_server_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
@@ -218,3 +220,5 @@ TEST_CASE("a server without an export that can be loaded does not start") {
   RunningServer one(folder / "f/000001");
   CHECK(one.version() == 1);
 }
+
+}  // namespace model_server_test

@@ -14,6 +14,8 @@
 #include "tests/support/http_client.hpp"
 #include "tests/support/sample_export.hpp"
 
+namespace model_worker_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
@@ -101,3 +103,5 @@ TEST_CASE("what a model of whole numbers cannot take is named as it is") {
   CHECK_THAT(ask("[1, 16777216, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
   CHECK_THAT(ask("[1, -4e9, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
 }
+
+}  // namespace model_worker_test

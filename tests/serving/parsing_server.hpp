@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include <tessera/framework/serving/http_server.hpp>
-#include <tessera/framework/serving/model_route.hpp>
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::test {
 

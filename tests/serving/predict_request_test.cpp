@@ -1,10 +1,12 @@
-#include <tessera/framework/serving/predict_request.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 #include <array>
 
 #include <tessera/framework/base/json.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace predict_request_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -156,3 +158,5 @@ TEST_CASE("answers are JSON with numbers that read back as the same") {
   CHECK(predict_reply(std::span(values).first(2), {2}, {}, true) == "{\"outputs\": [0.1, 0.9]}\n");
   CHECK(parse_json(error_reply("bad \xff \"x\"\n"), "error")["error"].is_string());
 }
+
+}  // namespace predict_request_test

@@ -8,6 +8,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace average_loss_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using Catch::Contains;
@@ -80,3 +82,5 @@ TEST_CASE("scale_regularization_loss adds up what runs once") {
     CHECK(value_of(scale_regularization_loss(std::vector<DTensor>())) == 0);
   });
 }
+
+}  // namespace average_loss_test

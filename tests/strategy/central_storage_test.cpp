@@ -7,6 +7,8 @@
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/files.hpp"
 
+namespace central_storage_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using namespace tessera::test;
@@ -204,3 +206,5 @@ TEST_CASE("central storage: what is refused, and defaults") {
   CHECK_THROWS_AS(CentralStorageStrategy({.compute_devices = {"tpu:0"}}), MeshError);
   CHECK_THROWS_AS(CentralStorageStrategy({.parameter_device = "here"}), MeshError);
 }
+
+}  // namespace central_storage_test

@@ -4,6 +4,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace cluster_resolver_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using Catch::Contains;
@@ -59,3 +61,5 @@ TEST_CASE("SimpleClusterResolver is TF_CONFIG by hand") {
   CHECK_THROWS_WITH(SimpleClusterResolver(spec, "wroker", 0), Contains("TF_CONFIG: task.type"));
   CHECK_THROWS_AS(SimpleClusterResolver({}, "worker", 0), ConfigError);
 }
+
+}  // namespace cluster_resolver_test

@@ -1,9 +1,11 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/warnings.hpp"
+
+namespace devices_test {
 
 using namespace tessera;
 using namespace tessera::strategy;
@@ -106,3 +108,5 @@ TEST_CASE("strategies are made by name") {
   CHECK_THROWS_AS(make_strategy("default", 2), ConfigError);
   CHECK_THROWS_AS(make_strategy("mirrored", 0), ConfigError);
 }
+
+}  // namespace devices_test

@@ -10,6 +10,8 @@
 #include "tests/support/warnings.hpp"
 #include "tests/strategy/guide_model.hpp"
 
+namespace distributed_dataset_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using namespace tessera::strategy;
@@ -276,3 +278,5 @@ TEST_CASE("distribution refuses wrong options at once") {
   const auto nothing = [](const InputContext&) { return DatasetRef(); };
   CHECK_THROWS_AS(strategy.distribute_datasets_from_function(nothing), ConfigError);
 }
+
+}  // namespace distributed_dataset_test

@@ -2,6 +2,8 @@
 #include "tests/support/thread_communicator.hpp"
 #include "tests/strategy/guide_model.hpp"
 
+namespace guide_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using namespace tessera::strategy;
@@ -40,3 +42,5 @@ TEST_CASE("the guide's 210 losses on two processes") {
     expect(fit.empty(), "fit, " + fit);
   }));
 }
+
+}  // namespace guide_test

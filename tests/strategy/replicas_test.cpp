@@ -10,6 +10,8 @@
 #include "tests/support/thread_communicator.hpp"
 #include "tests/strategy/guide_model.hpp"
 
+namespace replicas_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using namespace tessera::strategy;
@@ -112,3 +114,5 @@ TEST_CASE("fit under a scope is fit on the strategy's layouts") {
   }
   CHECK(scoped.weights()[0].layout().mesh() == strategy.mesh());
 }
+
+}  // namespace replicas_test

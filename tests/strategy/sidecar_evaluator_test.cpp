@@ -14,6 +14,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/warnings.hpp"
 
+namespace sidecar_evaluator_test {
+
 using namespace tessera;
 using namespace tessera::strategy;
 using namespace tessera::test;
@@ -162,3 +164,5 @@ TEST_CASE("sidecar evaluator: wrong options, another model, a file that is no su
   std::ofstream(temp.path().string() + "/evaluations.csv") << "name,age\n";
   CHECK_THROWS_AS(SidecarEvaluator(small(1), watching(temp.path().string())).start(), FileError);
 }
+
+}  // namespace sidecar_evaluator_test

@@ -10,6 +10,8 @@
 #include "tests/support/thread_communicator.hpp"
 #include "tests/strategy/guide_model.hpp"
 
+namespace strategy_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using namespace tessera::strategy;
@@ -197,3 +199,5 @@ TEST_CASE("TPUStrategy says why there is none") {
                     "host, MultiWorkerMirroredStrategy on several.");
   CHECK_THROWS_AS(TPUStrategy(), ConfigError);
 }
+
+}  // namespace strategy_test

@@ -1,8 +1,8 @@
 #include "tests/support/channel_ranks.hpp"
 
-#include <tessera/framework/comm/channel_communicator.hpp>
-#include <tessera/framework/comm/gloo_channel.hpp>
-#include <tessera/framework/comm/shared_memory_channel.hpp>
+#include <tessera/framework/comm/cpu/gloo_transport.hpp>
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
+#include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
 
 #include <c10/core/InferenceMode.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/framework/comm/channel.hpp>
+#include <tessera/framework/comm/cpu/transport.hpp>
 #include <tessera/framework/comm/engine.hpp>
 
 #include <functional>

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::test {
 namespace {

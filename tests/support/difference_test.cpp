@@ -4,6 +4,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace difference_test {
+
 using tessera::test::difference;
 
 TEST_CASE("difference is empty within the tolerance only") {
@@ -24,3 +26,5 @@ TEST_CASE("difference reports shape, dtype and NaN") {
   CHECK(difference(nan, nan) == "");
   CHECK(difference(nan, a, 1, 1) == "element 0 of 6: got nan, expected 0 (6 differ)");
 }
+
+}  // namespace difference_test

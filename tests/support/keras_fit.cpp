@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/regularizers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"

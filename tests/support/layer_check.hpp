@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::test {
 

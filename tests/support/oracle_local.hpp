@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::test {
 

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/dispatch.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 
 #include <algorithm>
 #include <map>

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include <tessera/framework/cluster/launcher.hpp>
+#include <tessera/framework/cluster/launcher/launcher.hpp>
 
 #include "tests/support/program.hpp"
 

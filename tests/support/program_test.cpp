@@ -4,6 +4,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace program_test {
+
 using namespace tessera;
 
 TEST_CASE("a program's arguments, environment, texts and exit code come through") {
@@ -15,3 +17,5 @@ TEST_CASE("a program's arguments, environment, texts and exit code come through"
   CHECK(test::run_program("/bin/sh", {"-c", "kill -9 $$"}).exit_code == 137);
   CHECK_THROWS_AS(test::run_program("/nowhere/program", {}), std::runtime_error);
 }
+
+}  // namespace program_test

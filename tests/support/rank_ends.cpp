@@ -6,12 +6,12 @@
 
 namespace tessera::test {
 
-std::vector<RankEnd> rank_ends(int ranks,
+std::vector<RankOutcome> rank_ends(int ranks,
                                const std::function<void(int rank, const Mesh& mesh)>& work) {
-  std::vector<RankEnd> all(static_cast<size_t>(ranks));
+  std::vector<RankOutcome> all(static_cast<size_t>(ranks));
   run_ranks(ranks, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Mesh mesh = rank_mesh({{"batch", 4}}, communicator);
-    RankEnd& end = all[static_cast<size_t>(rank)];
+    RankOutcome& end = all[static_cast<size_t>(rank)];
     try {
       work(rank, mesh);
     } catch (const Error& error) {

@@ -11,7 +11,7 @@
 namespace tessera::test {
 
 /// What a rank came to.
-struct RankEnd {
+struct RankOutcome {
   std::string error;  ///< text of the Error that it threw
   std::string noted;  ///< for the others to read
   std::vector<std::pair<int64_t, uint64_t>> steps;  ///< begun: number and form of the batch
@@ -19,7 +19,7 @@ struct RankEnd {
 };
 
 /// Lets ranks work on a mesh {"batch": 4} until each returns or throws an Error.
-std::vector<RankEnd> rank_ends(int ranks,
+std::vector<RankOutcome> rank_ends(int ranks,
                                const std::function<void(int rank, const Mesh& mesh)>& work);
 
 }  // namespace tessera::test

@@ -9,6 +9,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 
+namespace thread_communicator_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using std::chrono::milliseconds;
@@ -206,3 +208,5 @@ TEST_CASE("threads: abort wakes everyone, now and later") {
   }));
   CHECK(woken == 6);
 }
+
+}  // namespace thread_communicator_test

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/ops/op.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::test {

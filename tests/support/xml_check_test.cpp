@@ -2,6 +2,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace xml_check_test {
+
 using namespace tessera;
 
 namespace {
@@ -36,3 +38,5 @@ TEST_CASE("what is not well-formed is found", "[xml_check]") {
   CHECK(error_of(std::string("<svg>\x01</svg>")) == "control character");
   CHECK(test::parse_xml("<svg/>").error == "no XML declaration");
 }
+
+}  // namespace xml_check_test

@@ -13,6 +13,8 @@
 #include "tests/support/noted_communicator.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace bucket_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -201,3 +203,5 @@ TEST_CASE("the first value with an infinite addend or none is found before the r
     }
   }));
 }
+
+}  // namespace bucket_test

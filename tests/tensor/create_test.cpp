@@ -9,6 +9,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace create_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -205,3 +207,5 @@ TEST_CASE("processes pack the shards that they hold") {
         "rows of both ranks");
   }));
 }
+
+}  // namespace create_test

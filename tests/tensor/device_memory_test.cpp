@@ -6,6 +6,8 @@
 
 #include "tests/support/catch.hpp"
 
+namespace device_memory_test {
+
 using namespace tessera;
 
 TEST_CASE("device memory counts one at a time, and what is given back") {
@@ -22,3 +24,5 @@ TEST_CASE("device memory counts one at a time, and what is given back") {
   CHECK(memory.peak(0) == 16000);
   CHECK(memory.peak(1) == 32000);
 }
+
+}  // namespace device_memory_test

@@ -10,6 +10,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace dtensor_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -133,3 +135,5 @@ TEST_CASE("between processes local() and item() speak of what is here") {
            "local");
   }));
 }
+
+}  // namespace dtensor_test

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/tensor/execution.hpp>
 
 #include <ATen/ATen.h>
@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "tests/support/catch.hpp"
+
+namespace execution_test {
 
 using namespace tessera;
 
@@ -70,3 +72,5 @@ TEST_CASE("blocks of given devices run once each, under InferenceMode") {
     CHECK(without_mode == 0);
   }
 }
+
+}  // namespace execution_test

@@ -2,7 +2,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/fetch.hpp>
+#include <tessera/framework/tensor/halo_exchange.hpp>
 
 #include <ATen/ATen.h>
 
@@ -10,6 +10,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace fetch_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -278,3 +280,5 @@ TEST_CASE("fetch names an axis that is not there") {
   const DTensor x = pack(at::ones({4}), Layout::replicated(create_mesh({{"a", 2}}), 1));
   CHECK_THROWS_AS(fetch(x, 1, {{0, 4}}), ShapeError);
 }
+
+}  // namespace fetch_test

@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace pack_rows_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -83,3 +85,5 @@ TEST_CASE("rows that do not fit are refused") {
   CHECK_THROWS_AS(pack_rows(at::zeros({4, 2}), {4, 8}, 8, layout), LayoutError);
   CHECK_THROWS_AS(pack_rows(at::Tensor(), {4, 8}, 8, layout), ShapeError);
 }
+
+}  // namespace pack_rows_test

@@ -1,4 +1,4 @@
-#include <tessera/framework/tensor/planning.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +9,8 @@
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace planning_test {
 
 using namespace tessera;
 
@@ -70,3 +72,5 @@ TEST_CASE("scopes nest, and layouts of other meshes count as replicated", "[plan
   CHECK(planning_mesh().dims() == mesh.dims());
   CHECK(planning_layout(Layout({"model"}, other)).describe() == "(unsharded)");
 }
+
+}  // namespace planning_test

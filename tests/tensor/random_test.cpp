@@ -8,6 +8,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace random_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -72,3 +74,5 @@ TEST_CASE("float64 draws are float32 draws widened; other dtypes are refused") {
   CHECK(difference(wide, narrow.to(at::kDouble)) == "");
   CHECK_THROWS_AS(stateless_normal({50}, {1, 2}, 0, 1, at::kHalf), ConfigError);
 }
+
+}  // namespace random_test

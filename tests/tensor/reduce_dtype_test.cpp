@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace reduce_dtype_test {
+
 using namespace tessera;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
@@ -100,3 +102,5 @@ TEST_CASE("a reduce dtype has a floating point", "[reduce_dtype]") {
   CHECK_THROWS_AS(ReduceDtypeScope(at::kBool), ConfigError);
   CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kFloat);
 }
+
+}  // namespace reduce_dtype_test

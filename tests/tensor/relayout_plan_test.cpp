@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace relayout_plan_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -131,3 +133,5 @@ TEST_CASE("a value does not become pending by a relayout") {
                     "(unsharded) to (unsharded) +sum over a. To fix: relayout to a layout without "
                     "a pending reduction.");
 }
+
+}  // namespace relayout_plan_test

@@ -12,6 +12,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace relayout_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -279,3 +281,5 @@ TEST_CASE("relayout refuses other meshes, other ranks and targets that are pendi
                     "[relayout] the layout lies on the value's mesh a=2. Received: mesh b=2. "
                     "To fix: use copy_to_mesh to move a value to another mesh.");
 }
+
+}  // namespace relayout_test

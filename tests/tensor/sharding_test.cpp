@@ -10,6 +10,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace sharding_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -224,3 +226,5 @@ TEST_CASE("a layout must name every axis") {
                     "[layout] a layout names every axis of its tensor. Received: layout (a) for "
                     "shape (4, 4). To fix: give it 2 entries.");
 }
+
+}  // namespace sharding_test

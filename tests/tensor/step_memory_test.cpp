@@ -1,4 +1,4 @@
-#include <tessera/framework/tensor/step_memory.hpp>
+#include <tessera/framework/tensor/memory_planner.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
@@ -11,6 +11,8 @@
 #include <tessera/framework/tensor/execution.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace step_memory_test {
 
 using namespace tessera;
 
@@ -199,3 +201,5 @@ TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are 
   }
   CHECK(nested.stats().asked == 0);
 }
+
+}  // namespace step_memory_test

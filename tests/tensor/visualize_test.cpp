@@ -1,13 +1,15 @@
-#include <tessera/framework/tensor/visualize.hpp>
+#include <tessera/framework/tensor/layout_picture.hpp>
 
 #include <algorithm>
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/text.hpp>
+#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include "tests/support/catch.hpp"
 #include "tests/support/virtual_meshes.hpp"
+
+namespace visualize_test {
 
 using namespace tessera;
 
@@ -148,3 +150,5 @@ TEST_CASE("a tensor is shown with its dtype, and needs a layout of its rank", "[
                     "unsharded). To fix: pass a layout with one entry for each axis.");
   CHECK_THROWS_AS(visualize_layout(DTensor()), StateError);
 }
+
+}  // namespace visualize_test

@@ -1,9 +1,11 @@
-#include <tessera/framework/training/axis_ticks.hpp>
+#include <tessera/framework/drawing/axis_ticks.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include "tests/support/catch.hpp"
+
+namespace axis_ticks_test {
 
 using namespace tessera;
 
@@ -56,3 +58,5 @@ TEST_CASE("numbers in a legend are short", "[ticks]") {
   CHECK(short_number(-NAN) == "nan");
   CHECK(short_number(-INFINITY) == "-inf");
 }
+
+}  // namespace axis_ticks_test

@@ -16,6 +16,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
 
+namespace batch_loader_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
@@ -241,3 +243,5 @@ TEST_CASE("a batch that nobody else holds is cut into views") {
   const Batch batch = pack_batch(std::move(*examples), layouts);
   CHECK(batch.x[0].blocks()[0].data_ptr() == memory);
 }
+
+}  // namespace batch_loader_test

@@ -5,13 +5,15 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/training/callbacks.hpp>
+#include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/standard_output.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace callbacks_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -291,3 +293,5 @@ TEST_CASE("wrong options of callbacks are refused in one line") {
   CHECK_THAT(fit(TerminateOnNaN({.raise_error = true})),
              Contains("[TerminateOnNaN] the loss stays finite.") && Contains("at batch 1"));
 }
+
+}  // namespace callbacks_test

@@ -4,10 +4,12 @@
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/training/capture/step_capture.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/recorded_steps.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace cnn_test {
 
 using namespace tessera;
 
@@ -130,3 +132,5 @@ TEST_CASE("spatial training exchanges rows and gathers no image") {
     if (entry.place.starts_with("conv")) CHECK(entry.op != CommOp::all_gather);
   }
 }
+
+}  // namespace cnn_test

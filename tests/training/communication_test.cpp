@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace communication_test {
+
 using namespace tessera;
 
 namespace {
@@ -132,3 +134,5 @@ TEST_CASE("fully sharded weights are gathered for use, their gradients reduced i
   CHECK(step.train.entries().size() == gathers.size() + 6);
   CHECK(step.loss.entries().size() == 1);
 }
+
+}  // namespace communication_test

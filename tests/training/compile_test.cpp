@@ -5,10 +5,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/regularizers.hpp>
+#include <tessera/framework/nn/initializers/regularizers.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+
+namespace compile_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -298,3 +300,5 @@ TEST_CASE("predict needs no compile, and a shared callback is heard whatever it 
   model.fit(x, at::rand({5, 2}), {.verbose = 0, .callbacks = {held}});
   CHECK(counting->values == 2);
 }
+
+}  // namespace compile_test

@@ -10,6 +10,8 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/standard_output.hpp"
 
+namespace fit_data_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -140,3 +142,5 @@ TEST_CASE("fit, evaluate and predict take tensors") {
       one.evaluate(all.x[0], all.y[0], {.verbose = 0, .sample_weight = at::zeros({12})});
   CHECK(*find_value(weighted, "loss") == 0);
 }
+
+}  // namespace fit_data_test

@@ -11,6 +11,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace fit_errors_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -187,3 +189,5 @@ TEST_CASE("layout maps that do not fit the model are refused before training") {
              Contains("hidden_./kernel") && Contains("hidden_1/.*"));
   CHECK_THAT(text([](LayoutMap& m) { m.set_data("x", {"batch"}); }), Contains("(batch)"));
 }
+
+}  // namespace fit_errors_test

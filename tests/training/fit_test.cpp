@@ -10,6 +10,8 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
+namespace fit_test {
+
 using namespace tessera;
 using test::difference;
 
@@ -225,3 +227,5 @@ TEST_CASE("compile again with other layouts moves the weights and goes on as bef
   CHECK(expected.size() == 16);
   CHECK(difference(list(train(true)), list(expected), 1e-9) == "");
 }
+
+}  // namespace fit_test

@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+namespace history_test {
+
 using namespace tessera;
 
 namespace {
@@ -77,3 +79,5 @@ TEST_CASE("a history is saved whole or not at all", "[history]") {
   CHECK(test::read_file(path) == History().to_json() + "\n");
   CHECK_THROWS_AS(sample().save((folder / "none" / "history.json").string()), FileError);
 }
+
+}  // namespace history_test

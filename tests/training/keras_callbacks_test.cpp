@@ -2,11 +2,13 @@
 
 #include <cmath>
 
-#include <tessera/framework/training/python_number.hpp>
+#include <tessera/framework/training/callbacks/python_repr.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/keras_fit.hpp"
+
+namespace keras_callbacks_test {
 
 using namespace tessera;
 using test::FitCases;
@@ -132,3 +134,5 @@ TEST_CASE("numbers are written as Python writes them") {
   CHECK(python_number(std::nan("")) == "nan");
   CHECK(python_number(-HUGE_VAL) == "-inf");
 }
+
+}  // namespace keras_callbacks_test

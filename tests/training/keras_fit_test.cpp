@@ -5,6 +5,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_fit.hpp"
 
+namespace keras_fit_test {
+
 using namespace tessera;
 using test::FitCases;
 using test::FitModels;
@@ -98,3 +100,5 @@ TEST_CASE("fit takes Keras' data options, on every mesh") {
 TEST_CASE("models of several outputs are trained and logged as in Keras") {
   test::check_fit_cases("outputs", output_cases());
 }
+
+}  // namespace keras_fit_test

@@ -9,6 +9,8 @@
 #include "tests/support/keras_core.hpp"
 #include "tests/support/keras_layers.hpp"
 
+namespace keras_masks_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -142,3 +144,5 @@ TEST_CASE("weights that do not fit a mask are an error of one line") {
   CHECK_THROWS_WITH((*loss)(y, masked, ones({3})),
                     Contains("mean_squared_error") && Contains("(3,)"));
 }
+
+}  // namespace keras_masks_test

@@ -11,6 +11,8 @@
 #include "tests/support/layouts.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace no_local_devices_test {
+
 using namespace tessera;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("values that lie elsewhere are relaid and windowed, but not read") {
   CHECK_THROWS_AS(pack(std::vector<at::Tensor>{}, x.layout()), ShapeError);
   CHECK(x.to_string().find("(batch, model)") != std::string::npos);
 }
+
+}  // namespace no_local_devices_test

@@ -6,6 +6,8 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace optimizer_options_test {
+
 using namespace tessera;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("the mean of a weight that is trained later begins with its value") {
     }
   }
 }
+
+}  // namespace optimizer_options_test

@@ -16,6 +16,8 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace overlap_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -184,3 +186,5 @@ TEST_CASE("compile takes the size of buckets", "[overlap]") {
   const Sequential model = compiled(test::small_schemes()[0], create_mesh({{"batch", 8}}), -1);
   CHECK_THROWS_WITH(model.fit(test::small_data(8), {.verbose = 0}), Contains("[bucket_cap_mb]"));
 }
+
+}  // namespace overlap_test

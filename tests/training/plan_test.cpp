@@ -13,6 +13,8 @@
 #include "tests/support/comm_lines.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace plan_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -179,3 +181,5 @@ TEST_CASE("what cannot be planned is refused", "[plan]") {
   CHECK_THROWS_WITH(ready.plan(test::small_data(8), {.batch_size = 0}), Contains("batch_size"));
   CHECK_THROWS_WITH(ready.plan(DatasetRef()), Contains("[plan]"));
 }
+
+}  // namespace plan_test

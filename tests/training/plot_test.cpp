@@ -1,4 +1,4 @@
-#include <tessera/framework/training/plot.hpp>
+#include <tessera/framework/training/plot_history.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/xml_check.hpp"
+
+namespace plot_test {
 
 using namespace tessera;
 
@@ -129,3 +131,5 @@ TEST_CASE("a plot is saved whole or not at all", "[plot]") {
   CHECK_THROWS_AS(save_plot(history, (folder / "none" / "plot.svg").string()), FileError);
   CHECK_THROWS_AS(plot_svg(history, {.columns = -1}), ConfigError);
 }
+
+}  // namespace plot_test

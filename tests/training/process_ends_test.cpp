@@ -13,12 +13,14 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/training/callbacks.hpp>
+#include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/rank_ends.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
+
+namespace process_ends_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -115,7 +117,7 @@ TEST_CASE("a signal to one process ends fit on all after the same step") {
     test::expect(caught == SIGTERM, "signal");
   });
   clear_stop_signal();
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK(end.error == all[0].error);
     CHECK_THAT(end.error, Contains("[fit] Received: SIGTERM on rank ") &&
                               Contains(" at epoch 2, step 3. To fix: start it again"));
@@ -152,7 +154,7 @@ TEST_CASE("a signal ends evaluate and predict on all processes in the same step"
                                        {.batch_size = 4, .callbacks = {callback}});
   });
   clear_stop_signal();
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("[predict] Received: SIGINT on rank ") &&
                               Contains(" at step 2. To fix: start it again."));
     CHECK(end.steps.size() == 2);
@@ -171,7 +173,7 @@ TEST_CASE("a signal is graver than a callback's wish to stop") {
     model.fit(test::small_data(20), {.batch_size = 4, .verbose = 0, .callbacks = {callback}});
   });
   clear_stop_signal();
-  for (const test::RankEnd& end : all) CHECK_THAT(end.error, Contains("SIGTERM"));
+  for (const test::RankOutcome& end : all) CHECK_THAT(end.error, Contains("SIGTERM"));
 }
 
 TEST_CASE("a loss that is not finite on one process ends training on all, and names it") {
@@ -182,7 +184,7 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
     const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
     const auto all = test::rank_ends(
         2, [&](int, const Mesh& mesh) { test::compiled_small(mesh).fit(data, options); });
-    for (const test::RankEnd& end : all) {
+    for (const test::RankOutcome& end : all) {
       CHECK_THAT(end.error, Contains("[fit] the loss stays finite. Received: ") &&
                                 Contains("nan at epoch 1, step 2 (the part of rank 1)."));
       CHECK(end.steps.size() == 2);
@@ -204,7 +206,7 @@ TEST_CASE("where every process' part is at fault none is named") {
     }());
     model.fit(test::small_data(8), {.batch_size = 4, .verbose = 0});
   });
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("nan at epoch 1, step 1. To fix"));
   }
 }
@@ -230,17 +232,17 @@ TEST_CASE("a gradient that is not finite on one process ends training on all in 
       rooted(mesh, SGD(0.01, sgd)).fit(data, options);
     });
   };
-  for (const test::RankEnd& end : fit({}, false)) {
+  for (const test::RankOutcome& end : fit({}, false)) {
     CHECK_THAT(end.error,
                Contains("[fit] gradients stay finite. Received: infinite numbers or NaN in that of "
                         "hidden/kernel on rank 1 at epoch 1, step 2."));
     CHECK(end.steps.size() == 2);
   }
   // Who scales the loss reckons with it; the weights then make the next loss none.
-  for (const test::RankEnd& end : fit({.loss_scale_factor = 8}, false)) {
+  for (const test::RankOutcome& end : fit({.loss_scale_factor = 8}, false)) {
     CHECK_THAT(end.error, Contains("nan at epoch 1, step 3."));
   }
-  for (const test::RankEnd& end : fit({}, true)) CHECK(end.error == "");
+  for (const test::RankOutcome& end : fit({}, true)) CHECK(end.error == "");
 }
 
 TEST_CASE("no callback hears of a step whose gradients are not finite: it might save it") {
@@ -254,7 +256,7 @@ TEST_CASE("no callback hears of a step whose gradients are not finite: it might 
                                                      .callbacks = {callback},
                                                      .shuffle = false});
   });
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("that of hidden/kernel on rank 1 at epoch 1, step 2."));
     CHECK(end.noted == end.error);
   }
@@ -286,3 +288,5 @@ TEST_CASE("a callback's error on one process keeps it from no collective of late
                                       "[log.csv] can be written"));
   }
 }
+
+}  // namespace process_ends_test

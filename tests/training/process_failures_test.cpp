@@ -8,13 +8,15 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/training/callbacks.hpp>
+#include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/rank_ends.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/warnings.hpp"
+
+namespace process_failures_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -90,7 +92,7 @@ TEST_CASE("batches of other forms are an error on every process") {
   auto all = test::rank_ends(3, [&](int rank, const Mesh& mesh) {
     test::compiled_small(mesh).fit(stream(4, rank == 1 ? 2 : -1), {.verbose = 0});
   });
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error,
                Contains("[fit] all processes have batches of one form. Received: 4 rows of x "
                         "(18,) Double, y () Long on ranks 0 and 2; 3 rows of x (18,) Double, y () "
@@ -100,7 +102,7 @@ TEST_CASE("batches of other forms are an error on every process") {
   all = test::rank_ends(2, [&](int, const Mesh& mesh) {
     test::compiled_small(mesh).predict(DatasetRef(Ragged()), {.batch_size = 8});
   });
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("[predict] all processes have batches of one form") &&
                               Contains("x (4,) Double, y () Long on rank 0; 8 rows of x (8,)"));
   }
@@ -116,7 +118,7 @@ TEST_CASE("a process that makes other collectives is found in the same step") {
     test::compiled_small(mesh).fit(test::small_data(16),
                                    {.batch_size = 4, .verbose = 0, .callbacks = {extra}});
   });
-  for (const test::RankEnd& end : all) {
+  for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("every process makes the same collectives") &&
                               Contains("sequence 1 on rank 0; sequence 2 on rank 1"));
     CHECK(end.steps.size() == 2);
@@ -262,3 +264,5 @@ TEST_CASE("what is evaluated and predicted has to be equal as well") {
   });
   CHECK_THAT(other[1].error, Contains("[predict]") && Contains("data's size (8 rows on rank 0"));
 }
+
+}  // namespace process_failures_test

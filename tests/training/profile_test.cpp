@@ -8,6 +8,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/small_fit.hpp"
 
+namespace profile_test {
+
 using namespace tessera;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("collectives of virtual devices have the bytes of the communication lo
   CHECK(bytes > 0);
   CHECK(sum(profile, Spent::collective, "all_reduce").bytes == bytes);
 }
+
+}  // namespace profile_test

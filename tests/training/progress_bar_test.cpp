@@ -1,4 +1,4 @@
-#include <tessera/framework/training/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 #include <cmath>
 #include <limits>
@@ -6,6 +6,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include "tests/support/catch.hpp"
+
+namespace progress_bar_test {
 
 using namespace tessera;
 
@@ -248,3 +250,5 @@ TEST_CASE("another verbosity is refused", "[progress_bar]") {
                     "To fix: pass 0, 1 or 2.");
   CHECK_THROWS_AS(ProgressBar({.verbose = -1}), ConfigError);
 }
+
+}  // namespace progress_bar_test

@@ -1,9 +1,11 @@
-#include <tessera/framework/training/progress_logger.hpp>
+#include <tessera/framework/training/callbacks/progress_logger.hpp>
 
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/standard_output.hpp"
+
+namespace progress_logger_test {
 
 using namespace tessera;
 
@@ -45,3 +47,5 @@ TEST_CASE("only the first process shows a bar, but every one refuses a wrong ver
   }
   CHECK_THROWS_AS(ProgressLogger({.verbose = 3, .is_first_rank = false}, false), ConfigError);
 }
+
+}  // namespace progress_logger_test

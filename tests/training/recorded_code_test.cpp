@@ -1,4 +1,4 @@
-#include <tessera/framework/training/recorded_steps.hpp>
+#include <tessera/framework/training/capture/step_capture.hpp>
 
 #include <tessera/tessera.hpp>
 
@@ -7,6 +7,8 @@
 #include <tessera/framework/ops/random.hpp>
 
 #include "tests/training/recorded.hpp"
+
+namespace recorded_code_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -161,3 +163,5 @@ TEST_CASE("functions of the program's own in a metric are heard") {
   CHECK_THAT(trained(small_model(), options, 2).records.why,
              Contains("the function of metric scaled"));
 }
+
+}  // namespace recorded_code_test

@@ -2,6 +2,8 @@
 
 #include "tests/training/recorded.hpp"
 
+namespace recorded_optimizers_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -82,3 +84,5 @@ TEST_CASE("a replayed step multiplies its loss by the scale of its time") {
   check_equal(replayed, trained(narrow_model(), options));
   CHECK(options.optimizer->state() == recorded->state());
 }
+
+}  // namespace recorded_optimizers_test

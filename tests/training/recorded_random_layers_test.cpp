@@ -2,6 +2,8 @@
 
 #include "tests/training/recorded.hpp"
 
+namespace recorded_random_layers_test {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -37,3 +39,5 @@ TEST_CASE("noise of every kind is replayed as it is drawn") {
     check_equal(replayed, trained(noisy_model(), options));
   }
 }
+
+}  // namespace recorded_random_layers_test

@@ -1,4 +1,4 @@
-#include <tessera/framework/training/recorded_steps.hpp>
+#include <tessera/framework/training/capture/step_capture.hpp>
 
 #include <tessera/tessera.hpp>
 
@@ -9,6 +9,8 @@
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/training/recorded.hpp"
+
+namespace recorded_steps_test {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -180,3 +182,5 @@ TEST_CASE("a step under a tape is eager, and penalties can be read after a repla
   model.train_on_batch(batch);
   CHECK(model.step_records().replayed == 1);
 }
+
+}  // namespace recorded_steps_test

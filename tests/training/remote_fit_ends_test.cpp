@@ -7,6 +7,8 @@
 
 #include "tests/training/remote_fit.hpp"
 
+namespace remote_fit_ends_test {
+
 using namespace tessera;
 using namespace tessera::test::remote_fit;
 using Catch::Matchers::Contains;
@@ -103,3 +105,5 @@ TEST_CASE("remote steps: an error of a callback is told to those that make them"
   CHECK_THROWS_WITH(trained(fake, {Failing()}), "no more room");
   CHECK(fake->failure == "no more room");
 }
+
+}  // namespace remote_fit_ends_test

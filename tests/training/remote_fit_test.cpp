@@ -2,6 +2,8 @@
 
 #include "tests/training/remote_fit.hpp"
 
+namespace remote_fit_test {
+
 using namespace tessera;
 using namespace tessera::test::remote_fit;
 using Catch::Matchers::Contains;
@@ -151,3 +153,5 @@ TEST_CASE("remote steps: metrics of steps that cannot be planned are means over 
   CHECK(there.at("accuracy")[0] == Approx(here.at("accuracy")[0]));
   CHECK(there.at("val_accuracy")[2] == Approx(here.at("val_accuracy")[2]));
 }
+
+}  // namespace remote_fit_test

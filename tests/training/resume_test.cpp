@@ -11,6 +11,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/small_model.hpp"
 
+namespace resume_test {
+
 using namespace tessera;
 using Catch::Matchers::Contains;
 
@@ -185,3 +187,5 @@ TEST_CASE("a position outside the run's data is refused", "[resume]") {
   CHECK(error({1, steps}) == "");
   CHECK(error({epochs, steps + 1}) == "");
 }
+
+}  // namespace resume_test

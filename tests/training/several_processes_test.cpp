@@ -8,6 +8,8 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
 
+namespace several_processes_test {
+
 using namespace tessera;
 
 namespace {
@@ -248,3 +250,5 @@ TEST_CASE("texts become the shards of a process by themselves") {
     }
   }));
 }
+
+}  // namespace several_processes_test

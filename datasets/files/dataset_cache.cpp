@@ -1,0 +1,51 @@
+#include <tessera/datasets/files/dataset_cache.hpp>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string data_cache(const std::string& name) {
+  const std::string cache = environment("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache + "/tessera/" + name;
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/tessera/" + name;
+}
+
+std::vector<std::string> data_places(const std::string& name) {
+  std::vector<std::string> places{environment("TESSERA_DATA"), data_cache(name)};
+  std::erase(places, "");
+  return places;
+}
+
+bool offline() {
+  const std::string value = environment("TESSERA_OFFLINE");
+  return !value.empty() && value != "0";
+}
+
+std::string try_download(const DownloadSource& source, const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> failures;
+  const std::lock_guard lock(mutex);
+  std::string& failure = failures[folder];
+  if (!failure.empty()) return failure;
+  try {
+    download_folder(source, folder);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  return failure;
+}
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// Takes the place of download.cpp and its like where libcurl or OpenSSL is missing.
+#include <tessera/datasets/files/download.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+[[noreturn]] void refuse(const std::string& url, const std::string& path) {
+  throw ConfigError(url, "downloads need libcurl", "a build without it",
+                    "put the files at " + path +
+                        ", or install libcurl4-openssl-dev and libssl-dev and build again");
+}
+
+}  // namespace
+
+void download(const DownloadOptions& options) { refuse(options.url, options.path); }
+
+void download_folder(const DownloadSource& source, const std::string& folder) {
+  refuse(source.url, folder);
+}
+
+}  // namespace tessera

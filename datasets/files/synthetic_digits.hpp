@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/datasets/files/idx.hpp>
+#include <tessera/framework/base/random.hpp>
+
+namespace tessera {
+
+/// Images (n, 28, 28), 0 background to 255 ink, and their labels (n,) in [0, 10).
+struct LabelledImages {
+  IdxArray images;
+  IdxArray labels;
+};
+
+/// Draws handwriting-like digits: strokes with random shift, size, slant, rotation, width, wobble
+/// and noise. Images first to first + n - 1 of the endless sequence that `seed` names; each depends
+/// on the seed and its own number only. Stands in for MNIST where that is not at hand: a small MLP
+/// reaches more than 0.9 test accuracy on it.
+LabelledImages synthetic_digits(int64_t n, Seed seed, int64_t first = 0);
+
+}  // namespace tessera

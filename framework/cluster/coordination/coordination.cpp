@@ -1,0 +1,22 @@
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/coordination/coordination_client.hpp>
+
+namespace tessera {
+
+std::string Peer::describe() const { return str("rank ", rank, " (pid ", pid, " on ", host, ")"); }
+
+std::shared_ptr<Control> Control::join(const ControlOptions& options) {
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    throw ConfigError("control", "the rank of a process is at least 0 and below their number",
+                      str("rank ", options.rank, " of ", options.size), "number them from 0");
+  }
+  if (options.size > 1 && (options.port < 1 || options.port > 65535)) {
+    throw ConfigError("control", "the port of rank 0 is between 1 and 65535", str(options.port),
+                      "give all ranks the same port of rank 0's host");
+  }
+  return std::make_shared<ControlLink>(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include <tessera/framework/cluster/coordination/coordination_client.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/coordination/rendezvous.hpp>
+
+namespace tessera {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// How long a rank that leaves waits for rank 0 to have read so.
+constexpr auto goodbye_time = 5s;
+
+}  // namespace
+
+ControlLink::ControlLink(const ControlOptions& options)
+    : options_(options),
+      hub_(options.rank == 0 ? std::make_unique<ControlHub>(options) : nullptr),
+      socket_(hub_ ? introduce(options, hub_->take_own_end()) : find_hub(options)),
+      heard_(steady_clock::now()) {
+  thread_ = std::thread([this] { run(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return phase_ != Phase::joining; });
+  if (phase_ == Phase::running) return;
+  const std::string reason = reason_;
+  stop_ = true;
+  lock.unlock();
+  waker_.wake();
+  thread_.join();
+  throw CommError(reason);
+}
+
+ControlLink::~ControlLink() {
+  leave();
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  waker_.wake();
+  thread_.join();
+}
+
+void ControlLink::fail_over() const {
+  if (phase_ == Phase::ended) throw CommError(reason_);
+  throw CommError("control", str("rank ", options_.rank, " exchanges texts while it is in the run"),
+                  "a call after leave()", "leave at the end");
+}
+
+std::vector<std::string> ControlLink::exchange(FrameType type, const std::string& key,
+                                               const std::string& body) {
+  const auto waiter = std::make_shared<Waiter>();
+  waiter->texts.resize(static_cast<size_t>(options_.size));
+  std::unique_lock lock(mutex_);
+  if (phase_ != Phase::running) fail_over();
+  waiters_[key].push_back(waiter);
+  socket_.send(type, body);
+  if (socket_.has_unsent()) waker_.wake();
+  changed_.wait(lock, [&] { return waiter->done || over(); });
+  if (!waiter->done) fail_over();
+  return std::move(waiter->texts);
+}
+
+std::vector<std::string> ControlLink::gather(const std::string& key, const std::string& text) {
+  if (text.size() > max_text_bytes || key.size() > 4096) {
+    throw CommError("control", str("ranks exchange texts of at most ", max_text_bytes, " bytes"),
+                    str(text.size(), " bytes of ", in_quotes(key)), "exchange it in parts");
+  }
+  BodyWriter body;
+  body.text(key).text(text);
+  return exchange(FrameType::gather, text_key(key), body.bytes());
+}
+
+void ControlLink::check(const CallRecord& call) {
+  BodyWriter body;
+  body.call(call);
+  exchange(FrameType::check, check_key(call.number), body.bytes());
+}
+
+void ControlLink::set_calls(std::function<std::vector<CallRecord>()> calls) {
+  const std::lock_guard lock(callbacks_mutex_);
+  calls_ = std::move(calls);
+}
+
+void ControlLink::set_on_end(std::function<void(const std::string& reason)> on_end) {
+  {
+    const std::lock_guard lock(callbacks_mutex_);
+    on_end_ = std::move(on_end);
+  }
+  // The end may have come before.
+  waker_.wake();
+}
+
+std::string ControlLink::reason(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [this] { return over(); });
+  return reason_;
+}
+
+void ControlLink::send(FrameType type, const std::string& body) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::running && phase_ != Phase::leaving) return;
+  socket_.send(type, body);
+  if (socket_.has_unsent()) waker_.wake();
+}
+
+void ControlLink::abort(const std::string& reason) {
+  const std::string text = reason.empty() ? str("rank ", options_.rank, " ended the run") : reason;
+  send(FrameType::abort, BodyWriter().text(text).bytes());
+}
+
+void ControlLink::note_failure(const std::string& what) {
+  send(FrameType::note, BodyWriter().text(what).bytes());
+}
+
+void ControlLink::leave() {
+  std::unique_lock lock(mutex_);
+  if (phase_ == Phase::running) phase_ = Phase::leaving;
+  waker_.wake();
+  const auto is_over = [this] { return over(); };
+  if (!hub_) {
+    changed_.wait_for(lock, goodbye_time, is_over);
+    return;
+  }
+  changed_.wait(lock, is_over);
+  lock.unlock();
+  // The end of this process would cut off those that have not read the end of the run.
+  hub_->wait_for_end();
+}
+
+}  // namespace tessera

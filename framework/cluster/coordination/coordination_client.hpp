@@ -1,0 +1,96 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/cluster/coordination/coordination_server.hpp>
+#include <tessera/framework/cluster/coordination/coordination_socket.hpp>
+
+namespace tessera {
+
+/// Every rank's side of the control plane: a connection to rank 0 and the thread that serves it.
+/// Rank 0 has the hub in it, too.
+class ControlLink : public Control {
+ public:
+  explicit ControlLink(const ControlOptions& options);
+  ~ControlLink() override;
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
+
+  int rank() const override { return options_.rank; }
+  int size() const override { return options_.size; }
+  const std::vector<Peer>& peers() const override { return peers_; }
+  std::vector<std::string> gather(const std::string& key, const std::string& text) override;
+  void check(const CallRecord& call) override;
+  void set_calls(std::function<std::vector<CallRecord>()> calls) override;
+  void set_on_end(std::function<void(const std::string& reason)> on_end) override;
+  std::string reason(std::chrono::milliseconds patience) override;
+  void abort(const std::string& reason) override;
+  void note_failure(const std::string& what) override;
+  void leave() override;
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Phase { joining, running, leaving, left, ended };
+
+  /// A call of gather() or check() that waits.
+  struct Waiter {
+    std::vector<std::string> texts;  ///< by rank
+    size_t count = 0;                ///< that have come
+    bool done = false;
+  };
+
+  void run();
+  void wait(Time until);
+  void handle_all();
+  void handle(const Frame& frame);
+  void handle_text(const Frame& frame);
+  void welcome(const Frame& frame);
+  void beat();
+  void say_goodbye();
+  void call_on_end();
+  /// The run is over as this rank alone finds out.
+  void end_here(const std::string& reason);
+  void end(const std::string& reason);
+  void close(Phase phase);
+  std::vector<CallRecord> last_calls();
+  Peer own_peer() const;
+  Peer hub_peer() const;
+
+  std::vector<std::string> exchange(FrameType type, const std::string& key,
+                                    const std::string& body);
+  void send(FrameType type, const std::string& body);
+  bool over() const { return phase_ == Phase::left || phase_ == Phase::ended; }
+  [[noreturn]] void fail_over() const;
+
+  ControlOptions options_;
+  /// Of rank 0. Ends last, as it waits for the connection to be closed.
+  std::unique_ptr<ControlHub> hub_;
+  Waker waker_;
+  std::vector<Peer> peers_;  ///< constant once the run is joined
+
+  std::mutex mutex_;  ///< of all up to the next one; of the socket, what is written and the closing
+  std::condition_variable changed_;
+  FrameSocket socket_;
+  Phase phase_ = Phase::joining;
+  std::string reason_;
+  std::map<std::string, std::deque<std::shared_ptr<Waiter>>> waiters_;
+  bool stop_ = false;
+
+  std::mutex callbacks_mutex_;
+  std::function<std::vector<CallRecord>()> calls_;
+  std::function<void(const std::string&)> on_end_;
+
+  Time heard_;  ///< of the service thread, as what follows
+  bool said_goodbye_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera

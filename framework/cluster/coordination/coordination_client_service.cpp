@@ -1,0 +1,206 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <exception>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/coordination/coordination_client.hpp>
+#include <tessera/framework/cluster/coordination/failure_report.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
+
+namespace tessera {
+
+using std::chrono::steady_clock;
+
+void ControlLink::run() {
+  const auto interval = beat_interval(options_.timeout);
+  Time next_beat = steady_clock::now();
+  Time woken = next_beat;
+  // What came together with the answer to the hello.
+  handle_all();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    wait(next_beat);
+    const Time now = steady_clock::now();
+    const Time before = std::exchange(woken, now);
+    // This process itself did not run for a while.
+    if (now - before > 4 * interval) heard_ += now - before;
+    if (socket_.valid() && now - heard_ > options_.timeout) {
+      end_here(silent_text(hub_peer(), std::chrono::duration<double>(now - heard_).count()));
+    }
+    say_goodbye();
+    if (next_beat <= now) {
+      next_beat = now + interval;
+      beat();
+    }
+    call_on_end();
+  }
+}
+
+void ControlLink::wait(Time until) {
+  pollfd entries[2] = {{waker_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (socket_.has_unsent()) entries[1].events |= POLLOUT;
+  }
+  // poll() passes over the descriptor of a connection that is closed, as it is negative.
+  if (::poll(entries, 2, poll_time(until)) <= 0) return;
+  if (entries[0].revents != 0) waker_.clear();
+  if ((entries[1].revents & POLLOUT) != 0) {
+    const std::lock_guard lock(mutex_);
+    socket_.flush();
+  }
+  if ((entries[1].revents & ~POLLOUT) == 0) return;
+  const bool open = socket_.receive();
+  heard_ = steady_clock::now();
+  handle_all();
+  if (open || !socket_.valid()) return;
+  const Peer hub = hub_peer();
+  end_here(peers_.empty() ? lost_early_text(hub) : lost_text(hub, ""));
+}
+
+void ControlLink::handle_all() {
+  try {
+    while (socket_.valid()) {
+      const std::optional<Frame> frame = socket_.next();
+      if (!frame) return;
+      handle(*frame);
+    }
+  } catch (const BadFrame& error) {
+    end_here(garbled_text(hub_peer(), error.what()));
+  }
+}
+
+void ControlLink::handle(const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::beat: return;
+    case FrameType::started: return welcome(frame);
+    case FrameType::gathered:
+    case FrameType::checked: return handle_text(frame);
+    case FrameType::ask: {
+      const std::vector<CallRecord> calls = last_calls();
+      BodyWriter body;
+      body.number(calls.size());
+      for (const CallRecord& call : calls) body.call(call);
+      return send(FrameType::calls, body.bytes());
+    }
+    case FrameType::end: return end(frame.body);
+    case FrameType::farewell: return close(Phase::left);
+    default:
+      throw BadFrame(str("a frame of type ", static_cast<int>(frame.type)));
+  }
+}
+
+void ControlLink::handle_text(const Frame& frame) {
+  const bool is_check = frame.type == FrameType::checked;
+  BodyReader body(frame.body);
+  const std::string key = body.text();
+  const size_t rank = is_check ? 0 : body.number();
+  const std::lock_guard lock(mutex_);
+  const auto found = waiters_.find(key);
+  if (found == waiters_.end() || rank >= peers_.size()) {
+    throw BadFrame(str("an answer that nobody asked for, ", in_quotes(key)));
+  }
+  Waiter& waiter = *found->second.front();
+  if (!is_check) waiter.texts[rank] = body.text();
+  ++waiter.count;
+  if (!is_check && waiter.count < waiter.texts.size()) return;
+  waiter.done = true;
+  found->second.pop_front();
+  if (found->second.empty()) waiters_.erase(found);
+  changed_.notify_all();
+}
+
+void ControlLink::welcome(const Frame& frame) {
+  BodyReader body(frame.body);
+  std::vector<Peer> peers(body.count(32));
+  for (Peer& peer : peers) peer = body.peer();
+  body.finish();
+  if (peers.size() != static_cast<size_t>(options_.size)) {
+    throw BadFrame(str("a list of ", peers.size(), " ranks"));
+  }
+  // As this rank reaches it: rank 0 does not know by which of its addresses.
+  if (!hub_) peers[0].address = other_address(socket_.descriptor());
+  const std::lock_guard lock(mutex_);
+  peers_ = std::move(peers);
+  phase_ = Phase::running;
+  changed_.notify_all();
+}
+
+std::vector<CallRecord> ControlLink::last_calls() {
+  const std::lock_guard lock(callbacks_mutex_);
+  try {
+    return calls_ ? calls_() : std::vector<CallRecord>();
+  } catch (const std::exception&) {
+    // A report without them is better than none.
+    return {};
+  }
+}
+
+void ControlLink::beat() {
+  // After the goodbye rank 0 may close at any time; what it has not read by then would look like a
+  // broken connection.
+  if (!socket_.valid() || said_goodbye_) return;
+  send(FrameType::beat, BodyWriter().last_call(last_calls()).bytes());
+}
+
+void ControlLink::say_goodbye() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ != Phase::leaving || said_goodbye_) return;
+  }
+  said_goodbye_ = true;
+  send(FrameType::goodbye, BodyWriter().last_call(last_calls()).bytes());
+}
+
+void ControlLink::end_here(const std::string& reason) {
+  end(end_text(options_.job, reason, {{own_peer(), "", "", last_calls()}}));
+}
+
+void ControlLink::end(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  reason_ = reason;
+  socket_.close();
+  phase_ = Phase::ended;
+  changed_.notify_all();
+}
+
+void ControlLink::close(Phase phase) {
+  const std::lock_guard lock(mutex_);
+  socket_.close();
+  phase_ = phase;
+  changed_.notify_all();
+}
+
+void ControlLink::call_on_end() {
+  const std::lock_guard lock(callbacks_mutex_);
+  if (!on_end_) return;
+  std::string reason;
+  {
+    const std::lock_guard state(mutex_);
+    if (phase_ != Phase::ended) return;
+    reason = reason_;
+  }
+  try {
+    std::exchange(on_end_, nullptr)(reason);
+  } catch (const std::exception&) {
+    // The reason is there for all who ask; this thread has nobody to tell.
+  }
+}
+
+Peer ControlLink::own_peer() const {
+  if (!peers_.empty()) return peers_[static_cast<size_t>(options_.rank)];
+  return Peer{options_.rank, ::getpid(), host_name(), ""};
+}
+
+Peer ControlLink::hub_peer() const {
+  if (!peers_.empty()) return peers_[0];
+  return Peer{0, 0, options_.address, options_.address};
+}
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/cluster/coordination/coordination_socket.hpp>
+#include <tessera/framework/cluster/coordination/liveness_monitor.hpp>
+
+namespace tessera {
+
+/// Rank 0's side of the control plane: one thread that owns all connections, lets ranks in, passes
+/// their texts on and ends the run. It shares nothing with other threads: rank 0 itself talks to it
+/// over a connection, too, and it ends by itself once that connection is closed or everybody has
+/// left.
+class ControlHub {
+ public:
+  /// Listens unless rank 0 is alone. Throws CommError naming the port.
+  explicit ControlHub(const ControlOptions& options);
+  /// Waits for the thread.
+  ~ControlHub();
+  ControlHub(const ControlHub&) = delete;
+  ControlHub& operator=(const ControlHub&) = delete;
+
+  /// Waits until the others have read the end of the run: for a second at most once it is over, for
+  /// half a second more where it is the close of rank 0's end of its connection that ends it.
+  void wait_for_end();
+
+  /// Rank 0's end of its connection, once.
+  Descriptor take_own_end() { return std::move(own_end_); }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Phase { waiting, running, asking, over };
+
+  struct Connection {
+    FrameSocket socket;
+    bool own = false;  ///< rank 0's
+    int rank = -1;     ///< none before the hello
+    bool refused = false;
+    Time deadline = {};  ///< of the hello, or of the other side to close after a refusal
+    bool gone = false;
+  };
+
+  void run();
+  void wait();
+  void accept_all();
+  void serve(Connection& connection);
+  void handle(Connection& connection, const Frame& frame);
+  void greet(Connection& connection, const Frame& frame);
+  std::string refusal(const Connection& connection, const Hello& hello) const;
+  void close(Connection& connection);
+  void remove_closed();
+
+  void tick();
+  void tick_waiting();
+  void start();
+  Time wake_time() const;
+
+  void leave(int rank, const std::optional<CallRecord>& last);
+  void answer(const std::optional<Round>& complete);
+  void end(const std::string& reason);
+  void end_if_answered();
+  void finish(FrameType type, const std::string& body);
+  bool finished() const;
+
+  void broadcast(FrameType type, std::string_view body = {});
+  std::vector<int> missing() const;
+  void say(const std::string& line) const;
+
+  ControlOptions options_;
+  std::chrono::milliseconds interval_;
+  Descriptor own_end_;
+  Descriptor listener_;
+  std::list<Connection> connections_;
+  std::vector<std::optional<Peer>> present_;
+  std::optional<ControlJudge> judge_;  ///< once all are there
+  Phase phase_ = Phase::waiting;
+  std::string reason_;
+  std::set<int> answered_;
+
+  Time now_;
+  Time begin_;
+  Time next_beat_;
+  Time next_line_;
+  Time next_accept_;
+  Time deadline_ = {};  ///< of the phases asking and over
+  std::mutex end_mutex_;  ///< of the thread's handle
+  std::thread thread_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,219 @@
+#include <tessera/framework/cluster/coordination/failure_report.hpp>
+
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <iomanip>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
+
+namespace tessera {
+namespace {
+
+/// More groups of ranks than anybody reads in a line.
+constexpr size_t max_groups = 6;
+
+std::string line(const std::string& expected, const std::string& received,
+                 const std::string& fix) {
+  return CommError("control", expected, received, fix).what();
+}
+
+std::string seconds_text(double seconds) {
+  std::ostringstream out;
+  out << std::setprecision(3) << seconds << " s";
+  return out.str();
+}
+
+std::string hex(uint64_t value) {
+  std::ostringstream out;
+  out << std::hex << std::setw(16) << std::setfill('0') << value;
+  return out.str();
+}
+
+std::string noted(const std::string& note) {
+  return note.empty() ? "" : str("; it said: ", one_line(note, 2000));
+}
+
+/// Ranks that are at the same place: number of the call, whether they are in it, its text.
+using Place = std::tuple<uint64_t, bool, std::string, std::string>;
+
+Place place_of(const RankReport& rank) {
+  if (rank.calls.empty()) return {0, false, "", rank.state};
+  const CallRecord& last = rank.calls.back();
+  return {last.number, last.done, call_text(last), rank.state};
+}
+
+std::string place_text(const Place& place, std::span<const int> ranks) {
+  const auto& [number, done, call, state] = place;
+  const bool plural = ranks.size() > 1;
+  const std::string names = rank_names(ranks);
+  if (call.empty()) return str(names, plural ? " have" : " has", " made none");
+  const std::string is = state.empty() ? (plural ? "are" : "is") : (plural ? "were" : "was");
+  const std::string has = state.empty() ? (plural ? "have" : "has") : "had";
+  return done ? str(names, " ", has, " done ", call) : str(names, " ", is, " in ", call);
+}
+
+Json call_json(const CallRecord& call) {
+  Json json;
+  json["number"] = call.number;
+  json["fingerprint"] = hex(call.hash);
+  if (call.step >= 0) json["step"] = call.step + 1;
+  json["text"] = one_line(call.text, 4096);
+  json["done"] = call.done;
+  return json;
+}
+
+Json rank_json(const RankReport& rank) {
+  Json json;
+  json["rank"] = rank.peer.rank;
+  json["pid"] = rank.peer.pid;
+  json["host"] = one_line(rank.peer.host);
+  json["state"] = rank.state.empty() ? "there" : rank.state;
+  if (!rank.note.empty()) json["note"] = one_line(rank.note, 4096);
+  json["calls"] = Json::array();
+  for (const CallRecord& call : rank.calls) json["calls"].push_back(call_json(call));
+  return json;
+}
+
+/// The job as part of a file name.
+std::string file_part(const std::string& job) {
+  std::string part;
+  for (const char c : job.substr(0, 64)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+    part += plain ? c : '_';
+  }
+  return part.empty() ? "run" : part;
+}
+
+std::string report_path(const std::string& job) {
+  const char* given = std::getenv("TESSERA_REPORT_DIR");
+  const bool has = given != nullptr && *given != '\0';
+  const std::filesystem::path folder = has ? given : std::filesystem::temp_directory_path();
+  return folder / str("tessera-", file_part(job), "-", ::getpid(), ".json");
+}
+
+}  // namespace
+
+std::string call_text(const CallRecord& call) {
+  const std::string step = call.step < 0 ? "" : str(", step ", call.step + 1);
+  return str("call #", call.number, " (", one_line(call.text, 500), step, ")");
+}
+
+std::string last_calls(const std::vector<RankReport>& ranks) {
+  std::map<Place, std::vector<int>> groups;
+  bool any = false;
+  for (const RankReport& rank : ranks) {
+    any = any || !rank.calls.empty();
+    groups[place_of(rank)].push_back(rank.peer.rank);
+  }
+  if (!any) return "";
+  std::vector<std::string> texts;
+  for (const auto& [place, members] : groups) {
+    if (texts.size() < max_groups) texts.push_back(place_text(place, members));
+  }
+  if (groups.size() > max_groups) texts.emplace_back("...");
+  return str("Last calls: ", join(texts, "; "), ".");
+}
+
+std::string write_report(const std::string& job, const std::string& reason,
+                         const std::vector<RankReport>& ranks) {
+  Json json;
+  json["format"] = "tessera failure report";
+  json["version"] = 1;
+  json["job"] = one_line(job);
+  json["reason"] = one_line(reason, 16384);
+  json["ranks"] = Json::array();
+  bool any = false;
+  for (const RankReport& rank : ranks) {
+    any = any || !rank.calls.empty();
+    json["ranks"].push_back(rank_json(rank));
+  }
+  if (!any) return "";
+  try {
+    const std::string path = report_path(job);
+    write_file_atomically(path, to_json_text(json));
+    return path;
+  } catch (const std::exception&) {
+    // The reason matters more than the report.
+    return "";
+  }
+}
+
+std::string end_text(const std::string& job, const std::string& reason,
+                     const std::vector<RankReport>& ranks) {
+  const std::string calls = last_calls(ranks);
+  std::string text = calls.empty() ? reason : str(reason, " ", calls);
+  const std::string path = write_report(job, text, ranks);
+  return path.empty() ? text : str(text, " Report: ", path);
+}
+
+std::string lost_text(const Peer& peer, const std::string& note) {
+  return line("every rank stays until the end of the run",
+              str(peer.describe(), " was lost: killed or crashed", noted(note)),
+              str("look at the output of rank ", peer.rank, " and start the run again"));
+}
+
+std::string lost_early_text(const Peer& peer) {
+  return line("every rank waits until all have joined",
+              str(peer.describe(), " was lost: killed, crashed or ended"),
+              str("look at the output of rank ", peer.rank, " and start the run again"));
+}
+
+std::string silent_text(const Peer& peer, double seconds) {
+  return line("every rank stays until the end of the run",
+              str(peer.describe(), " did not answer for ", seconds_text(seconds),
+                  ": stopped or unreachable"),
+              str("look after that process and its network, and start the run again"));
+}
+
+std::string garbled_text(const Peer& peer, const std::string& received) {
+  return line("all processes of a run are of one build",
+              str(peer.describe(), " sent ", received, " and is given up"),
+              "start the same build everywhere, and keep others off the port");
+}
+
+std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting) {
+  return line("every rank takes part until the end of the run",
+              str(peer.describe(), " has left while ", waiting, noted(note)),
+              str("look at the output of rank ", peer.rank));
+}
+
+std::string late_text(const std::vector<Peer>& peers, double seconds, const std::string& waiting) {
+  std::vector<std::string> names;
+  for (const Peer& peer : peers) names.push_back(peer.describe());
+  return line("every rank arrives where others wait",
+              str(join(names, ", "), " did not come within ", seconds_text(seconds), " while ",
+                  waiting),
+              "find what keeps it, or raise the time-out if it has that much to do");
+}
+
+std::string stuck_text(double seconds, const std::string& waiting) {
+  return line("a call ends once every rank has come",
+              str(waiting, " for ", seconds_text(seconds), ", and no rank is behind"),
+              "look after the network between these hosts, or raise the time-out if that call "
+              "takes so long");
+}
+
+std::string differ_text(int first_rank, const CallRecord& first, int second_rank,
+                        const CallRecord& second) {
+  const bool same = first.text == second.text;
+  const auto text = [&](const CallRecord& call) {
+    return str(one_line(call.text, 500), same ? str(" (fingerprint ", hex(call.hash), ")") : "");
+  };
+  return line("every rank makes the same calls in the same order",
+              str("call #", first.number, " of rank ", first_rank, " is ", text(first),
+                  ", of rank ", second_rank, " ", text(second)),
+              "run the same program with the same arguments on every rank, and let nothing that "
+              "only some ranks do communicate");
+}
+
+}  // namespace tessera

@@ -1,0 +1,207 @@
+#include <tessera/framework/cluster/coordination/liveness_monitor.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
+
+namespace tessera {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Calls that are kept to compare others with; ranks are never that far apart.
+constexpr size_t max_seen = 1024;
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string waiting_text(std::span<const int> ranks, const std::string& where) {
+  return str(rank_names(ranks), ranks.size() == 1 ? " waits in " : " wait in ", where);
+}
+
+std::string waiting_text(const Round& round) {
+  return waiting_text(round.ranks(true), round.where);
+}
+
+}  // namespace
+
+std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout) {
+  return std::clamp<std::chrono::milliseconds>(timeout / 4, 20ms, 500ms);
+}
+
+ControlJudge::ControlJudge(std::vector<Peer> peers, std::chrono::milliseconds timeout, Time now)
+    : peers_(std::move(peers)),
+      timeout_(timeout),
+      members_(peers_.size()),
+      rounds_(static_cast<int>(peers_.size())) {
+  for (Member& it : members_) it.heard = now;
+}
+
+void ControlJudge::forgive(Time::duration duration) {
+  rounds_.forgive(duration);
+  for (Member& it : members_) {
+    it.heard += duration;
+    if (it.inside) *it.inside += duration;
+  }
+}
+
+std::string ControlJudge::compare(int rank, const CallRecord& call) {
+  const auto [at, is_first] = seen_.try_emplace(call.number, rank, call);
+  if (seen_.size() > max_seen) seen_.erase(seen_.begin());
+  if (is_first || at->second.second.hash == call.hash) return "";
+  const auto& [other, its_call] = at->second;
+  if (other < rank) return differ_text(other, its_call, rank, call);
+  return differ_text(rank, call, other, its_call);
+}
+
+std::string ControlJudge::beat(int rank, const std::optional<CallRecord>& last, Time now) {
+  Member& it = member(rank);
+  // A check may overtake a heartbeat that was written before it.
+  if (!last || (it.last && last->number < it.last->number)) return "";
+  const bool same = it.last && it.last->number == last->number;
+  if (last->done) {
+    it.inside.reset();
+  } else if (!same || !it.inside) {
+    it.inside = now;
+  }
+  it.last = last;
+  std::string reason = compare(rank, *last);
+  return reason.empty() ? find_left() : reason;
+}
+
+std::string ControlJudge::check(int rank, const CallRecord& call, Time now,
+                                std::optional<Round>& complete) {
+  Member& it = member(rank);
+  if (!it.last || call.number >= it.last->number) {
+    it.last = call;
+    it.inside.reset();
+  }
+  std::string reason = compare(rank, call);
+  if (!reason.empty()) return reason;
+  complete = rounds_.add({check_key(call.number), call_text(call), true, {}, now}, rank, "");
+  return complete ? "" : find_left();
+}
+
+std::string ControlJudge::gather(int rank, const std::string& key, std::string text, Time now,
+                                 std::optional<Round>& complete) {
+  const std::string where = str("the exchange of ", in_quotes(key));
+  complete = rounds_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
+  return complete ? "" : find_left();
+}
+
+std::string ControlJudge::left(int rank, const std::optional<CallRecord>& last, Time now) {
+  std::string reason = beat(rank, last, now);
+  member(rank).inside.reset();
+  member(rank).state = "left";
+  return reason.empty() ? find_left() : reason;
+}
+
+std::string ControlJudge::lost(int rank) {
+  member(rank).state = "lost";
+  return lost_text(peers_[static_cast<size_t>(rank)], member(rank).note);
+}
+
+std::string ControlJudge::judge(Time now) {
+  std::string reason = find_silent(now);
+  if (reason.empty()) reason = find_late(now);
+  return reason.empty() ? find_stuck(now) : reason;
+}
+
+std::string ControlJudge::find_silent(Time now) {
+  for (const Peer& peer : peers_) {
+    const Member& it = member(peer.rank);
+    if (it.state.empty() && now - it.heard > timeout_) return give_up(peer.rank, now);
+  }
+  return "";
+}
+
+std::string ControlJudge::give_up(int rank, Time now) {
+  silent(rank);
+  return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).heard));
+}
+
+std::string ControlJudge::late(const std::vector<int>& ranks, Time now, Time since,
+                               const std::string& waiting) {
+  std::vector<Peer> late;
+  for (const int rank : ranks) {
+    // It was stopped while others waited already.
+    if (now - member(rank).heard > 2 * beat_interval(timeout_)) return give_up(rank, now);
+    late.push_back(peers_[static_cast<size_t>(rank)]);
+  }
+  return late_text(late, seconds(now - since), waiting);
+}
+
+std::string ControlJudge::find_late(Time now) {
+  const Round* round = rounds_.oldest();
+  if (round == nullptr || now - round->since <= timeout_) return "";
+  return late(round->ranks(false), now, round->since, waiting_text(*round));
+}
+
+std::string ControlJudge::find_stuck(Time now) {
+  // Where the ranks that are furthest behind are; one that never made a call comes before all.
+  const auto place = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
+  uint64_t first = UINT64_MAX;
+  for (const Member& it : members_) {
+    if (it.state.empty()) first = std::min(first, place(it));
+  }
+  for (const Member& it : members_) {
+    if (!it.state.empty() || !it.inside || now - *it.inside <= timeout_) continue;
+    const std::string waiting = waiting_in_call(it.last->number);
+    if (place(it) == first) return stuck_text(seconds(now - *it.inside), waiting);
+    std::vector<int> behind;
+    for (const Peer& peer : peers_) {
+      const Member& other = member(peer.rank);
+      if (other.state.empty() && place(other) == first) behind.push_back(peer.rank);
+    }
+    return late(behind, now, *it.inside, waiting);
+  }
+  return "";
+}
+
+std::string ControlJudge::find_left() const {
+  for (const Peer& peer : peers_) {
+    const Member& gone = members_[static_cast<size_t>(peer.rank)];
+    if (gone.state != "left") continue;
+    if (const Round* round = rounds_.waiting_for(peer.rank)) {
+      return left_text(peer, gone.note, waiting_text(*round));
+    }
+    for (const Member& it : members_) {
+      if (!it.inside) continue;
+      const bool is_behind = !gone.last || gone.last->number < it.last->number;
+      const bool gave_up = !is_behind && gone.last->number == it.last->number && !gone.last->done;
+      if (is_behind || gave_up) {
+        return left_text(peer, gone.note, waiting_in_call(it.last->number));
+      }
+    }
+  }
+  return "";
+}
+
+std::string ControlJudge::waiting_in_call(uint64_t number) const {
+  std::vector<int> ranks;
+  std::string where;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const Member& it = members_[rank];
+    if (!it.inside || it.last->number != number) continue;
+    ranks.push_back(static_cast<int>(rank));
+    where = call_text(*it.last);
+  }
+  return waiting_text(ranks, where);
+}
+
+std::vector<RankReport> ControlJudge::reports() const {
+  std::vector<RankReport> reports;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const Member& it = members_[rank];
+    RankReport report{peers_[rank], it.state, it.note, it.calls};
+    if (report.calls.empty() && it.last) report.calls.push_back(*it.last);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+#include <tessera/framework/cluster/coordination/reported_failure.hpp>
+
+#include <mutex>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+struct Note {
+  std::mutex mutex;
+  std::function<void(const std::string&)> tell;
+};
+
+Note& the_note() {
+  static Note note;
+  return note;
+}
+
+}  // namespace
+
+void note_failure(const std::string& what) {
+  Note& note = the_note();
+  const std::lock_guard<std::mutex> lock(note.mutex);
+  if (note.tell) note.tell(what);
+}
+
+void set_failure_note(std::function<void(const std::string& what)> tell) {
+  Note& note = the_note();
+  const std::lock_guard<std::mutex> lock(note.mutex);
+  note.tell = std::move(tell);
+}
+
+}  // namespace tessera

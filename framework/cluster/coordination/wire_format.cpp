@@ -1,0 +1,157 @@
+#include <tessera/framework/cluster/coordination/wire_format.hpp>
+
+#include <limits>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr uint32_t magic = 0x43525354;  // "TSRC"
+constexpr uint64_t protocol_version = 1;
+constexpr size_t head_bytes = 9;
+
+void put(std::string& out, uint64_t value, int count) {
+  for (int i = 0; i < count; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+uint64_t get(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return value;
+}
+
+}  // namespace
+
+std::string encode_frame(FrameType type, std::string_view body) {
+  std::string bytes;
+  bytes.reserve(head_bytes + body.size());
+  put(bytes, magic, 4);
+  put(bytes, body.size(), 4);
+  bytes += static_cast<char>(type);
+  return bytes.append(body);
+}
+
+std::optional<Frame> FrameBuffer::next() {
+  std::string expected;
+  put(expected, magic, 4);
+  const std::string_view bytes = std::string_view(bytes_).substr(begin_);
+  if (!expected.starts_with(bytes.substr(0, 4))) {
+    throw BadFrame(str("bytes that begin with ", in_quotes(bytes.substr(0, 4))));
+  }
+  const uint64_t size = bytes.size() < head_bytes ? 0 : get(bytes.substr(4, 4));
+  if (size > max_body_) throw BadFrame(str("a frame of ", size, " bytes"));
+  if (bytes.size() < head_bytes + size) {
+    bytes_.erase(0, std::exchange(begin_, 0));
+    return std::nullopt;
+  }
+  const auto type = static_cast<uint8_t>(bytes[8]);
+  if (type > static_cast<uint8_t>(FrameType::farewell)) {
+    throw BadFrame(str("a frame of type ", int{type}));
+  }
+  begin_ += head_bytes + size;
+  return Frame{static_cast<FrameType>(type), std::string(bytes.substr(head_bytes, size))};
+}
+
+void FrameBuffer::clear() {
+  bytes_.clear();
+  begin_ = 0;
+}
+
+BodyWriter& BodyWriter::number(uint64_t value) {
+  put(bytes_, value, 8);
+  return *this;
+}
+
+BodyWriter& BodyWriter::text(std::string_view value) {
+  number(value.size());
+  bytes_.append(value);
+  return *this;
+}
+
+BodyWriter& BodyWriter::call(const CallRecord& call) {
+  number(call.number).number(call.hash).number(static_cast<uint64_t>(call.step));
+  return number(call.done ? 1 : 0).text(call.text);
+}
+
+BodyWriter& BodyWriter::last_call(const std::vector<CallRecord>& calls) {
+  number(calls.empty() ? 0 : 1);
+  return calls.empty() ? *this : call(calls.back());
+}
+
+BodyWriter& BodyWriter::peer(const Peer& peer) {
+  number(static_cast<uint64_t>(peer.rank)).number(static_cast<uint64_t>(peer.pid));
+  return text(peer.host).text(peer.address);
+}
+
+std::string_view BodyReader::take(size_t count) {
+  if (count > bytes_.size()) throw BadFrame("a frame that ends too early");
+  const std::string_view taken = bytes_.substr(0, count);
+  bytes_.remove_prefix(count);
+  return taken;
+}
+
+uint64_t BodyReader::number() { return get(take(8)); }
+
+size_t BodyReader::count(size_t bytes_each) {
+  const uint64_t count = number();
+  if (count > bytes_.size() / bytes_each) throw BadFrame("a frame that ends too early");
+  return count;
+}
+
+std::string BodyReader::text() { return std::string(take(number())); }
+
+CallRecord BodyReader::call() {
+  CallRecord call;
+  call.number = number();
+  call.hash = number();
+  call.step = static_cast<int64_t>(number());
+  call.done = number() != 0;
+  call.text = text();
+  return call;
+}
+
+std::optional<CallRecord> BodyReader::last_call() {
+  if (number() == 0) return std::nullopt;
+  return call();
+}
+
+Peer BodyReader::peer() {
+  Peer peer;
+  const auto rank = static_cast<int64_t>(number());
+  if (rank < std::numeric_limits<int>::min() || rank > std::numeric_limits<int>::max()) {
+    throw BadFrame("a rank beyond 32 bits");
+  }
+  peer.rank = static_cast<int>(rank);
+  peer.pid = static_cast<int64_t>(number());
+  peer.host = text();
+  peer.address = text();
+  return peer;
+}
+
+void BodyReader::finish() const {
+  if (!bytes_.empty()) throw BadFrame("a frame that is too long");
+}
+
+std::string encode_hello(const Hello& hello) {
+  BodyWriter body;
+  body.number(protocol_version).text(hello.job).number(static_cast<uint64_t>(hello.size));
+  return body.peer(hello.peer).bytes();
+}
+
+Hello decode_hello(std::string_view body) {
+  BodyReader reader(body);
+  if (const uint64_t version = reader.number(); version != protocol_version) {
+    throw BadFrame(str("version ", version, " of the protocol, not ", protocol_version));
+  }
+  Hello hello;
+  hello.job = reader.text();
+  hello.size = static_cast<int64_t>(reader.number());
+  hello.peer = reader.peer();
+  reader.finish();
+  return hello;
+}
+
+}  // namespace tessera

@@ -1,0 +1,139 @@
+#include <tessera/framework/cluster/launcher/child_process.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+
+namespace tessera {
+namespace {
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw ConfigError("launch", "a pipe can be opened", strerror(errno),
+                      "start fewer processes or raise ulimit -n");
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// What the new process needs; made before it, which may not take memory.
+struct Start {
+  std::vector<char*> words;
+  std::vector<char*> environment;
+  int out, err, failure;
+  pid_t parent;
+};
+
+/// Between fork() and exec(): only calls that a signal handler may make.
+[[noreturn]] void become(const Start& start) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != start.parent) _exit(1);
+  for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(start.out, 1) >= 0 &&
+      dup2(start.err, 2) >= 0) {
+    execve(start.words[0], start.words.data(), start.environment.data());
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = write(start.failure, &error, sizeof error);
+  _exit(127);
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(const std::vector<std::string>& words,
+                           const std::map<std::string, std::string>& environment) {
+  Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
+  std::vector<std::string> arguments = words, variables;
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  const Start start{pointers(arguments), pointers(variables), out.write.get(), err.write.get(),
+                    failure.write.get(), getpid()};
+  pid_ = fork();
+  if (pid_ == 0) become(start);
+  if (pid_ < 0) {
+    throw ConfigError("launch", "a process can be started", strerror(errno),
+                      "start fewer processes");
+  }
+  setpgid(pid_, pid_);
+  failure.write.reset();
+  int error = 0;
+  ssize_t size;
+  while ((size = read(failure.read.get(), &error, sizeof error)) < 0 && errno == EINTR) continue;
+  if (size > 0) {
+    waitpid(pid_, nullptr, 0);
+    throw ConfigError("launch", "the program can be run", in_quotes(words[0]) + ": " +
+                      strerror(error), "name another program");
+  }
+  for (Descriptor* end : {&out.read, &err.read}) {
+    fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    streams_.push_back({end == &out.read ? 1 : 2, std::move(*end), {}});
+  }
+}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      ended_(other.ended_),
+      status_(other.status_),
+      end_(other.end_),
+      streams_(std::move(other.streams_)) {}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ < 0 || ended_) return;
+  kill(-pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+void ChildProcess::signal(int number) const {
+  if (!ended_) kill(-pid_, number);
+}
+
+bool ChildProcess::reap() {
+  if (ended_) return false;
+  siginfo_t info = {};
+  // As long as its status is not taken, nobody else can have its number.
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return false;
+  }
+  kill(-pid_, SIGKILL);
+  while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) continue;
+  end_ = std::chrono::steady_clock::now();
+  ended_ = true;
+  return true;
+}
+
+std::string describe_status(int status) {
+  if (!WIFSIGNALED(status)) return str("exit code ", WEXITSTATUS(status));
+  return str("killed by signal ", WTERMSIG(status), " (", signal_name(WTERMSIG(status)), ")");
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace tessera

@@ -1,0 +1,243 @@
+#include <tessera/framework/cluster/launcher/launch_attempt.hpp>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto longest_wait = std::chrono::milliseconds(100);
+// The one that is blamed may be about to end, and everything with it.
+constexpr auto wait_for_blamed = std::chrono::seconds(2);
+// Of one stream in a row, so that the others are heard.
+constexpr int most_reads = 16;
+
+/// Whether it ended because of another one, whatever the order in which they end.
+bool blames_another(const ChildProcess& child) {
+  return WIFEXITED(child.status()) && WEXITSTATUS(child.status()) == exit_of_lost_run;
+}
+
+}  // namespace
+
+LaunchRound::LaunchRound(const std::vector<std::string>& command, const LaunchOptions& options,
+                         const std::vector<LaunchTask>& tasks, int signals, LineOutput& output)
+    : command_(command),
+      options_(options),
+      signals_(signals),
+      output_(output),
+      start_(Clock::now()) {
+  members_.reserve(tasks.size());
+  for (const LaunchTask& task : tasks) {
+    members_.push_back({task, static_cast<int>(members_.size())});
+    start(members_.back());
+  }
+}
+
+void LaunchRound::start(Member& member) {
+  auto variables = member.task.environment;
+  const int restarts = member.task.restarts;
+  if (restarts > 0) variables["TESSERA_RESTART"] = std::to_string(restarts);
+  member.process.emplace(command_, variables);
+}
+
+bool LaunchRound::all_ended() const {
+  return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.process->ended() && !(goes_on() && starts_again(member));
+  });
+}
+
+void LaunchRound::watch() {
+  while (!all_ended()) {
+    wait();
+    take_signals();
+    for (Member& member : members_) take_output(member, false);
+    reap();
+    settle();
+    press();
+  }
+}
+
+void LaunchRound::wait() {
+  std::vector<pollfd> list = {{signals_, POLLIN, 0}};
+  if (!output_.full()) {
+    for (Member& member : members_) {
+      for (const ChildStream& stream : member.process->streams()) {
+        if (stream.pipe.valid()) list.push_back({stream.pipe.get(), POLLIN, 0});
+      }
+    }
+  }
+  if (!output_.empty()) list.push_back({output_.descriptor(), POLLOUT, 0});
+  poll(list.data(), list.size(), static_cast<int>(longest_wait.count()));
+  if (!output_.empty() && list.back().revents != 0) output_.write();
+}
+
+void LaunchRound::take_signals() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number != SIGCHLD) stop(number);
+  }
+}
+
+void LaunchRound::stop(int signal) {
+  if (stopped_by_ != 0) {
+    output_.add(2, str("launch: ", signal_name(signal), " again: killing all"));
+    return signal_all(SIGKILL);
+  }
+  stopped_by_ = signal;
+  output_.add(2, str("launch: ", signal_name(signal),
+                     ": waiting for the processes to leave; a second signal kills them"));
+  // To save, a chief needs its parameter servers.
+  if (!signal_type("chief", signal)) return signal_all(signal);
+  signal_type("evaluator", signal);
+}
+
+void LaunchRound::signal_all(int signal) {
+  for (const Member& member : members_) member.process->signal(signal);
+}
+
+bool LaunchRound::signal_type(const std::string& type, int signal) {
+  bool any = false;
+  for (const Member& member : members_) {
+    if (member.task.type != type || member.process->ended()) continue;
+    member.process->signal(signal);
+    any = true;
+  }
+  return any;
+}
+
+void LaunchRound::take_output(Member& member, bool ended) {
+  std::array<char, 65536> bytes;
+  const std::string label = member.task.label();
+  for (ChildStream& stream : member.process->streams()) {
+    const auto line = [&](const std::string& text) {
+      output_.add(stream.target, label, member.number, text);
+    };
+    for (int reads = 0; stream.pipe.valid() && reads < most_reads; ++reads) {
+      if (output_.full() && !ended) break;
+      const ssize_t size = read(stream.pipe.get(), bytes.data(), bytes.size());
+      if (size <= 0 && (ended || size == 0)) {
+        stream.lines.finish(line);
+        stream.pipe.reset();
+      }
+      if (size <= 0) break;
+      stream.lines.add({bytes.data(), static_cast<size_t>(size)}, line);
+    }
+  }
+}
+
+void LaunchRound::reap() {
+  std::vector<Member*> ended;
+  for (Member& member : members_) {
+    if (member.process->reap()) ended.push_back(&member);
+  }
+  // Of those that were found dead together, one that the others cannot do without did not die of
+  // one that they can, nor one that a signal killed of the others.
+  const auto key = [](const Member* member) {
+    return std::pair(member->task.expendable, !WIFSIGNALED(member->process->status()));
+  };
+  std::stable_sort(ended.begin(), ended.end(),
+                   [&](const Member* a, const Member* b) { return key(a) < key(b); });
+  for (Member* member : ended) {
+    take_output(*member, true);
+    note_end(*member);
+  }
+}
+
+void LaunchRound::note_end(Member& member) {
+  const bool failed = member.process->failed();
+  const bool last = member.task.type == "worker" && !others_work(member);
+  // One that was told to leave has not done all.
+  if (member.task.type == "chief" && !failed && presses_ == 0) {
+    over_ = true;
+    first_ = nullptr;
+  } else if (failed && goes_on() && member.task.expendable &&
+             (!last || member.task.restarts < options_.max_restarts)) {
+    member.settle = Clock::now();
+    if (blames_another(*member.process)) *member.settle += wait_for_blamed;
+  } else if (failed && stopped_by_ == 0) {
+    note_failure(member);
+  }
+  if (!goes_on() && !next_press_) next_press_ = Clock::now() + options_.grace;
+}
+
+void LaunchRound::note_failure(const Member& member) {
+  const bool blames = blames_another(*member.process);
+  if (!over_ && first_ == nullptr) signal_type("evaluator", SIGTERM);
+  const bool first =
+      !over_ && (first_ == nullptr || (blames_another(*first_->process) && !blames));
+  if (first) first_ = &member;
+  if ((first || (over_ && presses_ == 0)) && !blames && !all_ended()) {
+    output_.add(2, str("launch: ", member.task.name(), " failed: ", describe(member)));
+  }
+}
+
+bool LaunchRound::starts_again(const Member& member) const {
+  return member.settle && member.task.restarts < options_.max_restarts;
+}
+
+bool LaunchRound::others_work(const Member& member) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& other) {
+    return &other != &member && other.task.type == member.task.type &&
+           (!other.process->failed() || starts_again(other));
+  });
+}
+
+void LaunchRound::settle() {
+  for (Member& member : members_) {
+    if (!goes_on() || !member.settle || Clock::now() < *member.settle) continue;
+    const std::string text = str("launch: ", member.task.name(), " failed: ", describe(member));
+    const bool again = starts_again(member);
+    member.settle.reset();
+    if (!again) {
+      output_.add(2, text + "; the job goes on without it");
+      continue;
+    }
+    ++member.task.restarts;
+    output_.add(2, str(text, "; restart ", member.task.restarts, " of ", options_.max_restarts));
+    start(member);
+  }
+}
+
+void LaunchRound::press() {
+  if (!next_press_ || Clock::now() < *next_press_ || all_ended()) return;
+  std::vector<LaunchTask> tasks;
+  for (const Member& member : members_) {
+    if (!member.process->ended()) tasks.push_back(member.task);
+  }
+  const int signal = presses_ == 0 ? SIGTERM : SIGKILL;
+  output_.add(2, str("launch: ", names_of(tasks), " did not leave: ", signal_name(signal)));
+  signal_all(signal);
+  // A process that stands still takes no signal but these.
+  if (presses_++ == 0) signal_all(SIGCONT);
+  next_press_ = Clock::now() + options_.kill_after;
+}
+
+std::string LaunchRound::describe(const Member& member) const {
+  const std::chrono::duration<double> time = member.process->end() - start_;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", time.count());
+  return str(describe_status(member.process->status()), ", after ", seconds, " s");
+}
+
+int LaunchRound::first_status() const {
+  return first_ == nullptr ? 0 : first_->process->status();
+}
+
+std::string LaunchRound::summary() const {
+  return str(first_->task.name(), " failed first: ", describe(*first_));
+}
+
+}  // namespace tessera

@@ -1,0 +1,176 @@
+#include <tessera/framework/cluster/launcher/launcher.hpp>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/launcher/launch_attempt.hpp>
+#include <tessera/framework/cluster/launcher/launch_task.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int longest_flush_ms = 1000;
+constexpr int first_port = 10000;
+constexpr int most_tries = 10000;
+
+/// While it lives, the signals that a launcher handles wait to be read, and writing to nobody is an
+/// error instead of a signal.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
+    // Ignored, it would take the status of children away.
+    child_before_ = ::signal(SIGCHLD, SIG_DFL);
+    pipe_before_ = ::signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, &before_);
+    read_ = Descriptor(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  }
+  ~HeldSignals() {
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    ::signal(SIGCHLD, child_before_);
+    ::signal(SIGPIPE, pipe_before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  int descriptor() const { return read_.get(); }
+
+ private:
+  sigset_t before_;
+  sighandler_t child_before_, pipe_before_;
+  Descriptor read_;
+};
+
+bool is_program(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+}
+
+std::vector<std::string> programs_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (is_program(entry.path())) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Writes what is left, unless a signal says that nobody waits for it, or said so before and
+/// nobody reads.
+void flush(LineOutput& output, int signals, bool stopped) {
+  while (!output.empty()) {
+    pollfd list[] = {{signals, POLLIN, 0}, {output.descriptor(), POLLOUT, 0}};
+    if (poll(list, 2, stopped ? longest_flush_ms : -1) == 0) return;
+    if (list[1].revents != 0) output.write();
+    signalfd_siginfo info;
+    if (list[1].revents == 0 && read(signals, &info, sizeof info) == sizeof info &&
+        info.ssi_signo != SIGCHLD) {
+      return;
+    }
+  }
+}
+
+/// Which port the socket has now; 0 if it is taken.
+int bind_port(const Descriptor& probe, int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool bound =
+      bind(probe.get(), any, size) == 0 && getsockname(probe.get(), any, &size) == 0;
+  return bound ? ntohs(address.sin_port) : 0;
+}
+
+struct Outcome {
+  int code = 0;
+  bool stopped = false;
+};
+
+Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions& options,
+                   int signals, LineOutput& output) {
+  for (int restart = 0;; ++restart) {
+    LaunchRound round(command, options, launch_tasks(options, restart), signals, output);
+    round.watch();
+    if (round.stopped_by() != 0) return {128 + round.stopped_by(), true};
+    if (round.first_status() == 0) return {};
+    output.add(STDERR_FILENO, "launch: " + round.summary());
+    if (restart == options.max_restarts) return {exit_code_of(round.first_status())};
+    output.add(STDERR_FILENO, str("launch: restart ", restart + 1, " of ", options.max_restarts));
+  }
+}
+
+}  // namespace
+
+std::vector<int> free_ports(int count) {
+  // Beyond it the system takes ports for connections that programs open, so that one would be gone
+  // by the time at which its task is started again.
+  int end = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> end;
+  std::random_device random;
+  std::uniform_int_distribution<int> below(first_port, std::max(first_port, end - 1));
+  std::vector<int> ports;
+  // They stay taken until all are found.
+  std::vector<Descriptor> taken;
+  for (int i = 0; static_cast<int>(ports.size()) < count; ++i) {
+    const bool any = end <= first_port || i > most_tries;
+    Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (const int port = bind_port(probe, any ? 0 : below(random)); port > 0) {
+      ports.push_back(port);
+      taken.push_back(std::move(probe));
+    } else if (any) {
+      throw ConfigError("launch", "127.0.0.1 has a free port", "none", "close other programs");
+    }
+  }
+  return ports;
+}
+
+int free_port() { return free_ports(1)[0]; }
+
+std::string find_program(const std::string& name, const std::string& folder) {
+  if (name.find('/') != name.npos) {
+    if (is_program(name)) return name;
+    throw ConfigError("launch", "the program is a file that can be run", in_quotes(name),
+                      "check the path");
+  }
+  const std::string beside = (fs::path(folder) / name).string();
+  if (!name.empty() && is_program(beside)) return beside;
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "" : variable;
+  for (size_t from = 0; !name.empty() && from <= path.size();) {
+    const size_t colon = std::min(path.find(':', from), path.size());
+    const fs::path found = fs::path(path.substr(from, colon - from)) / name;
+    if (colon > from && is_program(found)) return found.string();
+    from = colon + 1;
+  }
+  throw ConfigError("launch", "the program is a path, an application or a program in PATH",
+                    in_quotes(name), suggestion(name, programs_in(folder)));
+}
+
+int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
+  const HeldSignals signals;
+  LineOutput output;
+  const Outcome outcome = run_rounds(command, options, signals.descriptor(), output);
+  flush(output, signals.descriptor(), outcome.stopped);
+  return outcome.code;
+}
+
+}  // namespace tessera

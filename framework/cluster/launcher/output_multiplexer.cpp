@@ -1,0 +1,78 @@
+#include <tessera/framework/cluster/launcher/output_multiplexer.hpp>
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+namespace tessera {
+namespace {
+
+// A program that never ends its lines must not fill the memory.
+constexpr size_t longest_line = 1 << 20;
+
+}  // namespace
+
+void LineCutter::add(std::string_view bytes,
+                     const std::function<void(const std::string&)>& line) {
+  for (const char c : bytes) {
+    const bool ends = c == '\n' || text_.size() >= longest_line;
+    if (ends) {
+      line(text_);
+      text_.clear();
+    } else if (returned_) {
+      text_.clear();
+    }
+    returned_ = c == '\r';
+    if (c != '\n' && c != '\r') text_ += c;
+  }
+}
+
+void LineCutter::finish(const std::function<void(const std::string&)>& line) {
+  if (!text_.empty()) line(text_);
+  text_.clear();
+  returned_ = false;
+}
+
+LineOutput::LineOutput() {
+  const char* plain = std::getenv("NO_COLOR");
+  for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    colour_[descriptor] = isatty(descriptor) && (plain == nullptr || *plain == '\0');
+  }
+}
+
+void LineOutput::add(int descriptor, const std::string& label, int colour,
+                     const std::string& line) {
+  std::string prefix = "[" + label + "] ";
+  // Six colours from red to cyan, none of which is the terminal's own.
+  if (colour_[descriptor]) {
+    prefix = "\x1b[3" + std::to_string(1 + colour % 6) + "m" + prefix + "\x1b[0m";
+  }
+  add(descriptor, prefix + line);
+}
+
+void LineOutput::add(int descriptor, const std::string& line) {
+  bytes_ += line.size() + 1;
+  const bool joins = !queue_.empty() && queue_.back().descriptor == descriptor &&
+                     queue_.back().text.size() < PIPE_BUF;
+  if (!joins) queue_.push_back({descriptor, ""});
+  queue_.back().text += line + '\n';
+}
+
+void LineOutput::write() {
+  if (queue_.empty()) return;
+  Piece& piece = queue_.front();
+  // A pipe that can be written to takes as many bytes as this at once.
+  const size_t size = std::min<size_t>(piece.text.size(), PIPE_BUF);
+  ssize_t written = ::write(piece.descriptor, piece.text.data(), size);
+  if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  // Nobody reads it any more: the processes go on without.
+  if (written < 0) written = static_cast<ssize_t>(piece.text.size());
+  bytes_ -= static_cast<size_t>(written);
+  piece.text.erase(0, static_cast<size_t>(written));
+  if (piece.text.empty()) queue_.pop_front();
+}
+
+}  // namespace tessera

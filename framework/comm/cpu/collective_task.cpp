@@ -1,0 +1,184 @@
+#include <tessera/framework/comm/cpu/collective_task.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/hash.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+
+namespace tessera {
+namespace {
+
+/// What travels at once: small enough to stay in a core's cache until it is reduced.
+constexpr int64_t most_segment_bytes = int64_t{512} << 10;
+constexpr int64_t least_segment_bytes = int64_t{64} << 10;
+/// Segments of one rank that may arrive while an earlier one is reduced.
+constexpr int64_t segments_ahead = 3;
+
+enum Purpose : uint64_t { addends_purpose = 1, results_purpose = 2 };
+
+/// a reduced with b, into `out`.
+void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
+  switch (kind) {
+    case Reduce::sum:
+      at::add_out(out, a, b);
+      return;
+    case Reduce::max:
+      at::maximum_out(out, a, b);
+      return;
+    case Reduce::min:
+      at::minimum_out(out, a, b);
+      return;
+  }
+}
+
+/// Elements of all segments of a tensor but the last: two even of one of middling size.
+int64_t segment_elements(const at::Tensor& whole) {
+  const int64_t bytes = std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, least_segment_bytes,
+                                   most_segment_bytes);
+  return bytes / 64 * 64 / whole.element_size();
+}
+
+int64_t segments(const at::Tensor& whole) {
+  const int64_t elements = segment_elements(whole);
+  return (whole.numel() + elements - 1) / elements;
+}
+
+at::Tensor segment(const at::Tensor& whole, int64_t index) {
+  const int64_t elements = segment_elements(whole), begin = index * elements;
+  return whole.narrow(0, begin, std::min(elements, whole.numel() - begin));
+}
+
+}  // namespace
+
+void MoveOp::send(int to, const at::Tensor& tensor) {
+  if (tensor.numel() > 0) sends_.push_back({to, tensor.contiguous(), at::Tensor()});
+}
+
+void MoveOp::recv(int from, const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return;
+  if (tensor.is_contiguous()) {
+    recvs_.push_back({from, tensor, at::Tensor()});
+  } else {
+    recvs_.push_back({from, at::empty(tensor.sizes(), tensor.options()), tensor});
+  }
+}
+
+void MoveOp::start() {
+  // A peer may send at once what is awaited already.
+  for (const Move& move : recvs_) {
+    const size_t bytes = move.tensor.nbytes();
+    transfers_.push_back(
+        channel_.recv(move.rank, mix(tag_, bytes), move.tensor.mutable_data_ptr(), bytes));
+  }
+  for (const Move& move : sends_) {
+    const size_t bytes = move.tensor.nbytes();
+    transfers_.push_back(
+        channel_.send(move.rank, mix(tag_, bytes), move.tensor.const_data_ptr(), bytes));
+  }
+}
+
+void MoveOp::finish() {
+  for (const TransferPtr& transfer : transfers_) transfer->wait();
+  transfers_.clear();
+  for (const Move& move : recvs_) {
+    if (move.place.defined()) move.place.copy_(move.tensor);
+  }
+}
+
+ReduceOp::ReduceOp(Channel& channel, uint64_t tag, ReduceParts parts)
+    : channel_(channel),
+      tag_(tag),
+      parts_(std::move(parts)),
+      arriving_(static_cast<size_t>(segments(parts_.result))) {}
+
+void ReduceOp::start() {
+  for (int64_t i = 0; i < segments_ahead; ++i) post(i);
+  for (size_t r = 0; r < parts_.others.size(); ++r) {
+    if (r == parts_.me) continue;
+    const uint64_t tag = mix(tag_, results_purpose);
+    for (int64_t i = 0; i < segments(parts_.others[r]); ++i) {
+      const at::Tensor place = segment(parts_.others[r], i);
+      transfers_.push_back(channel_.recv(parts_.ranks[r], mix(tag, place.nbytes()),
+                                         place.mutable_data_ptr(), place.nbytes()));
+    }
+  }
+  for (size_t next = 1; next < parts_.ranks.size(); ++next) {
+    const size_t r = (parts_.me + next) % parts_.ranks.size();
+    for (int64_t i = 0; i < segments(parts_.addends[r]); ++i) {
+      send(r, addends_purpose, segment(parts_.addends[r], i));
+    }
+  }
+}
+
+void ReduceOp::finish() {
+  for (int64_t i = 0; i < segments(parts_.result); ++i) {
+    reduce(i);
+    post(i + segments_ahead);
+    if (parts_.others.empty()) continue;
+    for (size_t r = 0; r < parts_.ranks.size(); ++r) {
+      if (r != parts_.me) send(r, results_purpose, segment(parts_.result, i));
+    }
+  }
+  for (const TransferPtr& transfer : transfers_) transfer->wait();
+  transfers_.clear();
+}
+
+void ReduceOp::post(int64_t index) {
+  if (index >= segments(parts_.result)) return;
+  std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
+  const size_t bytes = segment(parts_.result, index).nbytes();
+  for (size_t r = 0; r < parts_.ranks.size(); ++r) {
+    list.push_back(nullptr);
+    if (r == parts_.me) continue;
+    list.back() = channel_.recv(
+        parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
+        [this, r, index](const std::byte* data, size_t offset, size_t count) {
+          add(r, index, data, offset, count);
+        });
+  }
+}
+
+void ReduceOp::reduce(int64_t index) {
+  std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
+  for (size_t r = 0; r < list.size(); ++r) {
+    if (r != parts_.me) {
+      list[r]->wait();
+    } else if (r > 1) {
+      at::Tensor sum = segment(parts_.result, index);
+      reduce_into(parts_.kind, sum, segment(parts_.addends[r], index));
+    }
+  }
+  list.clear();
+}
+
+void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t offset,
+                   size_t bytes) {
+  const int64_t size = parts_.result.element_size();
+  const auto piece = [&](const at::Tensor& whole) {
+    return segment(whole, index).narrow(0, int64_t(offset) / size, int64_t(bytes) / size);
+  };
+  at::Tensor sum = piece(parts_.result);
+  const at::Tensor theirs =
+      at::from_blob(const_cast<std::byte*>(data), {int64_t(bytes) / size}, sum.options());
+  // The first two addends meet without a copy of the first where one of them is this rank's.
+  const size_t first = parts_.me == 0 ? 1 : 0;
+  if (from == first && parts_.me == 0) {
+    combine(parts_.kind, sum, piece(parts_.addends[parts_.me]), theirs);
+  } else if (from == first && parts_.me == 1) {
+    combine(parts_.kind, sum, theirs, piece(parts_.addends[parts_.me]));
+  } else if (from == first) {
+    sum.copy_(theirs);
+  } else {
+    reduce_into(parts_.kind, sum, theirs);
+  }
+}
+
+void ReduceOp::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
+  const size_t bytes = tensor.nbytes();
+  transfers_.push_back(channel_.send(parts_.ranks[to], mix(mix(tag_, purpose), bytes),
+                                     tensor.const_data_ptr(), bytes));
+}
+
+}  // namespace tessera

@@ -1,0 +1,275 @@
+#include <tessera/framework/comm/cpu/gloo_transport.hpp>
+
+#include <array>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <set>
+
+#include <dlfcn.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/signal_guard.hpp>
+
+namespace tessera {
+namespace {
+
+/// Gloo ends a wait after a while, and all connections with it. Who is alive is not its to judge.
+constexpr std::chrono::hours gloo_patience{24 * 365};
+/// What a text of addresses gives each of them.
+constexpr size_t address_bytes = gloo::transport::Address::kMaxByteSize;
+
+using Buffer = gloo::transport::UnboundBuffer;
+using BufferPtr = std::unique_ptr<Buffer>;
+
+/// The transfers under way, to be woken by an abort.
+class Pending {
+ public:
+  void add(Buffer* buffer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check();
+    buffers_.insert(buffer);
+  }
+  void remove(Buffer* buffer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    buffers_.erase(buffer);
+  }
+  /// Whether this is the first reason.
+  bool abort(const std::string& reason) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!reason_.empty()) return false;
+    reason_ = reason;
+    for (Buffer* buffer : buffers_) {
+      buffer->abortWaitRecv();
+      buffer->abortWaitSend();
+    }
+    return true;
+  }
+  [[noreturn]] void fail(int peer, const std::string& what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check();
+    throw CommError("gloo", str("the connection to rank ", peer, " stays open"), what, "");
+  }
+
+ private:
+  void check() const {
+    if (!reason_.empty()) throw CommError("gloo", "the channel was aborted", reason_, "");
+  }
+
+  std::mutex mutex_;
+  std::set<Buffer*> buffers_;
+  std::string reason_;
+};
+
+/// Memory for messages that are read and dropped, used again while it is warm.
+class Scratch {
+ public:
+  using Memory = std::unique_ptr<std::byte[]>;
+  Memory take(size_t bytes) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!free_.empty() && bytes <= kept_bytes) {
+        Memory memory = std::move(free_.back());
+        free_.pop_back();
+        return memory;
+      }
+    }
+    return Memory(new std::byte[std::max(bytes, kept_bytes)]);
+  }
+  void give_back(Memory memory, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes <= kept_bytes && free_.size() < 16) free_.push_back(std::move(memory));
+  }
+
+ private:
+  static constexpr size_t kept_bytes = size_t{1} << 19;
+  std::mutex mutex_;
+  std::vector<Memory> free_;
+};
+
+class GlooTransfer : public Transfer {
+ public:
+  GlooTransfer(Pending& pending, BufferPtr buffer, int peer, bool sends)
+      : pending_(pending), buffer_(std::move(buffer)), peer_(peer), sends_(sends) {
+    pending_.add(buffer_.get());
+  }
+  ~GlooTransfer() override { end(); }
+
+  void wait() override {
+    bool arrived = false;
+    std::string what = "aborted";
+    try {
+      arrived = sends_ ? buffer_->waitSend(gloo_patience) : buffer_->waitRecv(patience);
+    } catch (const std::exception& error) {
+      what = error.what();
+    }
+    if (!arrived) pending_.fail(peer_, what);
+  }
+
+ protected:
+  void end() {
+    if (!buffer_) return;
+    pending_.remove(buffer_.get());
+    buffer_.reset();
+  }
+
+ private:
+  Pending& pending_;
+  BufferPtr buffer_;
+  int peer_;
+  bool sends_;
+};
+
+class GlooReading final : public GlooTransfer {
+ public:
+  GlooReading(Pending& pending, BufferPtr buffer, int peer, Scratch& scratch,
+              Scratch::Memory memory, size_t bytes, Reader reader)
+      : GlooTransfer(pending, std::move(buffer), peer, false),
+        scratch_(scratch),
+        memory_(std::move(memory)),
+        bytes_(bytes),
+        reader_(std::move(reader)) {}
+  ~GlooReading() override {
+    end();
+    scratch_.give_back(std::move(memory_), bytes_);
+  }
+
+  void wait() override {
+    GlooTransfer::wait();
+    reader_(memory_.get(), 0, bytes_);
+  }
+
+ private:
+  Scratch& scratch_;
+  Scratch::Memory memory_;
+  size_t bytes_;
+  Reader reader_;
+};
+
+class GlooChannel final : public Channel {
+ public:
+  explicit GlooChannel(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
+    const SignalGuard guard(SignalGuard::Which::all);
+    gloo::transport::tcp::attr where(options.address.c_str());
+    device_ = gloo::transport::tcp::CreateDevice(where);
+    context_ = device_->createContext(rank_, size_);
+    context_->setTimeout(options.timeout);
+    connect(options.gather);
+  }
+  ~GlooChannel() override {
+    const SignalGuard guard(SignalGuard::Which::pipe);
+    context_.reset();
+    device_.reset();
+  }
+
+  std::string name() const override { return "gloo"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool sends_alone() const override { return true; }
+
+  TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override {
+    BufferPtr buffer = context_->createUnboundBuffer(const_cast<void*>(data), bytes);
+    Buffer& post = *buffer;
+    auto transfer = std::make_unique<GlooTransfer>(pending_, std::move(buffer), to, true);
+    start(to, [&] { post.send(to, tag); });
+    return transfer;
+  }
+
+  TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override {
+    BufferPtr buffer = context_->createUnboundBuffer(data, bytes);
+    Buffer& post = *buffer;
+    auto transfer = std::make_unique<GlooTransfer>(pending_, std::move(buffer), from, false);
+    start(from, [&] { post.recv(from, tag); });
+    return transfer;
+  }
+
+  TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override {
+    Scratch::Memory memory = scratch_.take(bytes);
+    BufferPtr buffer = context_->createUnboundBuffer(memory.get(), bytes);
+    Buffer& post = *buffer;
+    auto transfer = std::make_unique<GlooReading>(pending_, std::move(buffer), from, scratch_,
+                                                  std::move(memory), bytes, std::move(reader));
+    start(from, [&] { post.recv(from, tag); });
+    return transfer;
+  }
+
+  void abort(const std::string& reason) override {
+    if (!pending_.abort(reason)) return;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) context_->getPair(peer)->close();
+    }
+  }
+
+ private:
+  template <class Post>
+  void start(int peer, const Post& post) {
+    const SignalGuard guard(SignalGuard::Which::pipe);
+    try {
+      post();
+    } catch (const std::exception& error) {
+      pending_.fail(peer, error.what());
+    }
+  }
+
+  void connect(const std::function<std::vector<std::string>(const std::string&)>& gather) {
+    std::string mine(address_bytes * static_cast<size_t>(size_), '\0');
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const std::vector<char> bytes = context_->createPair(peer)->address().bytes();
+      std::memcpy(&mine[address_bytes * static_cast<size_t>(peer)], bytes.data(), bytes.size());
+      used_bytes_ = bytes.size();
+    }
+    const std::vector<std::string> all = gather(mine);
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const std::string& theirs = all.at(static_cast<size_t>(peer));
+      if (theirs.size() != mine.size()) pending_.fail(peer, "addresses of another kind");
+      const char* address = theirs.data() + address_bytes * static_cast<size_t>(rank_);
+      try {
+        context_->getPair(peer)->connect({address, address + used_bytes_});
+      } catch (const std::exception& error) {
+        pending_.fail(peer, error.what());
+      }
+    }
+    // Nobody may leave while others still connect to it.
+    gather("connected");
+  }
+
+  int rank_;
+  int size_;
+  size_t used_bytes_ = 0;
+  Pending pending_;
+  Scratch scratch_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<gloo::transport::Context> context_;
+};
+
+/// libtorch_cpu holds a Gloo of its own, of another version: run by mistake, it crashes.
+void check_library() {
+  Dl_info info{};
+  const auto function = &gloo::transport::tcp::CreateDevice;
+  const bool known = dladdr(reinterpret_cast<const void*>(function), &info) != 0;
+  const std::string file = known && info.dli_fname ? info.dli_fname : "an unknown file";
+  if (file.find("libgloo") != std::string::npos) return;
+  throw CommError("gloo", "the functions of Gloo come from libgloo.so", file,
+                  "link the program with libgloo before libtorch_cpu, within "
+                  "-Wl,--push-state,--no-as-needed ... -Wl,--pop-state");
+}
+
+}  // namespace
+
+std::unique_ptr<Channel> gloo_channel(const GlooOptions& options) {
+  check_library();
+  try {
+    return std::make_unique<GlooChannel>(options);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw CommError("gloo", "this process listens at " + options.address, error.what(),
+                    "pass an address of this host that the others reach");
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/comm/cpu/transport.hpp>
+
+namespace tessera {
+
+/// How a process joins its peers over Gloo's TCP transport.
+struct GlooOptions {
+  int rank = 0;
+  int size = 1;
+  /// Of this process: an address or host name by which the other ranks reach it.
+  std::string address = "127.0.0.1";
+  /// How long to wait for each connection.
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  /// The texts of all ranks, by rank, from that of this one. Called twice.
+  std::function<std::vector<std::string>(const std::string& text)> gather;
+};
+
+/// Connects every pair of ranks over TCP. Collective. Throws CommError where a connection cannot be
+/// made, where another library's Gloo would run instead of libgloo, and in a build without Gloo.
+std::unique_ptr<Channel> gloo_channel(const GlooOptions& options);
+
+}  // namespace tessera

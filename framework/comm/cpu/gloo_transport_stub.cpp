@@ -1,0 +1,13 @@
+#include <tessera/framework/comm/cpu/gloo_transport.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+
+std::unique_ptr<Channel> gloo_channel(const GlooOptions& options) {
+  throw CommError("gloo", "processes exchange tensors over Gloo",
+                  str(options.size, " processes in a build without Gloo"),
+                  "install libgloo-dev and configure with -DTESSERA_GLOO=ON");
+}
+
+}  // namespace tessera

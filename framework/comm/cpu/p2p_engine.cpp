@@ -1,0 +1,298 @@
+#include <tessera/framework/comm/cpu/p2p_engine.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/hash.hpp>
+#include <tessera/framework/comm/cpu/collective_queue.hpp>
+#include <tessera/framework/comm/cpu/result_buffers.hpp>
+
+namespace tessera {
+namespace {
+
+/// The ranks of a group, and which one is here.
+struct Ranks {
+  explicit Ranks(const Group& group, int me) : list(group.owner) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    mine = static_cast<size_t>(std::find(list.begin(), list.end(), me) - list.begin());
+  }
+  std::vector<int> list;
+  size_t mine = 0;
+};
+
+std::vector<int64_t> members_of(const Group& group, int rank) {
+  std::vector<int64_t> members;
+  for (int64_t m = 0; m < group.size(); ++m) {
+    if (group.owner[static_cast<size_t>(m)] == rank) members.push_back(m);
+  }
+  return members;
+}
+
+at::Tensor flat(const at::Tensor& tensor) { return tensor.contiguous().view(-1); }
+
+/// The intervals `pieces` of the members, cut out of `whole` and laid one behind the other.
+at::Tensor cut(const at::Tensor& whole, int64_t axis, const std::vector<Interval>& pieces,
+               const std::vector<int64_t>& members) {
+  std::vector<at::Tensor> list;
+  for (int64_t m : members) {
+    const Interval piece = pieces[static_cast<size_t>(m)];
+    list.push_back(flat(whole.narrow(axis, piece.lo, piece.size())));
+  }
+  return list.size() == 1 ? list[0] : at::cat(list);
+}
+
+/// A message between two ranks: ended when it is waited for.
+class Message final : public Work {
+ public:
+  Message(std::shared_ptr<OpQueue> queue, std::unique_ptr<RankOp> op)
+      : queue_(std::move(queue)), op_(std::move(op)) {
+    queue_->guard([&] { op_->start(); });
+  }
+  void wait() override {
+    if (op_) queue_->guard([&] { op_->finish(); });
+    op_.reset();
+  }
+  bool done() const override { return !op_; }
+
+ private:
+  std::shared_ptr<OpQueue> queue_;
+  std::unique_ptr<RankOp> op_;
+};
+
+enum class TagKind : uint64_t { reduce, gather, scatter, exchange, broadcast, barrier, message };
+
+class ChannelCommunicator final : public Engine {
+ public:
+  explicit ChannelCommunicator(std::unique_ptr<Channel> channel)
+      : queue_(std::make_shared<OpQueue>(std::move(channel))), local_(local_communicator()) {
+    queue_->open();
+  }
+  ~ChannelCommunicator() override { queue_->close(); }
+
+  std::string name() const override { return channel().name(); }
+  int rank() const override { return channel().rank(); }
+  int size() const override { return channel().size(); }
+
+  void set_call(uint64_t call) override {
+    call_ = call;
+    counts_.clear();
+  }
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+                     at::Tensor& out) override;
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         std::vector<at::Tensor>& out) override;
+  WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
+                     std::vector<std::vector<at::Tensor>>& recv) override;
+  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
+  WorkPtr send(int to, const at::Tensor& tensor) override;
+  WorkPtr recv(int from, at::Tensor& tensor) override;
+  void barrier() override;
+  void abort(const std::string& reason) override { queue_->abort(reason); }
+
+ private:
+  Channel& channel() const { return queue_->channel(); }
+
+  /// Another one for every collective, and the same on all ranks that take part.
+  uint64_t next_tag(TagKind kind, const Ranks& ranks) {
+    uint64_t who = mix(call_, static_cast<uint64_t>(kind));
+    for (int r : ranks.list) who = mix(who, static_cast<uint64_t>(r));
+    return mix(who, counts_[who]++);
+  }
+
+  uint64_t message_tag(int from, int to) {
+    return mix(static_cast<uint64_t>(TagKind::message), messages_[{from, to}]++);
+  }
+
+  std::unique_ptr<MoveOp> make_move(TagKind kind, const Ranks& ranks) {
+    return std::make_unique<MoveOp>(channel(), next_tag(kind, ranks));
+  }
+
+  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceParts parts, bool brief) {
+    parts.ranks = ranks.list;
+    parts.me = ranks.mine;
+    const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(parts.kind));
+    return queue_->push(std::make_unique<ReduceOp>(channel(), tag, std::move(parts)), brief);
+  }
+
+  std::shared_ptr<OpQueue> queue_;
+  std::shared_ptr<Communicator> local_;
+  ResultMemory memory_;
+  uint64_t call_ = 0;
+  std::map<uint64_t, uint64_t> counts_;
+  std::map<std::pair<int, int>, uint64_t> messages_;
+};
+
+WorkPtr ChannelCommunicator::all_reduce(const Group& group, Reduce kind,
+                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  queue_->check();
+  if (group.is_local()) return local_->all_reduce(group, kind, parts, out);
+  const Ranks ranks(group, rank());
+  const at::Tensor mine = reduce_all(kind, parts).contiguous();
+  if (mine.numel() == 0) {
+    out = mine;
+    return nullptr;
+  }
+  out = memory_.make(mine.sizes().vec(), mine.options());
+  const at::Tensor from = flat(mine), to = out.view(-1);
+  ReduceParts reduce;
+  reduce.kind = kind;
+  const bool brief = mine.nbytes() <= one_round_bytes;
+  const int64_t count = static_cast<int64_t>(ranks.list.size());
+  for (int64_t r = 0; r < count; ++r) {
+    const Interval chunk =
+        brief ? Interval{0, from.numel()} : shard_interval(from.numel(), count, r);
+    reduce.addends.push_back(from.narrow(0, chunk.lo, chunk.size()));
+    if (!brief) reduce.others.push_back(to.narrow(0, chunk.lo, chunk.size()));
+  }
+  reduce.result = brief ? to : reduce.others[ranks.mine];
+  return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
+}
+
+WorkPtr ChannelCommunicator::all_gather(const Group& group, int64_t axis,
+                                        const std::vector<int64_t>& counts,
+                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  queue_->check();
+  if (group.is_local()) return local_->all_gather(group, axis, counts, parts, out);
+  const Ranks ranks(group, rank());
+  Shape shape = parts[0].sizes().vec();
+  shape[static_cast<size_t>(axis)] = 0;
+  for (int64_t count : counts) shape[static_cast<size_t>(axis)] += count;
+  out = memory_.make(shape, parts[0].options());
+  std::unique_ptr<MoveOp> op = make_move(TagKind::gather, ranks);
+  int64_t offset = 0;
+  size_t local = 0;
+  for (int64_t m = 0; m < group.size(); ++m) {
+    const int owner = group.owner[static_cast<size_t>(m)];
+    const int64_t count = counts[static_cast<size_t>(m)];
+    const at::Tensor place = out.narrow(axis, offset, count);
+    offset += count;
+    if (owner != rank()) {
+      op->recv(owner, place);
+      continue;
+    }
+    const at::Tensor part = parts[local++].contiguous();
+    place.copy_(part);
+    for (int r : ranks.list) {
+      if (r != rank()) op->send(r, part);
+    }
+  }
+  return queue_->push(std::move(op), out.nbytes() <= one_round_bytes);
+}
+
+WorkPtr ChannelCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                                            const std::vector<Interval>& pieces,
+                                            const std::vector<at::Tensor>& parts,
+                                            std::vector<at::Tensor>& out) {
+  queue_->check();
+  if (group.is_local()) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
+  const Ranks ranks(group, rank());
+  const at::Tensor whole = reduce_all(kind, parts);
+  ReduceParts reduce;
+  reduce.kind = kind;
+  for (int r : ranks.list) {
+    reduce.addends.push_back(cut(whole, axis, pieces, members_of(group, r)));
+  }
+  reduce.result = memory_.make(reduce.addends[ranks.mine].sizes().vec(), whole.options());
+  out.clear();
+  int64_t offset = 0;
+  for (int64_t m : group.local) {
+    Shape shape = whole.sizes().vec();
+    shape[static_cast<size_t>(axis)] = pieces[static_cast<size_t>(m)].size();
+    out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
+    offset += numel(shape);
+  }
+  return push_reduce(TagKind::scatter, ranks, std::move(reduce),
+                     whole.nbytes() <= one_round_bytes);
+}
+
+WorkPtr ChannelCommunicator::all_to_all(const Group& group,
+                                        const std::vector<std::vector<at::Tensor>>& send,
+                                        std::vector<std::vector<at::Tensor>>& recv) {
+  queue_->check();
+  const Ranks ranks(group, rank());
+  std::unique_ptr<MoveOp> op;
+  if (!group.is_local()) op = make_move(TagKind::exchange, ranks);
+  size_t bytes = 0;
+  for (size_t i = 0; i < group.local.size(); ++i) {
+    for (int r : ranks.list) {
+      for (int64_t m : members_of(group, r)) {
+        const at::Tensor& piece = send[i][static_cast<size_t>(m)];
+        if (!piece.defined() || r == rank()) continue;
+        op->send(r, piece);
+        bytes += piece.nbytes();
+      }
+    }
+  }
+  std::map<int, size_t> position;
+  for (size_t from = 0; from < group.owner.size(); ++from) {
+    const int owner = group.owner[from];
+    const size_t theirs = position[owner]++;
+    for (size_t to = 0; to < group.local.size(); ++to) {
+      at::Tensor& place = recv[to][from];
+      if (owner != rank()) {
+        if (place.defined()) op->recv(owner, place);
+      } else if (const at::Tensor& piece = send[theirs][size_t(group.local[to])]; piece.defined()) {
+        place = piece;
+      }
+    }
+  }
+  return op ? queue_->push(std::move(op), bytes <= one_round_bytes) : nullptr;
+}
+
+WorkPtr ChannelCommunicator::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
+  queue_->check();
+  if (group.is_local()) return nullptr;
+  const Ranks ranks(group, rank());
+  const int owner = group.owner[static_cast<size_t>(root)];
+  std::unique_ptr<MoveOp> op = make_move(TagKind::broadcast, ranks);
+  if (owner != rank()) {
+    op->recv(owner, tensor);
+  } else {
+    for (int r : ranks.list) {
+      if (r != rank()) op->send(r, tensor);
+    }
+  }
+  return queue_->push(std::move(op), tensor.nbytes() <= one_round_bytes);
+}
+
+WorkPtr ChannelCommunicator::send(int to, const at::Tensor& tensor) {
+  auto op = std::make_unique<MoveOp>(channel(), message_tag(rank(), to));
+  op->send(to, tensor);
+  return std::make_shared<Message>(queue_, std::move(op));
+}
+
+WorkPtr ChannelCommunicator::recv(int from, at::Tensor& tensor) {
+  auto op = std::make_unique<MoveOp>(channel(), message_tag(from, rank()));
+  op->recv(from, tensor);
+  return std::make_shared<Message>(queue_, std::move(op));
+}
+
+void ChannelCommunicator::barrier() {
+  queue_->check();
+  Group everyone;
+  for (int r = 0; r < size(); ++r) everyone.owner.push_back(r);
+  const Ranks ranks(everyone, rank());
+  std::unique_ptr<MoveOp> op = make_move(TagKind::barrier, ranks);
+  for (int r : ranks.list) {
+    if (r == rank()) continue;
+    op->send(r, at::zeros({1}, at::kByte));
+    op->recv(r, at::empty({1}, at::kByte));
+  }
+  wait(queue_->push(std::move(op), true));
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> channel_engine(std::unique_ptr<Channel> channel) {
+  return std::make_shared<ChannelCommunicator>(std::move(channel));
+}
+
+}  // namespace tessera

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include <tessera/framework/comm/cpu/transport.hpp>
+#include <tessera/framework/comm/engine.hpp>
+
+namespace tessera {
+
+/// An engine whose ranks exchange CPU tensors over `channel`, all with all: members of one rank are
+/// joined first. Sums are the same bits on every rank.
+std::shared_ptr<Engine> channel_engine(std::unique_ptr<Channel> channel);
+
+}  // namespace tessera

@@ -1,0 +1,285 @@
+#include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <random>
+#include <sstream>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cpu/shm_peer.hpp>
+#include <tessera/framework/comm/cpu/shm_segment.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr size_t unit = SharedRing::unit;
+/// All rings of a rank together.
+constexpr size_t segment_bytes = size_t{2} << 20;
+constexpr size_t least_ring_bytes = size_t{128} << 10;
+/// Looks for news that many times before it sleeps: the other rank may need this processor.
+constexpr int looks = 20;
+constexpr std::chrono::milliseconds nap{100};
+
+size_t ring_bytes_for(int ranks) {
+  const size_t share = segment_bytes / static_cast<size_t>(std::max(1, ranks - 1));
+  return std::max(least_ring_bytes, share / unit * unit);
+}
+
+class SharedMemoryChannel final : public Channel {
+ public:
+  SharedMemoryChannel(int rank, std::unique_ptr<SharedSegment> segment,
+                      std::vector<std::unique_ptr<SharedNeighbour>> neighbours,
+                      std::unique_ptr<Channel> other)
+      : rank_(rank),
+        segment_(std::move(segment)),
+        neighbours_(std::move(neighbours)),
+        other_(std::move(other)) {}
+  ~SharedMemoryChannel() override {
+    for (const auto& neighbour : neighbours_) {
+      if (neighbour) neighbour->leave();
+    }
+  }
+
+  std::string name() const override { return other_ ? "shared memory and gloo" : "shared memory"; }
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(neighbours_.size()); }
+
+  TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override;
+  TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override;
+  TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override;
+
+  bool sends_alone() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::none_of(neighbours_.begin(), neighbours_.end(),
+                        [](const auto& neighbour) { return neighbour && neighbour->sends(); });
+  }
+
+  void abort(const std::string& reason) override {
+    {
+      const std::lock_guard<std::mutex> lock(reason_mutex_);
+      if (reason_.empty()) reason_ = reason;
+    }
+    aborted_ = true;
+    segment_->ring_bell();
+    for (const auto& neighbour : neighbours_) {
+      if (neighbour) neighbour->leave();
+    }
+    if (other_) other_->abort(reason);
+  }
+
+ private:
+  class SharedTransfer;
+
+  SharedNeighbour* neighbour(int peer) const {
+    return neighbours_[static_cast<size_t>(peer)].get();
+  }
+  TransferPtr post(int peer, const PostPtr& post, bool sends);
+  bool drop(int peer, const PostPtr& post) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return neighbour(peer)->drop(post);
+  }
+  void wait(int peer, Post& post);
+  void move_all();
+  void check();
+  [[noreturn]] void fail(int peer, const std::string& what);
+
+  int rank_;
+  std::unique_ptr<SharedSegment> segment_;
+  std::vector<std::unique_ptr<SharedNeighbour>> neighbours_;  ///< by rank; null for others
+  std::unique_ptr<Channel> other_;
+  mutable std::mutex mutex_;
+  std::mutex reason_mutex_;
+  std::string reason_;
+  std::atomic<bool> aborted_{false};
+  std::atomic<int> waiters_{0};
+};
+
+class SharedMemoryChannel::SharedTransfer final : public Transfer {
+ public:
+  SharedTransfer(SharedMemoryChannel& channel, int peer, PostPtr post)
+      : channel_(channel), peer_(peer), post_(std::move(post)) {}
+  ~SharedTransfer() override {
+    if (!post_->done && !channel_.drop(peer_, post_)) channel_.abort("a message was cut off");
+  }
+  void wait() override { channel_.wait(peer_, *post_); }
+
+ private:
+  SharedMemoryChannel& channel_;
+  int peer_;
+  PostPtr post_;
+};
+
+TransferPtr SharedMemoryChannel::send(int to, uint64_t tag, const void* data, size_t bytes) {
+  if (!neighbour(to)) return other_->send(to, tag, data, bytes);
+  const auto one = std::make_shared<Post>();
+  one->tag = tag;
+  one->bytes = bytes;
+  one->memory = static_cast<std::byte*>(const_cast<void*>(data));
+  return post(to, one, true);
+}
+
+TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, void* data, size_t bytes) {
+  if (!neighbour(from)) return other_->recv(from, tag, data, bytes);
+  const auto one = std::make_shared<Post>();
+  one->tag = tag;
+  one->bytes = bytes;
+  one->memory = static_cast<std::byte*>(data);
+  return post(from, one, false);
+}
+
+TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, size_t bytes, Reader reader) {
+  if (!neighbour(from)) return other_->recv(from, tag, bytes, std::move(reader));
+  const auto one = std::make_shared<Post>();
+  one->tag = tag;
+  one->bytes = bytes;
+  one->reader = std::move(reader);
+  return post(from, one, false);
+}
+
+TransferPtr SharedMemoryChannel::post(int peer, const PostPtr& post, bool sends) {
+  check();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (sends) {
+    neighbour(peer)->add_send(post);
+    // What it completes may be another thread's.
+    if (neighbour(peer)->move() && waiters_ > 0) segment_->ring_bell();
+  } else {
+    neighbour(peer)->add_recv(post);
+  }
+  return std::make_unique<SharedTransfer>(*this, peer, post);
+}
+
+void SharedMemoryChannel::move_all() {
+  bool completed = false;
+  for (const auto& neighbour : neighbours_) {
+    if (neighbour) completed = neighbour->move() || completed;
+  }
+  // It may be another thread's.
+  if (completed && waiters_ > 1) segment_->ring_bell();
+}
+
+void SharedMemoryChannel::wait(int peer, Post& post) {
+  struct Waiting {
+    explicit Waiting(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Waiting() { --count_; }
+    std::atomic<int>& count_;
+  } waiting(waiters_);
+  int look = 0;
+  while (true) {
+    const uint32_t seen = segment_->bell();
+    bool gone = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      post.read_now = true;
+      check();
+      move_all();
+      gone = neighbour(peer)->gone();
+    }
+    if (post.done) return;
+    check();
+    if (gone) fail(peer, "it left");
+    if (++look < looks) {
+      sched_yield();
+      continue;
+    }
+    segment_->sleep(seen, nap);
+    if (segment_->bell() == seen && neighbour(peer)->dead()) fail(peer, "its process ended");
+    look = 0;
+  }
+}
+
+void SharedMemoryChannel::check() {
+  if (!aborted_) return;
+  const std::lock_guard<std::mutex> lock(reason_mutex_);
+  throw CommError("shared memory", "the channel was aborted", reason_, "");
+}
+
+void SharedMemoryChannel::fail(int peer, const std::string& what) {
+  check();
+  throw CommError("shared memory", str("the connection to rank ", peer, " stays open"), what, "");
+}
+
+/// What a rank tells the others of its segment.
+struct Offer {
+  pid_t process = 0;
+  int descriptor = -1;
+  uint64_t cookie = 0;
+};
+
+std::string to_text(const Offer& offer) {
+  return str(offer.process, " ", offer.descriptor, " ", offer.cookie);
+}
+
+Offer from_text(const std::string& text) {
+  Offer offer;
+  std::istringstream in(text);
+  in >> offer.process >> offer.descriptor >> offer.cookie;
+  return offer;
+}
+
+uint64_t random_cookie() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+/// Null where the rank's memory cannot be reached.
+std::unique_ptr<SharedSegment> open_segment(const Offer& offer, int ranks) {
+  if (offer.descriptor < 0) return nullptr;
+  try {
+    return std::make_unique<SharedSegment>(offer.process, offer.descriptor, ranks,
+                                           ring_bytes_for(ranks), offer.cookie);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Channel> shared_memory_channel(const SharedMemoryOptions& options) {
+  const size_t size = static_cast<size_t>(options.size);
+  const size_t me = static_cast<size_t>(options.rank);
+  Offer mine{getpid(), -1, random_cookie()};
+  std::unique_ptr<SharedSegment> segment;
+  try {
+    segment = std::make_unique<SharedSegment>(options.size, ring_bytes_for(options.size),
+                                              mine.cookie);
+    mine.descriptor = segment->descriptor();
+  } catch (const std::exception&) {
+    // Then all messages of this rank go the other way.
+  }
+  const std::vector<std::string> offers = options.gather(to_text(mine));
+  std::vector<std::unique_ptr<SharedSegment>> theirs(size);
+  std::string reached(size, '0');
+  for (size_t r = 0; r < size && segment; ++r) {
+    if (r == me) continue;
+    theirs[r] = open_segment(from_text(offers.at(r)), options.size);
+    if (theirs[r]) reached[r] = '1';
+  }
+  const std::vector<std::string> all = options.gather(reached);
+  std::vector<std::unique_ptr<SharedNeighbour>> neighbours(size);
+  bool others = false;
+  for (size_t a = 0; a < size; ++a) {
+    for (size_t b = 0; b < size; ++b) {
+      const bool both = all.at(a).at(b) == '1' && all.at(b).at(a) == '1';
+      others = others || (a != b && !both);
+      if (a != me || !both) continue;
+      neighbours[b] = std::make_unique<SharedNeighbour>(from_text(offers[b]).process,
+                                                  std::move(theirs[b]),
+                                                  segment->ring(static_cast<int>(b)), options.rank);
+    }
+  }
+  if (segment) segment->close_descriptor();
+  std::unique_ptr<Channel> other = others ? options.other() : nullptr;
+  const bool alone = std::none_of(neighbours.begin(), neighbours.end(),
+                                  [](const auto& neighbour) { return neighbour != nullptr; });
+  if (alone && other) return other;
+  return std::make_unique<SharedMemoryChannel>(options.rank, std::move(segment),
+                                               std::move(neighbours), std::move(other));
+}
+
+}  // namespace tessera

@@ -1,0 +1,113 @@
+#include <tessera/framework/comm/cpu/shm_peer.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tessera {
+namespace {
+
+/// What is copied before the other side is told, which then works beside this one.
+constexpr size_t piece_bytes = size_t{64} << 10;
+
+size_t padded(size_t bytes) {
+  return (bytes + SharedRing::unit - 1) / SharedRing::unit * SharedRing::unit;
+}
+
+/// What goes before a message in the ring.
+struct Header {
+  uint64_t tag;
+  uint64_t bytes;
+};
+
+}  // namespace
+
+bool SharedNeighbour::drop(const PostPtr& post) {
+  const bool whole = post->done || (post->moved == 0 && !post->headed && post != current_);
+  broken_ = broken_ || !whole;
+  std::erase(sends_, post);
+  std::erase(recvs_, post);
+  return whole;
+}
+
+void SharedNeighbour::leave() const {
+  out_.close();
+  segment_->ring_bell();
+}
+
+bool SharedNeighbour::dead() const { return kill(process_, 0) == -1 && errno == ESRCH; }
+
+bool SharedNeighbour::move() {
+  if (broken_) return false;
+  bool completed = false;
+  while (!sends_.empty() && push(*sends_.front())) {
+    sends_.front()->done = true;
+    sends_.pop_front();
+    completed = true;
+  }
+  while (pull()) completed = true;
+  return completed;
+}
+
+/// Whether all of it is in the ring.
+bool SharedNeighbour::push(Post& post) {
+  while (!post.headed || post.moved < post.bytes) {
+    const std::span<std::byte> room = out_.room();
+    if (room.empty()) return false;
+    size_t count = SharedRing::unit;
+    if (post.headed) {
+      count = std::min({room.size(), post.bytes - post.moved, piece_bytes});
+      std::memcpy(room.data(), post.memory + post.moved, count);
+      post.moved += count;
+    } else {
+      const Header header{post.tag, post.bytes};
+      std::memcpy(room.data(), &header, sizeof(header));
+      post.headed = true;
+    }
+    out_.publish(padded(count));
+    segment_->ring_bell();
+  }
+  return true;
+}
+
+/// Whether the message that is next in the ring was received to its end.
+bool SharedNeighbour::pull() {
+  if (!current_ && !begin_message()) return false;
+  Post& post = *current_;
+  if (post.reader && !post.read_now) return false;
+  while (post.moved < post.bytes) {
+    const std::span<const std::byte> content = in_.content();
+    if (content.empty()) return false;
+    const size_t count = std::min({content.size(), post.bytes - post.moved, piece_bytes});
+    if (post.reader) {
+      post.reader(content.data(), post.moved, count);
+    } else {
+      std::memcpy(post.memory + post.moved, content.data(), count);
+    }
+    post.moved += count;
+    in_.release(padded(count));
+    segment_->ring_bell();
+  }
+  post.done = true;
+  std::erase(recvs_, current_);
+  current_ = nullptr;
+  return true;
+}
+
+bool SharedNeighbour::begin_message() {
+  const std::span<const std::byte> content = in_.content();
+  if (content.empty()) return false;
+  Header header;
+  std::memcpy(&header, content.data(), sizeof(header));
+  for (const PostPtr& post : recvs_) {
+    if (post->tag != header.tag || post->bytes != header.bytes) continue;
+    current_ = post;
+    in_.release(SharedRing::unit);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,14 @@
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+
+int cuda_device_count() { return 0; }
+
+const CudaDevice& cuda_device(int index) {
+  throw ConfigError("device", "this build of Tessera runs on CPUs", str("cuda:", index),
+                    "use virtual CPUs (--device cpu)");
+}
+
+}  // namespace tessera

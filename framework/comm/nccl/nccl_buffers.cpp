@@ -1,0 +1,85 @@
+#include <tessera/framework/comm/nccl/nccl_buffers.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+
+std::vector<int> ranks_of(const Group& group) {
+  const std::set<int> ranks(group.owner.begin(), group.owner.end());
+  return {ranks.begin(), ranks.end()};
+}
+
+std::vector<int64_t> elements_of(Shape shape, int64_t axis, const std::vector<int64_t>& extents) {
+  std::vector<int64_t> list;
+  for (int64_t extent : extents) {
+    shape[static_cast<size_t>(axis)] = extent;
+    list.push_back(numel(shape));
+  }
+  return list;
+}
+
+at::Tensor to_wire(const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.contiguous();
+  if (whole.scalar_type() == at::kBool) return whole.view(at::kByte);
+  if (whole.scalar_type() == at::kShort) return whole.to(at::kInt);
+  return whole;
+}
+
+at::Tensor from_wire(const at::Tensor& tensor, at::ScalarType dtype) {
+  if (dtype == at::kBool) return tensor.view(at::kBool);
+  return tensor.to(dtype);
+}
+
+ncclDataType_t nccl_type(at::ScalarType wire) {
+  switch (wire) {
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kHalf:
+      return ncclFloat16;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kChar:
+      return ncclInt8;
+    case at::kByte:
+      return ncclUint8;
+    case at::kInt:
+      return ncclInt32;
+    case at::kLong:
+      return ncclInt64;
+    default:
+      throw ConfigError("nccl", "floating, integer and bool values can be reduced",
+                        c10::toString(wire), "cast it to one of these dtypes");
+  }
+}
+
+ncclRedOp_t nccl_op(Reduce kind, at::ScalarType dtype) {
+  if (kind == Reduce::sum) return dtype == at::kBool ? ncclMax : ncclSum;
+  return kind == Reduce::max ? ncclMax : ncclMin;
+}
+
+RankRows::RankRows(const Group& group, const std::vector<int64_t>& elements) {
+  const std::vector<int> ranks = ranks_of(group);
+  used_.resize(ranks.size(), 0);
+  for (size_t m = 0; m < elements.size(); ++m) {
+    const auto row = std::lower_bound(ranks.begin(), ranks.end(), group.owner[m]) - ranks.begin();
+    int64_t& used = used_[static_cast<size_t>(row)];
+    places_.emplace_back(row, used);
+    used += elements[m];
+    length_ = std::max(length_, used);
+  }
+}
+
+at::Tensor RankRows::make(int64_t rows, const at::TensorOptions& options) const {
+  const bool even = std::all_of(used_.begin(), used_.end(),
+                                [&](int64_t used) { return used == length_; });
+  return even ? at::empty({rows, length_}, options) : at::zeros({rows, length_}, options);
+}
+
+}  // namespace tessera

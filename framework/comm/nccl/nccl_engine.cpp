@@ -1,0 +1,295 @@
+#include <tessera/framework/comm/nccl/nccl_engine.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/StreamGuard.h>
+
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/nccl/nccl_buffers.hpp>
+#include <tessera/framework/comm/nccl/nccl_groups.hpp>
+
+namespace tessera {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Matrix = std::vector<Tensors>;
+
+/// Results that are there once the communication stream has come to an event.
+class NcclWork final : public Work {
+ public:
+  NcclWork(std::shared_ptr<NcclCommunicators> comms, const CudaDevice& device)
+      : comms_(std::move(comms)), device_(device), event_(c10::kCUDA) {
+    event_.record(device.communication);
+  }
+  void wait() override {
+    comms_->check();
+    event_.block(device_.compute);
+  }
+  bool done() const override { return event_.query(); }
+
+ private:
+  std::shared_ptr<NcclCommunicators> comms_;
+  const CudaDevice& device_;
+  c10::Event event_;
+};
+
+class NcclEngine final : public Engine {
+ public:
+  explicit NcclEngine(const NcclOptions& options)
+      : rank_(options.rank), size_(options.size), device_(cuda_device(options.device)),
+        groups_(options, device_), comms_(groups_.communicators()), nccl_(comms_->nccl()) {
+    for (int r = 0; r < size_; ++r) everyone_.owner.push_back(r);
+    everyone_.local = {rank_};
+  }
+
+  std::string name() const override { return "nccl"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  /// NCCL has no tags: that calls are the same everywhere is for the control plane to compare.
+  void set_call(uint64_t) override {}
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+                     at::Tensor& out) override {
+    if (stays_here(group)) return local_->all_reduce(group, kind, parts, out);
+    return issue([&] {
+      const at::Tensor mine = reduce_all(kind, staged(parts));
+      const at::Tensor wire = to_wire(mine);
+      const at::Tensor total = at::empty_like(wire);
+      if (wire.numel() > 0) {
+        const ncclComm_t comm = groups_.of(ranks_of(group));
+        comms_->run(comm, [&] {
+          return nccl_.all_reduce(wire.const_data_ptr(), total.mutable_data_ptr(), wire.numel(),
+                                  nccl_type(wire.scalar_type()), nccl_op(kind, mine.scalar_type()),
+                                  comm, groups_.stream());
+        });
+      }
+      out = published(from_wire(total, mine.scalar_type()), parts[0].device());
+    });
+  }
+
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const Tensors& parts, at::Tensor& out) override {
+    if (stays_here(group)) return local_->all_gather(group, axis, counts, parts, out);
+    return issue([&] {
+      const Tensors mine = staged(parts);
+      Shape shape = mine[0].sizes().vec();
+      const std::vector<int64_t> elements = elements_of(shape, axis, counts);
+      const RankRows rows(group, elements);
+      const at::Tensor all = gathered(group, rows, mine);
+      Tensors pieces;
+      for (size_t m = 0; m < counts.size(); ++m) {
+        const auto [row, first] = rows.place(m);
+        shape[static_cast<size_t>(axis)] = counts[m];
+        pieces.push_back(all[row].narrow(0, first, elements[m]).view(shape));
+      }
+      out = published(at::cat(pieces, axis), parts[0].device());
+    });
+  }
+
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const Tensors& parts,
+                         Tensors& out) override {
+    if (stays_here(group)) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
+    return issue([&] {
+      const at::Tensor mine = reduce_all(kind, staged(parts));
+      const at::Tensor wire = to_wire(mine);
+      Shape shape = wire.sizes().vec();
+      std::vector<int64_t> counts;
+      for (const Interval& piece : pieces) counts.push_back(piece.size());
+      const std::vector<int64_t> elements = elements_of(shape, axis, counts);
+      const RankRows rows(group, elements);
+      const at::Tensor send = rows.make(rows.ranks(), wire.options());
+      for (size_t m = 0; m < pieces.size(); ++m) {
+        const auto [row, first] = rows.place(m);
+        send[row].narrow(0, first, elements[m])
+            .copy_(wire.narrow(axis, pieces[m].lo, counts[m]).reshape({-1}));
+      }
+      const at::Tensor row = scattered(group, send, nccl_op(kind, mine.scalar_type()));
+      out.clear();
+      for (int64_t m : group.local) {
+        const auto i = static_cast<size_t>(m);
+        shape[static_cast<size_t>(axis)] = counts[i];
+        const at::Tensor piece = row.narrow(0, rows.place(i).second, elements[i]).view(shape);
+        out.push_back(published(from_wire(piece, mine.scalar_type()), parts[0].device()));
+      }
+    });
+  }
+
+  WorkPtr all_to_all(const Group& group, const Matrix& send, Matrix& recv) override {
+    if (stays_here(group)) return local_->all_to_all(group, send, recv);
+    return issue([&] {
+      std::vector<Message> messages;
+      for (size_t i = 0; i < send.size(); ++i) {
+        for (size_t m = 0; m < group.owner.size(); ++m) {
+          if (group.owner[m] == rank_ || !send[i][m].defined()) continue;
+          messages.push_back({group.owner[m], true, staged(send[i][m])});
+        }
+      }
+      // In the order in which their sender names them: NCCL matches messages of a pair by order.
+      std::vector<at::Tensor*> places;
+      for (size_t m = 0; m < group.owner.size(); ++m) {
+        for (Tensors& row : recv) {
+          if (group.owner[m] == rank_ || !row[m].defined()) continue;
+          messages.push_back({group.owner[m], false, space_like(row[m])});
+          places.push_back(&row[m]);
+        }
+      }
+      groups_.exchange(messages);
+      size_t next = 0;
+      for (const Message& message : messages) {
+        if (message.sends) continue;
+        at::Tensor& place = *places[next++];
+        place = published(message.tensor, place.device());
+      }
+      deliver_here(group, send, recv);
+    });
+  }
+
+  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override {
+    if (stays_here(group)) return local_->broadcast(group, root, tensor);
+    return issue([&] {
+      const std::vector<int> ranks = ranks_of(group);
+      const int owner = group.owner[static_cast<size_t>(root)];
+      const at::Tensor buffer = staged(tensor);
+      if (buffer.numel() > 0) {
+        const auto position = std::find(ranks.begin(), ranks.end(), owner) - ranks.begin();
+        const ncclComm_t comm = groups_.of(ranks);
+        comms_->run(comm, [&] {
+          void* data = buffer.mutable_data_ptr();
+          return nccl_.broadcast(data, data, buffer.nbytes(), ncclInt8,
+                                 static_cast<int>(position), comm, groups_.stream());
+        });
+      }
+      if (owner != rank_ && !buffer.is_same(tensor)) tensor.copy_(buffer);
+      if (tensor.is_cpu()) comms_->check();
+    });
+  }
+
+  WorkPtr send(int to, const at::Tensor& tensor) override {
+    return issue([&] { groups_.exchange({{to, true, staged(tensor)}}); });
+  }
+
+  WorkPtr recv(int from, at::Tensor& tensor) override {
+    return issue([&] {
+      const at::Tensor space = space_like(tensor);
+      groups_.exchange({{from, false, space}});
+      if (tensor.device() == device_.device) tensor.record_stream(device_.communication);
+      tensor.copy_(space);
+      if (tensor.is_cpu()) comms_->check();
+    });
+  }
+
+  void barrier() override {
+    at::Tensor out;
+    // A tensor of the CPU is waited for.
+    all_reduce(everyone_, Reduce::sum, {at::ones({}, at::kInt)}, out);
+  }
+
+  void abort(const std::string& reason) override { comms_->abort(reason); }
+
+ private:
+  using Message = NcclGroups::Message;
+
+  /// Nothing to exchange. An engine alone in its run uses NCCL nonetheless, to be tested.
+  bool stays_here(const Group& group) const { return group.is_local() && size_ > 1; }
+
+  /// Runs `run` on the communication stream, behind what was computed until now.
+  template <class Run>
+  WorkPtr issue(const Run& run) {
+    const c10::InferenceMode inference;
+    comms_->check();
+    c10::Event ready(c10::kCUDA);
+    ready.record(device_.compute);
+    ready.block(device_.communication);
+    const c10::StreamGuard guard(device_.communication);
+    run();
+    return std::make_shared<NcclWork>(comms_, device_);
+  }
+
+  /// On the engine's GPU, dense. Memory of another stream is not given back before ours is done.
+  at::Tensor staged(const at::Tensor& tensor) const {
+    if (tensor.device() != device_.device) return tensor.to(device_.device).contiguous();
+    tensor.record_stream(device_.communication);
+    return tensor.contiguous();
+  }
+
+  Tensors staged(const Tensors& tensors) const {
+    Tensors list;
+    for (const at::Tensor& tensor : tensors) list.push_back(staged(tensor));
+    return list;
+  }
+
+  at::Tensor space_like(const at::Tensor& tensor) const {
+    return at::empty(tensor.sizes(), tensor.options().device(device_.device));
+  }
+
+  /// A result where its parts lay. One of the CPU is complete here, or there was an abort.
+  at::Tensor published(const at::Tensor& result, c10::Device home) {
+    if (home == device_.device) {
+      result.record_stream(device_.compute);
+      return result;
+    }
+    const at::Tensor moved = result.to(home);
+    if (home.is_cpu()) comms_->check();
+    return moved;
+  }
+
+  /// All ranks' rows, of which this one's holds `mine`.
+  at::Tensor gathered(const Group& group, const RankRows& rows, const Tensors& mine) {
+    const at::Tensor send = rows.make(1, mine[0].options())[0];
+    const at::Tensor all = at::empty({rows.ranks(), rows.length()}, mine[0].options());
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const int64_t first = rows.place(static_cast<size_t>(group.local[i])).second;
+      send.narrow(0, first, mine[i].numel()).copy_(mine[i].view({-1}));
+    }
+    if (rows.length() == 0) return all;
+    const ncclComm_t comm = groups_.of(ranks_of(group));
+    comms_->run(comm, [&] {
+      return nccl_.all_gather(send.const_data_ptr(), all.mutable_data_ptr(), send.nbytes(),
+                              ncclInt8, comm, groups_.stream());
+    });
+    return all;
+  }
+
+  /// This rank's row of the reduction of all ranks' rows.
+  at::Tensor scattered(const Group& group, const at::Tensor& rows, ncclRedOp_t op) {
+    const at::Tensor mine = at::empty({rows.size(1)}, rows.options());
+    if (rows.size(1) == 0) return mine;
+    const ncclComm_t comm = groups_.of(ranks_of(group));
+    comms_->run(comm, [&] {
+      return nccl_.reduce_scatter(rows.const_data_ptr(), mine.mutable_data_ptr(), mine.numel(),
+                                  nccl_type(rows.scalar_type()), op, comm, groups_.stream());
+    });
+    return mine;
+  }
+
+  /// What members of this process send each other.
+  void deliver_here(const Group& group, const Matrix& send, Matrix& recv) const {
+    for (size_t from = 0; from < send.size(); ++from) {
+      for (size_t to = 0; to < recv.size(); ++to) {
+        const at::Tensor& sent = send[from][static_cast<size_t>(group.local[to])];
+        if (sent.defined()) recv[to][static_cast<size_t>(group.local[from])] = sent;
+      }
+    }
+  }
+
+  const int rank_;
+  const int size_;
+  const CudaDevice& device_;
+  NcclGroups groups_;
+  const std::shared_ptr<NcclCommunicators> comms_;
+  const NcclLibrary& nccl_;
+  Group everyone_;
+  const std::shared_ptr<Communicator> local_ = local_communicator();
+};
+
+}  // namespace
+
+std::shared_ptr<Engine> make_nccl_engine(const NcclOptions& options) {
+  return std::make_shared<NcclEngine>(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+#include <tessera/framework/comm/nccl/nccl_groups.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+/// Ids are gathered as text.
+std::string to_hex(const ncclUniqueId& id) {
+  constexpr const char* digits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : id.internal) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += {digits[value >> 4], digits[value & 15]};
+  }
+  return text;
+}
+
+ncclUniqueId from_hex(const std::string& text) {
+  ncclUniqueId id{};
+  if (text.size() != 2 * sizeof id.internal) {
+    throw CommError("nccl", "rank 0 gives the id of the communicator",
+                    str("a text of ", text.size(), " bytes"),
+                    "start the same program on all ranks");
+  }
+  for (size_t i = 0; i < sizeof id.internal; ++i) {
+    id.internal[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return id;
+}
+
+}  // namespace
+
+NcclGroups::NcclGroups(const NcclOptions& options, const CudaDevice& device)
+    : rank_(options.rank), device_(device),
+      stream_(static_cast<cudaStream_t>(device.communication.native_handle())),
+      communicators_(std::make_shared<NcclCommunicators>()) {
+  const std::string mine = rank_ == 0 ? to_hex(communicators_->make_id()) : "";
+  const ncclUniqueId id = from_hex(options.gather("nccl", mine).at(0));
+  const c10::DeviceGuard guard(device.device);
+  world_ = communicators_->add(id, options.size, rank_);
+  std::vector<int> everyone(static_cast<size_t>(options.size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  groups_[everyone] = world_;
+}
+
+ncclComm_t NcclGroups::of(const std::vector<int>& ranks) {
+  const auto found = groups_.find(ranks);
+  if (found != groups_.end()) return found->second;
+  const auto position = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+  const ncclUniqueId id = share_id(ranks);
+  const ncclComm_t comm =
+      communicators_->add(id, static_cast<int>(ranks.size()), static_cast<int>(position));
+  return groups_[ranks] = comm;
+}
+
+/// From the first of these ranks to the others, by NCCL itself: only they know of the new group.
+ncclUniqueId NcclGroups::share_id(const std::vector<int>& ranks) {
+  ncclUniqueId id{};
+  at::Tensor bytes = at::zeros({NCCL_UNIQUE_ID_BYTES}, at::kByte);
+  if (rank_ == ranks[0]) {
+    id = communicators_->make_id();
+    std::memcpy(bytes.mutable_data_ptr(), id.internal, sizeof id.internal);
+  }
+  bytes = bytes.to(device_.device);
+  std::vector<Message> messages;
+  if (rank_ != ranks[0]) messages.push_back({ranks[0], false, bytes});
+  for (size_t i = 1; i < ranks.size() && rank_ == ranks[0]; ++i) {
+    messages.push_back({ranks[i], true, bytes});
+  }
+  exchange(messages);
+  const at::Tensor here = bytes.cpu();
+  // An aborted exchange ends, too.
+  communicators_->check();
+  std::memcpy(id.internal, here.const_data_ptr(), sizeof id.internal);
+  return id;
+}
+
+void NcclGroups::exchange(const std::vector<Message>& messages) {
+  const NcclLibrary& nccl = communicators_->nccl();
+  communicators_->run(world_, [&] {
+    for (const Message& m : messages) {
+      // Both sides know the shape.
+      if (m.tensor.numel() == 0) continue;
+      const ncclResult_t result =
+          m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(), ncclInt8, m.peer,
+                              world_, stream_)
+                  : nccl.recv(m.tensor.mutable_data_ptr(), m.tensor.nbytes(), ncclInt8, m.peer,
+                              world_, stream_);
+      if (result != ncclSuccess && result != ncclInProgress) return result;
+    }
+    return ncclSuccess;
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,250 @@
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/io/format/checkpoint_index.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_checkpoint_file(const std::string& name) {
+  if (name == checkpoint_index_file || name == checkpoint_checksum_file) return true;
+  constexpr std::string_view before = "shard-";
+  constexpr std::string_view after = ".safetensors";
+  if (name.size() <= before.size() + after.size()) return false;
+  if (!name.starts_with(before) || !name.ends_with(after)) return false;
+  return is_number(std::string_view(name).substr(
+      before.size(), name.size() - before.size() - after.size()));
+}
+
+std::vector<std::string> entries_of(const std::string& folder, std::error_code& error) {
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
+/// Makes a folder and the parents that it lacks; false leaves errno.
+bool make_folders(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return true;
+  const std::string parent = fs::path(path).parent_path().string();
+  if (!parent.empty() && parent != path && !make_folders(parent)) return false;
+  if (::mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;
+  return sync_folder(parent.empty() ? "." : parent);
+}
+
+bool swap_folders(const std::string& a, const std::string& b) {
+  int result = -1;
+  do {
+    result = ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+}  // namespace
+
+CheckpointPlace checkpoint_place(const std::string& folder) {
+  std::error_code error;
+  fs::path path = folder;
+  if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
+  if (fs::is_symlink(path, error) && fs::is_directory(path, error)) {
+    const fs::path real = fs::canonical(path, error);
+    if (!error) path = real;
+  }
+  const std::string name = path.filename().string();
+  if (name.empty() || name == "." || name == ".." || folder.find('\0') != std::string::npos) {
+    throw ConfigError("checkpoint", "the folder of a checkpoint has a name", in_quotes(folder),
+                      "pass a path such as run/step-000100");
+  }
+  const std::string parent = path.parent_path().string();
+  return {parent.empty() ? "." : parent, name};
+}
+
+std::string leftover_of(const std::string& entry) {
+  constexpr std::string_view before = "tmp.";
+  constexpr std::string_view former = ".former";
+  if (!entry.starts_with(before)) return "";
+  const std::string rest = entry.substr(before.size());
+  if (rest.ends_with(former)) return rest.substr(0, rest.size() - former.size());
+  const size_t last = rest.rfind('.');
+  if (last == std::string::npos || last == 0) return "";
+  const size_t middle = rest.rfind('.', last - 1);
+  if (middle == std::string::npos || !is_number(rest.substr(last + 1))) return "";
+  return is_number(rest.substr(middle + 1, last - middle - 1)) ? rest.substr(0, middle) : "";
+}
+
+void check_only_checkpoint(const std::string& folder) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) {
+    if (errno == ENOENT) return;
+    fail_read(folder);
+  }
+  std::string received = "no folder";
+  if (S_ISDIR(info.st_mode)) {
+    std::error_code error;
+    const std::vector<std::string> names = entries_of(folder, error);
+    if (error) {
+      errno = error.value();
+      fail_read(folder);
+    }
+    const auto other = std::find_if_not(names.begin(), names.end(), is_checkpoint_file);
+    if (other == names.end()) return;
+    received = "the file " + in_quotes(*other);
+  }
+  throw FileError(folder, "only a folder with a checkpoint and nothing else is replaced or removed",
+                  received, "move it, or use another path");
+}
+
+bool remove_checkpoint_files(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> names = entries_of(folder, error);
+  if (error) return false;
+  // The index first, so that what an end in the middle leaves is no checkpoint.
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name == checkpoint_index_file; });
+  for (const std::string& name : names) {
+    if (is_checkpoint_file(name)) ::unlink((folder + "/" + name).c_str());
+  }
+  return ::rmdir(folder.c_str()) == 0;
+}
+
+Descriptor try_lock_folder(const std::string& folder) {
+  Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!opened.valid() || ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return opened;
+  const int error = errno;
+  opened.reset();
+  errno = error;
+  return opened;
+}
+
+void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  Descriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  bool good = file.valid();
+  for (std::span<const std::byte> part : parts) good = good && write_all(file.get(), part);
+  good = good && sync_descriptor(file.get()) && file.reset();
+  if (!good) fail_write(path);
+}
+
+TemporaryFolder::TemporaryFolder(const CheckpointPlace& place) : place_(place) {
+  static std::atomic<int> counter{0};
+  if (!make_folders(place.parent)) fail_write(place.parent);
+  do {
+    number_ = str(::getpid(), ".", counter++);
+    path_ = place.temporary(number_);
+  } while (!make());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (path_.empty()) return;
+  // Another process that has not heard of the end may still write a file between the two steps.
+  for (int tries = 0; tries < 10; ++tries) {
+    if (remove_checkpoint_files(path_) || errno != ENOTEMPTY) return;
+  }
+}
+
+bool TemporaryFolder::make() {
+  if (::mkdir(path_.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return false;
+    fail_write(path_);
+  }
+  lock_ = open_descriptor(path_, O_RDONLY | O_DIRECTORY);
+  if (!lock_.valid()) {
+    const int error = errno;
+    ::rmdir(path_.c_str());
+    errno = error;
+    fail_write(path_);
+  }
+  while (::flock(lock_.get(), LOCK_EX) != 0) {
+    // Where there are no locks nobody takes the folder for a leftover.
+    if (errno != EINTR) return true;
+  }
+  // Another process may have taken it for a leftover before it was locked.
+  return is_at(lock_, path_);
+}
+
+void TemporaryFolder::commit() {
+  if (!sync_folder(path_)) fail_write(path_);
+  const Step step = put();
+  if (step == Step::none) fail_write(place_.path());
+  if (!sync_folder(place_.parent)) {
+    const int error = errno;
+    undo(step);
+    errno = error;
+    fail_write(place_.parent);
+  }
+  // An exchange leaves the former folder at path_.
+  if (step != Step::exchanged) path_.clear();
+  remove_checkpoint_files(place_.former());
+}
+
+TemporaryFolder::Step TemporaryFolder::put() {
+  if (swap_folders(path_, place_.path())) return Step::exchanged;
+  if (errno == ENOENT) {
+    if (rename_path(path_, place_.path())) return Step::renamed;
+    // Another process has put a folder there since.
+    const bool late = errno == ENOTEMPTY || errno == EEXIST;
+    return late && swap_folders(path_, place_.path()) ? Step::exchanged : Step::none;
+  }
+  const bool unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+  return unsupported ? put_by_two_renames() : Step::none;
+}
+
+TemporaryFolder::Step TemporaryFolder::put_by_two_renames() {
+  const std::string target = place_.path();
+  const std::string former = place_.former();
+  struct stat info {};
+  if (::lstat(target.c_str(), &info) != 0) {
+    return rename_path(path_, target) ? Step::renamed : Step::none;
+  }
+  // Held so that nobody takes the former checkpoint for a leftover between the two renames.
+  const Descriptor lock = try_lock_folder(target);
+  remove_checkpoint_files(former);
+  if (!rename_path(target, former)) return Step::none;
+  if (rename_path(path_, target)) return Step::put_aside;
+  const int error = errno;
+  rename_path(former, target);
+  errno = error;
+  return Step::none;
+}
+
+void TemporaryFolder::undo(Step step) {
+  if (step == Step::exchanged) {
+    swap_folders(path_, place_.path());
+    return;
+  }
+  rename_path(place_.path(), path_);
+  if (step == Step::put_aside) rename_path(place_.former(), place_.path());
+}
+
+void TemporaryFolder::take() {
+  if (!rename_path(place_.path(), path_)) fail_write(place_.path());
+  if (sync_folder(place_.parent)) return;
+  const int error = errno;
+  rename_path(path_, place_.path());
+  path_.clear();
+  errno = error;
+  fail_write(place_.parent);
+}
+
+}  // namespace tessera

@@ -1,0 +1,183 @@
+#include <tessera/framework/io/format/checkpoint_plan.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/io/format/safetensors_header.hpp>
+
+namespace tessera {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr uint64_t min_file_bytes = 4096;
+
+/// Fills a CheckpointPlan.
+class Planner {
+ public:
+  Planner(const std::string& path, const CheckpointWriterOptions& options, size_t tensors)
+      : path_(path),
+        options_(options),
+        open_(static_cast<size_t>(options.writers)),
+        given_(tensors) {
+    if (options.max_file_bytes >= min_file_bytes) return;
+    throw ConfigError(path_, str("max_file_bytes is at least ", min_file_bytes),
+                      str(options.max_file_bytes), "allow larger files");
+  }
+
+  CheckpointPlan plan(const std::vector<CheckpointTensor>& tensors,
+                      const std::vector<CheckpointPiece>& pieces) {
+    for (const CheckpointTensor& tensor : tensors) add(tensor);
+    for (const CheckpointPiece& piece : pieces) add(piece);
+    for (size_t i = 0; i < tensors.size(); ++i) place(i);
+    return std::move(plan_);
+  }
+
+ private:
+  /// A piece that is not empty.
+  struct Given {
+    Rectangle area;
+    Bytes data;
+    int writer = 0;
+  };
+  /// The file that a writer fills.
+  struct Open {
+    std::optional<size_t> shard;
+    uint64_t filled = 0;
+  };
+
+  [[noreturn]] void fail(const std::string& tensor, const std::string& expected,
+                         const std::string& received, const std::string& fix) const {
+    throw ConfigError(str(path_, ", tensor ", in_quotes(tensor)), expected, received, fix);
+  }
+
+  void add(const CheckpointTensor& tensor) {
+    if (!is_safetensors_name(tensor.name)) {
+      fail(tensor.name, "a name in UTF-8 that is not the key of the metadata",
+           in_quotes(tensor.name), "rename the tensor");
+    }
+    if (!is_checkpoint_dtype(tensor.dtype)) {
+      fail(tensor.name, "a safetensors dtype of whole bytes", in_quotes(tensor.dtype),
+           "use a name such as F32");
+    }
+    const bool negative = std::any_of(tensor.shape.begin(), tensor.shape.end(),
+                                      [](int64_t extent) { return extent < 0; });
+    if (negative || !safetensors_bytes(tensor.shape, tensor.dtype)) {
+      fail(tensor.name, "a shape", to_string(tensor.shape), "use smaller extents, 0 or more");
+    }
+    if (!numbers_.emplace(tensor.name, plan_.index.tensors.size()).second) {
+      fail(tensor.name, "a name of its own", "the name twice", "rename one of the two");
+    }
+    plan_.index.tensors.push_back({tensor, {}});
+  }
+
+  void add(const CheckpointPiece& piece) {
+    const auto found = numbers_.find(piece.tensor);
+    if (found == numbers_.end()) {
+      fail(piece.tensor, "a piece of a tensor of the checkpoint", "an unknown name",
+           "add the tensor");
+    }
+    const CheckpointTensor& tensor = plan_.index.tensors[found->second].tensor;
+    const Rectangle area{piece.begin, piece.end};
+    const std::string range = to_string(piece.begin) + " to " + to_string(piece.end);
+    if (!lies_inside(area, tensor.shape)) {
+      fail(tensor.name, "pieces lie inside its shape " + to_string(tensor.shape), range,
+           "pass global indices");
+    }
+    if (piece.writer < 0 || piece.writer >= options_.writers) {
+      fail(tensor.name, str("the piece ", range, " has one of ", options_.writers, " writers"),
+           str(piece.writer), "pass the rank of the process that writes it");
+    }
+    const bool mine = piece.writer == options_.rank;
+    const uint64_t bytes = checkpoint_bytes(tensor, area);
+    if (mine && piece.data.size() != bytes) {
+      fail(tensor.name, str("the piece ", range, " has ", bytes, " bytes"),
+           str(piece.data.size()), "pass all of its elements, and no more");
+    }
+    if (bytes == 0) return;
+    given_[found->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});
+  }
+
+  /// Cuts a tensor's pieces to the size of a file and gives them their files.
+  void place(size_t number) {
+    StoredTensor& stored = plan_.index.tensors[number];
+    const CheckpointTensor& tensor = stored.tensor;
+    std::vector<Rectangle> areas;
+    for (const Given& given : given_[number]) areas.push_back(given.area);
+    Grid grid;
+    const std::string wrong = find_grid(tensor.shape, std::move(areas), grid);
+    if (!wrong.empty()) {
+      fail(tensor.name,
+           str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"), wrong,
+           "pass each distinct shard once");
+    }
+    const uint64_t header = header_bound(tensor);
+    const uint64_t element = *safetensors_bits(tensor.dtype) / 8;
+    if (header + element > options_.max_file_bytes) {
+      fail(tensor.name, str("a name that fits a file of ", options_.max_file_bytes, " bytes"),
+           str(tensor.name.size(), " bytes"), "use a shorter name, or larger files");
+    }
+    grid = cut_grid(std::move(grid), (options_.max_file_bytes - header) / element);
+    for (const Given& given : given_[number]) {
+      uint64_t begin = 0;
+      for (const Rectangle& cell : cells_of(grid, given.area)) {
+        const uint64_t size = checkpoint_bytes(tensor, cell);
+        const Bytes data = given.data.empty() ? Bytes() : given.data.subspan(begin, size);
+        append(stored, {cell, data, given.writer}, size);
+        begin += size;
+      }
+    }
+  }
+
+  /// An upper bound of the bytes of a file that do not belong to its one piece's data.
+  static uint64_t header_bound(const CheckpointTensor& tensor) {
+    const uint64_t name = to_json_text(Json(tensor.name), -1).size();
+    return file_bound + name + 160 + 64 * tensor.shape.size();
+  }
+
+  void append(StoredTensor& stored, const Given& cell, uint64_t size) {
+    const uint64_t needed = header_bound(stored.tensor) - file_bound + size;
+    Open& open = open_[static_cast<size_t>(cell.writer)];
+    if (!open.shard || open.filled + needed > options_.max_file_bytes) {
+      open = {plan_.shards.size(), file_bound};
+      plan_.shards.push_back({cell.writer, {}});
+    }
+    open.filled += needed;
+    plan_.shards[*open.shard].contents.push_back({checkpoint_piece_name(stored.tensor, cell.area),
+                                                  stored.tensor.dtype, cell.area.shape(),
+                                                  cell.data});
+    stored.pieces.push_back({*open.shard, cell.area, {}});
+  }
+
+  // Length, braces, metadata and padding.
+  static constexpr uint64_t file_bound = 160;
+
+  const std::string& path_;
+  const CheckpointWriterOptions& options_;
+  CheckpointPlan plan_;
+  std::vector<Open> open_;  ///< by writer
+  std::unordered_map<std::string, size_t> numbers_;
+  std::vector<std::vector<Given>> given_;  ///< by tensor
+};
+
+}  // namespace
+
+std::string CheckpointPlan::digits() const {
+  std::string text = checkpoint_index_text(index);
+  for (const PlannedShard& shard : shards) text += str(shard.writer, ' ');
+  return xxh128(std::as_bytes(std::span(text)));
+}
+
+CheckpointPlan plan_checkpoint(const std::string& path,
+                               const std::vector<CheckpointTensor>& tensors,
+                               const std::vector<CheckpointPiece>& pieces,
+                               const CheckpointWriterOptions& options) {
+  return Planner(path, options, tensors.size()).plan(tensors, pieces);
+}
+
+}  // namespace tessera

@@ -1,0 +1,236 @@
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/io/format/checkpoint_files.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+#include <tessera/framework/io/format/safetensors_header.hpp>
+
+namespace tessera {
+namespace {
+
+uint64_t chunk_size(uint64_t piece_bytes, uint64_t chunk) {
+  return std::min(checkpoint_chunk_bytes, piece_bytes - chunk * checkpoint_chunk_bytes);
+}
+
+/// Opens what lies at a place, again if it was replaced meanwhile.
+std::unique_ptr<CheckpointFiles> open_files(const CheckpointPlace& place) {
+  constexpr int attempts = 20;
+  for (int attempt = 1;; ++attempt) {
+    Descriptor opened = open_descriptor(place.path(), O_RDONLY | O_DIRECTORY);
+    if (!opened.valid() && errno == ENOENT) {
+      opened = open_descriptor(place.former(), O_RDONLY | O_DIRECTORY);
+    }
+    if (!opened.valid()) {
+      if (errno != ENOENT) fail_read(place.path());
+      if (attempt < attempts) continue;
+      throw FileError(place.path(), "a checkpoint must be there", std::strerror(ENOENT),
+                      "name a folder that save() wrote");
+    }
+    try {
+      return std::make_unique<CheckpointFiles>(opened, place.path());
+    } catch (const FileError&) {
+      if (attempt == attempts || is_at(opened, place.path())) throw;
+    }
+  }
+}
+
+/// Bytes from one element to the next along each axis of a row-major rectangle.
+std::vector<uint64_t> strides_of(const Rectangle& area, uint64_t element) {
+  std::vector<uint64_t> strides(area.begin.size(), element);
+  for (size_t axis = strides.size(); axis-- > 1;) {
+    strides[axis - 1] = strides[axis] * static_cast<uint64_t>(area.size(axis));
+  }
+  return strides;
+}
+
+/// A share of a piece's chunks read from its beginning to its end, every chunk at most once.
+class PieceReader {
+ public:
+  PieceReader(const CheckpointFiles& files, size_t tensor, size_t piece, CheckpointShare share)
+      : files_(files),
+        tensor_(tensor),
+        piece_(piece),
+        bytes_(checkpoint_bytes(stored().tensor, stored().pieces[piece].area)) {
+    const uint64_t chunks = checkpoint_chunks(bytes_);
+    begin_ = chunks * share.number / share.count * checkpoint_chunk_bytes;
+    end_ = chunks * (share.number + 1) / share.count * checkpoint_chunk_bytes;
+  }
+
+  /// Copies the bytes from `begin` on that are of the share.
+  void copy(uint64_t begin, std::span<std::byte> out) {
+    const uint64_t first = std::max(begin, begin_);
+    const uint64_t end = std::min(begin + out.size(), end_);
+    if (first >= end) return;
+    out = out.subspan(first - begin, end - first);
+    begin = first;
+    while (!out.empty()) {
+      const uint64_t chunk = begin / checkpoint_chunk_bytes;
+      const uint64_t skipped = begin % checkpoint_chunk_bytes;
+      const uint64_t size = chunk_size(bytes_, chunk);
+      const uint64_t count = std::min(size - skipped, out.size());
+      if (count == size) {
+        files_.read_chunk(tensor_, piece_, chunk, out.first(count));
+      } else {
+        load(chunk, size);
+        std::memcpy(out.data(), buffer_.data() + skipped, count);
+      }
+      begin += count;
+      out = out.subspan(count);
+    }
+  }
+
+  /// Copies the elements of `wanted` that the piece has into `out`, which holds all of `wanted`.
+  void copy(const Rectangle& wanted, std::span<std::byte> out) {
+    const Rectangle& area = stored().pieces[piece_].area;
+    const uint64_t element = *safetensors_bits(stored().tensor.dtype) / 8;
+    const size_t rank = wanted.begin.size();
+    std::vector<Interval> common(rank);
+    for (size_t axis = 0; axis < rank; ++axis) {
+      common[axis] = intersect({area.begin[axis], area.end[axis]},
+                               {wanted.begin[axis], wanted.end[axis]});
+      if (common[axis].empty()) return;
+    }
+    // The outermost axis along which both are contiguous.
+    size_t run_axis = rank == 0 ? 0 : rank - 1;
+    while (run_axis > 0 && area.size(run_axis) == wanted.size(run_axis) &&
+           common[run_axis].size() == wanted.size(run_axis)) {
+      --run_axis;
+    }
+    const std::vector<uint64_t> from = strides_of(area, element);
+    const std::vector<uint64_t> to = strides_of(wanted, element);
+    const uint64_t run =
+        rank == 0 ? element : from[run_axis] * static_cast<uint64_t>(common[run_axis].size());
+    Shape at;
+    for (const Interval& interval : common) at.push_back(interval.lo);
+    for (bool more = true; more; more = advance(at, common, run_axis)) {
+      uint64_t source = 0;
+      uint64_t target = 0;
+      for (size_t axis = 0; axis < rank; ++axis) {
+        source += static_cast<uint64_t>(at[axis] - area.begin[axis]) * from[axis];
+        target += static_cast<uint64_t>(at[axis] - wanted.begin[axis]) * to[axis];
+      }
+      copy(source, out.subspan(target, run));
+    }
+  }
+
+ private:
+  const StoredTensor& stored() const { return files_.index().tensors[tensor_]; }
+
+  void load(uint64_t chunk, uint64_t size) {
+    if (!buffer_.empty() && chunk == loaded_) return;
+    buffer_.resize(size);
+    files_.read_chunk(tensor_, piece_, chunk, buffer_);
+    loaded_ = chunk;
+  }
+
+  /// The next begin of a run, in row-major order over the axes before `run_axis`.
+  static bool advance(Shape& at, const std::vector<Interval>& common, size_t run_axis) {
+    for (size_t axis = run_axis; axis-- > 0;) {
+      if (++at[axis] < common[axis].hi) return true;
+      at[axis] = common[axis].lo;
+    }
+    return false;
+  }
+
+  const CheckpointFiles& files_;
+  size_t tensor_;
+  size_t piece_;
+  uint64_t bytes_;
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
+  uint64_t loaded_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+struct CheckpointReader::Content {
+  std::unique_ptr<CheckpointFiles> files;
+  std::vector<CheckpointTensor> tensors;
+  std::unordered_map<std::string_view, size_t> numbers;
+};
+
+CheckpointReader::CheckpointReader(const std::string& folder)
+    : content_(std::make_unique<Content>()) {
+  content_->files = open_files(checkpoint_place(folder));
+  for (const StoredTensor& stored : content_->files->index().tensors) {
+    content_->tensors.push_back(stored.tensor);
+  }
+  for (size_t i = 0; i < content_->tensors.size(); ++i) {
+    content_->numbers.emplace(content_->tensors[i].name, i);
+  }
+}
+
+CheckpointReader::~CheckpointReader() = default;
+CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
+
+const std::string& CheckpointReader::folder() const { return content_->files->path(); }
+
+const std::vector<CheckpointTensor>& CheckpointReader::tensors() const {
+  return content_->tensors;
+}
+
+const CheckpointTensor* CheckpointReader::find(std::string_view name) const {
+  const auto found = content_->numbers.find(name);
+  return found == content_->numbers.end() ? nullptr : &content_->tensors[found->second];
+}
+
+const CheckpointTensor& CheckpointReader::at(std::string_view name) const {
+  const CheckpointTensor* tensor = find(name);
+  if (tensor != nullptr) return *tensor;
+  std::vector<std::string> names;
+  for (const CheckpointTensor& each : tensors()) names.push_back(each.name);
+  throw FileError(folder(), str("the checkpoint must hold the tensor ", in_quotes(name)),
+                  names.empty() ? "no tensors" : quoted_list(names),
+                  "pass a checkpoint of this model, or " + suggestion(name, names));
+}
+
+void CheckpointReader::read(std::string_view name, const Shape& begin, const Shape& end,
+                            std::span<std::byte> out, CheckpointShare share) const {
+  const CheckpointTensor& tensor = at(name);
+  const std::string where = str(folder(), ", tensor ", in_quotes(name));
+  const Rectangle wanted{begin, end};
+  if (!lies_inside(wanted, tensor.shape)) {
+    throw ConfigError(where, "a range inside its shape " + to_string(tensor.shape),
+                      to_string(begin) + " to " + to_string(end), "pass global indices");
+  }
+  if (out.size() != checkpoint_bytes(tensor, wanted)) {
+    throw ConfigError(where, str("room for ", checkpoint_bytes(tensor, wanted), " bytes"),
+                      str(out.size()), "pass a buffer of that size");
+  }
+  const size_t number = content_->numbers.at(name);
+  const size_t pieces = content_->files->index().tensors[number].pieces.size();
+  for (size_t i = 0; i < pieces; ++i) {
+    PieceReader(*content_->files, number, i, share).copy(wanted, out);
+  }
+}
+
+const Json& CheckpointReader::state() const { return content_->files->index().state; }
+
+void CheckpointReader::verify() const {
+  const CheckpointFiles& files = *content_->files;
+  files.verify_headers();
+  std::vector<std::byte> buffer(checkpoint_chunk_bytes);
+  for (size_t t = 0; t < files.index().tensors.size(); ++t) {
+    const StoredTensor& stored = files.index().tensors[t];
+    for (size_t p = 0; p < stored.pieces.size(); ++p) {
+      const uint64_t bytes = checkpoint_bytes(stored.tensor, stored.pieces[p].area);
+      for (uint64_t chunk = 0; chunk < checkpoint_chunks(bytes); ++chunk) {
+        files.read_chunk(t, p, chunk, std::span(buffer).first(chunk_size(bytes, chunk)));
+      }
+    }
+  }
+}
+
+uint64_t CheckpointReader::bytes_read() const { return content_->files->bytes_read(); }
+
+}  // namespace tessera

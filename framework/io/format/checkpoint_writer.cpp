@@ -1,0 +1,209 @@
+#include <tessera/framework/io/format/checkpoint_writer.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/io/format/checkpoint_index.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+#include <tessera/framework/io/format/checkpoint_plan.hpp>
+
+namespace tessera {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// What a writer tells of its part of a checkpoint.
+struct Part {
+  std::string plan;    ///< CheckpointPlan::digits()
+  std::string number;  ///< TemporaryFolder::number(), of rank 0
+  /// Of each of its shards in order, and the checksums of the shards' chunks.
+  std::vector<CheckpointShard> shards = {};
+  std::vector<std::vector<std::string>> checksums = {};
+};
+
+Json to_json(const Part& part) {
+  Json shards = Json::array();
+  for (size_t i = 0; i < part.shards.size(); ++i) {
+    shards.push_back({{"bytes", part.shards[i].bytes},
+                      {"header_checksum", part.shards[i].header_checksum},
+                      {"checksums", part.checksums[i]}});
+  }
+  return {{"plan", part.plan}, {"number", part.number}, {"shards", std::move(shards)}};
+}
+
+Part part_from_json(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  Part part{object.take<std::string>("plan"), object.take<std::string>("number")};
+  const auto shards = object.take<std::vector<Json>>("shards");
+  object.finish();
+  for (size_t i = 0; i < shards.size(); ++i) {
+    JsonObject shard(shards[i], path.key("shards").index(i));
+    part.shards.push_back(
+        {shard.take<uint64_t>("bytes"), shard.take<std::string>("header_checksum")});
+    part.checksums.push_back(shard.take<std::vector<std::string>>("checksums"));
+    shard.finish();
+  }
+  return part;
+}
+
+/// One checkpoint on its way to the disk.
+class Save {
+ public:
+  Save(const std::string& folder, const CheckpointWriterOptions& options)
+      : folder_(folder), options_(options) {}
+
+  void run(const std::vector<CheckpointTensor>& tensors, const std::vector<CheckpointPiece>& pieces,
+           const Json& state) {
+    const std::vector<std::string> texts =
+        each([&] { return to_json_text(prepare(tensors, pieces, state), -1); });
+    const std::vector<Part> parts = read(texts);
+    std::string index;
+    each([&] {
+      if (is_first()) index = compose(parts);
+      write_shards(place_.temporary(parts[0].number));
+      return "";
+    });
+    each([&] {
+      if (is_first()) commit(index);
+      return "";
+    });
+  }
+
+ private:
+  bool is_first() const { return options_.rank == 0; }
+
+  std::vector<std::string> each(const std::function<std::string()>& work) const {
+    return do_together(options_.gather, folder_, "every process writes its part of the checkpoint",
+                       work);
+  }
+
+  Json prepare(const std::vector<CheckpointTensor>& tensors,
+               const std::vector<CheckpointPiece>& pieces, const Json& state) {
+    place_ = checkpoint_place(folder_);
+    plan_ = plan_checkpoint(place_.path(), tensors, pieces, options_);
+    Part part{.plan = plan_.digits(), .number = ""};
+    describe_shards(part);
+    if (is_first()) {
+      // What could not be read again, such as too deep nesting.
+      parse_json(to_json_text(Json{{"state", state}}, -1), place_.path() + ", state");
+      plan_.index.state = state;
+      check_only_checkpoint(place_.path());
+      part.number = temporary_.emplace(place_).number();
+    }
+    return to_json(part);
+  }
+
+  void describe_shards(Part& part) {
+    std::vector<std::vector<std::string>> checksums(plan_.shards.size());
+    std::vector<size_t> next(plan_.shards.size());
+    for (const StoredTensor& stored : plan_.index.tensors) {
+      for (const StoredPiece& piece : stored.pieces) {
+        const PlannedShard& shard = plan_.shards[piece.shard];
+        const Bytes data = shard.contents[next[piece.shard]++].data;
+        for (uint64_t at = 0; at < data.size(); at += checkpoint_chunk_bytes) {
+          checksums[piece.shard].push_back(
+              xxh128(data.subspan(at, std::min(checkpoint_chunk_bytes, data.size() - at))));
+        }
+      }
+    }
+    for (size_t i = 0; i < plan_.shards.size(); ++i) {
+      PlannedShard& shard = plan_.shards[i];
+      headers_.emplace_back();
+      if (shard.writer != options_.rank) continue;
+      headers_[i] = begin_safetensors(shard.contents,
+                                      checkpoint_metadata(join(checksums[i], "")), place_.path());
+      uint64_t bytes = headers_[i].size();
+      for (const SafeTensor& tensor : shard.contents) bytes += tensor.data.size();
+      part.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers_[i])))});
+      part.checksums.push_back(std::move(checksums[i]));
+    }
+  }
+
+  /// The parts of all writers, who agree on the plan. Throws ConfigError on all.
+  std::vector<Part> read(const std::vector<std::string>& texts) const {
+    std::vector<Part> parts;
+    std::vector<int> others;
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      const std::string where = str(folder_, ", rank ", rank);
+      parts.push_back(part_from_json(parse_json(texts[rank], where), JsonPath(where)));
+      if (parts[rank].plan != parts[0].plan) others.push_back(static_cast<int>(rank));
+    }
+    if (others.empty()) return parts;
+    throw ConfigError(place_.path(), "all processes save the same tensors in the same shards",
+                      "other ones than rank 0's on " + rank_names(others),
+                      "give them the same model, layouts and mesh");
+  }
+
+  /// Fills the index in from the parts; its text.
+  std::string compose(const std::vector<Part>& parts) {
+    CheckpointIndex& index = plan_.index;
+    std::vector<size_t> next_shard(parts.size());
+    std::vector<const std::vector<std::string>*> checksums;
+    for (const PlannedShard& shard : plan_.shards) {
+      const auto writer = static_cast<size_t>(shard.writer);
+      const size_t number = next_shard[writer]++;
+      index.shards.push_back(parts[writer].shards.at(number));
+      checksums.push_back(&parts[writer].checksums.at(number));
+    }
+    std::vector<size_t> next(plan_.shards.size());
+    for (StoredTensor& stored : index.tensors) {
+      for (StoredPiece& piece : stored.pieces) {
+        const uint64_t chunks = checkpoint_chunks(checkpoint_bytes(stored.tensor, piece.area));
+        for (uint64_t i = 0; i < chunks; ++i) {
+          piece.checksums.push_back(checksums[piece.shard]->at(next[piece.shard]++));
+        }
+      }
+    }
+    std::string text = checkpoint_index_text(index);
+    if (text.size() <= max_checkpoint_index) return text;
+    throw ConfigError(place_.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
+                      str(text.size()), "keep less in the state, or fewer tensors");
+  }
+
+  void write_shards(const std::string& folder) const {
+    if (!is_first() && !exists(folder)) {
+      throw FileError(folder, "every process sees the folder that rank 0 made",
+                      str("rank ", options_.rank, " does not see it"),
+                      "name a folder on a file system that all processes share");
+    }
+    for (size_t i = 0; i < plan_.shards.size(); ++i) {
+      if (plan_.shards[i].writer != options_.rank) continue;
+      std::vector<Bytes> parts{std::as_bytes(std::span(headers_[i]))};
+      for (const SafeTensor& tensor : plan_.shards[i].contents) parts.push_back(tensor.data);
+      write_new_file(folder + "/" + checkpoint_shard_file(i), parts);
+    }
+  }
+
+  void commit(const std::string& index) {
+    const auto write_text = [&](const char* name, const std::string& text) {
+      const Bytes part = std::as_bytes(std::span(text));
+      write_new_file(temporary_->path() + "/" + name, std::span(&part, 1));
+    };
+    write_text(checkpoint_index_file, index);
+    write_text(checkpoint_checksum_file, checkpoint_checksum_text(index));
+    temporary_->commit();
+  }
+
+  const std::string& folder_;
+  const CheckpointWriterOptions& options_;
+  CheckpointPlace place_;
+  CheckpointPlan plan_;
+  std::vector<std::string> headers_;          ///< by shard, of its own ones
+  std::optional<TemporaryFolder> temporary_;  ///< of rank 0
+};
+
+}  // namespace
+
+void write_checkpoint(const std::string& folder, const std::vector<CheckpointTensor>& tensors,
+                      const std::vector<CheckpointPiece>& pieces, const Json& state,
+                      const CheckpointWriterOptions& options) {
+  Save(folder, options).run(tensors, pieces, state);
+}
+
+}  // namespace tessera

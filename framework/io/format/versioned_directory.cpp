@@ -1,0 +1,290 @@
+#include <tessera/framework/io/format/versioned_directory.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t chunk_bytes = size_t{1} << 16;
+constexpr uint64_t max_manifest_bytes = uint64_t{64} << 20;
+constexpr size_t max_name_bytes = 100;
+constexpr int64_t max_version = 999'999'999'999'999'999;
+
+std::string checksum_of(std::string_view text) {
+  return xxh128(std::as_bytes(std::span(text)));
+}
+
+/// Size and checksum of a file as the manifest has them.
+Json file_entry(const std::string& path) {
+  Xxh128 checksum;
+  InputFile file(path);
+  std::vector<std::byte> chunk(chunk_bytes);
+  while (const size_t got = file.read(chunk)) checksum.update(std::span(chunk).first(got));
+  return {{"size", file.stored_size()}, {"xxh3", checksum.digits()}};
+}
+
+/// Whether a name is that of a file in its own folder, which is read as it is stored.
+bool is_plain_name(const std::string& name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= max_name_bytes && name.front() != '.' &&
+         !name.ends_with(".gz") && name != version_manifest &&
+         std::all_of(name.begin(), name.end(), plain);
+}
+
+/// The number in a folder's name, if it is one.
+std::optional<int64_t> number_of(const std::string& name) {
+  int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, number);
+  const bool digits = !name.empty() && name.front() != '-' && rest == end && error == std::errc{};
+  return digits && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+/// What lies in `root`; nothing if there is no such folder.
+std::vector<fs::directory_entry> entries_of(const std::string& root) {
+  std::vector<fs::directory_entry> entries;
+  if (!exists(root)) return entries;
+  std::error_code error;
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    entries.push_back(*at);
+  }
+  if (error) {
+    throw FileError(root, "the folder must be readable", error.message(),
+                    "check the path and its permissions");
+  }
+  return entries;
+}
+
+/// Names and numbers of the versions in `root`, ascending.
+std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root) {
+  std::vector<std::pair<int64_t, std::string>> versions;
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    const std::optional<int64_t> number = number_of(name);
+    if (number && entry.is_directory(ignored)) versions.emplace_back(*number, name);
+  }
+  std::sort(versions.begin(), versions.end());
+  return versions;
+}
+
+/// The highest number in `root`, whatever has it as its name; 0 for none.
+int64_t highest_number(const std::string& root) {
+  int64_t highest = 0;
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    highest = std::max(highest, number_of(entry.path().filename().string()).value_or(0));
+  }
+  return highest;
+}
+
+/// Whether a name is ".tessera-PID-N.tmp", as files and versions have while they are written.
+bool is_temporary_name(const std::string& name) {
+  constexpr std::string_view before = ".tessera-";
+  constexpr std::string_view after = ".tmp";
+  if (!name.starts_with(before) || !name.ends_with(after)) return false;
+  if (name.size() <= before.size() + after.size()) return false;
+  const std::string middle =
+      name.substr(before.size(), name.size() - before.size() - after.size());
+  const size_t dash = middle.find('-');
+  const auto digits = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return dash != std::string::npos && digits(middle.substr(0, dash)) &&
+         digits(middle.substr(dash + 1));
+}
+
+/// Whether a version that is being written may have this in its folder.
+bool is_version_file(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code ignored;
+  return fs::is_regular_file(entry.symlink_status(ignored)) &&
+         (is_plain_name(name) || name == version_manifest || is_temporary_name(name));
+}
+
+/// Removes what killed processes left in `root`; what cannot be removed stays.
+void remove_unfinished(const std::string& root) {
+  for (const fs::directory_entry& entry : entries_of(root)) {
+    const std::string folder = entry.path().string();
+    if (!is_temporary_name(entry.path().filename().string())) continue;
+    const Descriptor lock = try_lock_folder(folder);
+    if (!lock.valid()) continue;
+    try {
+      const std::vector<fs::directory_entry> files = entries_of(folder);
+      if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
+      for (const fs::directory_entry& file : files) ::unlink(file.path().c_str());
+      ::rmdir(folder.c_str());
+    } catch (const FileError&) {
+      // Somebody else's that is not readable.
+    }
+  }
+}
+
+std::string padded(int64_t version) {
+  const std::string digits = std::to_string(version);
+  return std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0') + digits;
+}
+
+}  // namespace
+
+std::vector<int64_t> list_versions(const std::string& root) {
+  std::vector<int64_t> numbers;
+  for (const auto& [number, name] : versions_in(root)) {
+    if (numbers.empty() || numbers.back() != number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::string version_path(const std::string& root, int64_t version) {
+  for (const auto& [number, name] : versions_in(root)) {
+    if (number == version) return (fs::path(root) / name).string();
+  }
+  return (fs::path(root) / padded(version)).string();
+}
+
+NewVersion::NewVersion(const std::string& root) : root_(root) {
+  std::error_code error;
+  fs::create_directories(root, error);
+  if (error) {
+    errno = error.value();
+    fail_write(root);
+  }
+  remove_unfinished(root);
+  static std::atomic<int> counter{0};
+  do {
+    folder_ = (fs::path(root) / str(".tessera-", ::getpid(), "-", counter++, ".tmp")).string();
+  } while (!make());
+}
+
+bool NewVersion::make() {
+  if (::mkdir(folder_.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return false;
+    fail_write(root_);
+  }
+  lock_ = try_lock_folder(folder_);
+  // Another process may have taken it for a leftover before it was locked.
+  if (lock_.valid()) return is_at(lock_, folder_);
+  // Where there are no locks nobody takes the folder for a leftover.
+  return errno != EWOULDBLOCK && errno != ENOENT;
+}
+
+NewVersion::~NewVersion() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+std::string NewVersion::file(const std::string& name) {
+  if (!is_plain_name(name) || std::find(names_.begin(), names_.end(), name) != names_.end()) {
+    throw ConfigError(root_, "a file of an export has a plain name of its own", in_quotes(name),
+                      "rename the layer's asset");
+  }
+  names_.push_back(name);
+  return (fs::path(folder_) / name).string();
+}
+
+int64_t NewVersion::commit(Json manifest) {
+  Json files = Json::object();
+  std::sort(names_.begin(), names_.end());
+  for (const std::string& name : names_) {
+    files[name] = file_entry((fs::path(folder_) / name).string());
+  }
+  manifest["files"] = std::move(files);
+  manifest["checksum"] = checksum_of(to_json_text(manifest, -1));
+  write_file_atomically((fs::path(folder_) / version_manifest).string(),
+                        to_json_text(manifest) + "\n");
+  if (!sync_folder(folder_)) fail_write(folder_);
+  const int64_t version = take_number();
+  if (!sync_folder(root_)) fail_write(root_);
+  return version;
+}
+
+int64_t NewVersion::take_number() {
+  int64_t version = highest_number(root_);
+  while (version < max_version) {
+    ++version;
+    if (rename_path(folder_, (fs::path(root_) / padded(version)).string())) {
+      folder_.clear();
+      return version;
+    }
+    // Another process may take the number first.
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail_write(root_);
+  }
+  throw FileError(root_, "numbers of versions are below 10^18",
+                  str("an entry ", version), "rename it, or export to another folder");
+}
+
+namespace {
+
+void check_file(const std::string& path, const Json& expected, const JsonPath& place) {
+  JsonObject entry(expected, place);
+  const auto size = entry.take<uint64_t>("size");
+  const auto checksum = entry.take<std::string>("xxh3");
+  entry.finish();
+  // The size first: it costs nothing, and says more about a file that was cut short.
+  const Json found = {{"size", InputFile(path).stored_size()}};
+  if (found["size"] != size) {
+    throw FileError(path, str("the file has ", size, " bytes, as ", version_manifest, " says"),
+                    str(found["size"].get<uint64_t>(), " bytes"), "export the model again");
+  }
+  if (file_entry(path)["xxh3"] == checksum) return;
+  throw FileError(path, str("the file's checksum is that of ", version_manifest),
+                  "another, so the bytes have changed", "export the model again");
+}
+
+VersionManifest checked_version(const std::string& folder) {
+  const std::string path = (fs::path(folder) / version_manifest).string();
+  Json manifest = parse_json(read_file(path, max_manifest_bytes), path);
+  JsonObject object(manifest, JsonPath(path));
+  const auto checksum = object.take<std::string>("checksum");
+  const Json files = object.take<Json>("files");
+  manifest.erase("checksum");
+  if (checksum_of(to_json_text(manifest, -1)) != checksum) {
+    throw FileError(path, "the checksum is that of the other keys", in_quotes(checksum),
+                    "export the model again");
+  }
+  if (!files.is_object()) json_fail(files, JsonPath(path).key("files"), "an object");
+  VersionManifest version;
+  for (const auto& [name, entry] : files.items()) {
+    if (!is_plain_name(name)) {
+      throw FileError(path, "the files have plain names", in_quotes(name),
+                      "export the model again");
+    }
+    check_file((fs::path(folder) / name).string(), entry, JsonPath(path).key("files." + name));
+    version.files.push_back(name);
+  }
+  manifest.erase("files");
+  version.manifest = std::move(manifest);
+  return version;
+}
+
+}  // namespace
+
+VersionManifest read_version(const std::string& folder) {
+  try {
+    return checked_version(folder);
+  } catch (const FileError&) {
+    throw;
+  } catch (const Error& error) {
+    throw FileError(error.what());
+  }
+}
+
+}  // namespace tessera

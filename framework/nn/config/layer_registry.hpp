@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/layer.hpp>
+
+namespace tessera {
+
+/// What makes layers from their "config", by class name.
+using LayerFactories = ConfigFactories<LayerHandle>;
+
+/// Makes a layer class known to layer_from_config (keras.saving.register_keras_serializable):
+///
+///     register_layer("Scale", [](JsonObject& config) {
+///       const LayerOptions options = take_layer_options(config);
+///       return make_layer<ScaleLayer>(config.take<double>("factor"), options);
+///     });
+///
+/// Not to be called while another thread makes layers. Throws ConfigError for a known name.
+void register_layer(const std::string& class_name,
+                    std::function<LayerHandle(JsonObject&)> factory);
+/// Known class names, sorted.
+std::vector<std::string> layer_class_names();
+
+/// The layer of Keras' {"class_name", "config"} (keras.layers.deserialize), not built. `path` is
+/// where that object lies, for errors. Only registered classes are made, nothing named in a
+/// configuration is opened or run. Throws ConfigError naming the place.
+LayerHandle layer_from_config(const Json& serialized, const JsonPath& path);
+
+/// Takes "name", "trainable" and "dtype", a name or a serialized DTypePolicy.
+LayerOptions take_layer_options(JsonObject& config);
+
+/// Adds the layers of folder layers/; the registry calls it before its first use.
+void add_built_in_layers(LayerFactories& factories);
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/ops/ctc.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor ctc(const DTensor& y_true, const DTensor& y_pred, const LossOptions& options) {
+  try {
+    return ops::ctc_loss(y_pred, ops::cast(y_true, at::kLong));
+  } catch (const Error&) {
+    rethrow_at(options.name);
+  }
+}
+
+}  // namespace
+
+CTC::CTC(LossOptions options) : LossRef(function_loss("CTC", ctc, options, Labels::any)) {}
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/losses/cross_entropy_common.hpp>
+#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/ops/activation.hpp>
+#include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor binary_focal(const DTensor& y_true, const DTensor& y_pred,
+                     const BinaryFocalCrossentropyOptions& options) {
+  check_same_shape(options.name, y_true, y_pred);
+  const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
+  const DTensor y = smoothed(y_true, options.label_smoothing, 2);
+  const DTensor p = options.from_logits ? ops::sigmoid(y_pred) : y_pred;
+  const DTensor right = y * p + one_less(y) * one_less(p);
+  DTensor values =
+      ops::pow(one_less(right), options.gamma) * binary_entropy(y, y_pred, options.from_logits);
+  if (options.apply_class_balancing) {
+    values = values * (y * options.alpha + one_less(y) * (1 - options.alpha));
+  }
+  return ops::mean(values, {axis});
+}
+
+/// x times alpha, of each class where there are several.
+DTensor balanced(const DTensor& x, const CategoricalFocalCrossentropyOptions& options) {
+  const std::vector<double>& alpha = options.alpha;
+  if (alpha.size() == 1) return x * alpha[0];
+  if (static_cast<int64_t>(alpha.size()) != x.size(-1)) {
+    throw ShapeError(options.name, str("alpha is one number or one for each class of ",
+                     to_string(x.shape())), str(alpha.size(), " numbers"), "give one a class");
+  }
+  const at::Tensor factors = at::tensor(alpha, at::kDouble).to(x.dtype());
+  return x * pack(factors, Layout::replicated(x.mesh(), 1));
+}
+
+DTensor categorical_focal(const DTensor& y_true, const DTensor& y_pred,
+                          const CategoricalFocalCrossentropyOptions& options) {
+  check_same_shape(options.name, y_true, y_pred);
+  const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
+  // Keras counts the classes along the last axis, whatever `axis` is.
+  const DTensor y = smoothed(y_true, options.label_smoothing, y_true.size(-1));
+  const DTensor scores = options.from_logits ? ops::softmax(y_pred, axis) : y_pred;
+  const DTensor p = clip_probabilities(scores / ops::sum(scores, {axis}, true));
+  const DTensor weights = balanced(ops::pow(one_less(p), options.gamma), options);
+  return ops::neg(ops::sum(weights * y * ops::log(p), {axis}));
+}
+
+DTensor generalized(const DTensor& y_true, const DTensor& y_pred,
+                    const CategoricalGeneralizedCrossEntropyOptions& options) {
+  Shape expected = y_pred.shape();
+  if (!expected.empty()) expected.pop_back();
+  Shape column = expected;
+  column.push_back(1);
+  if (y_pred.rank() == 0 || (y_true.shape() != expected && y_true.shape() != column)) {
+    throw ShapeError(options.name,
+                     str("labels of shape ", to_string(expected), " go with predictions ",
+                         to_string(y_pred.shape())),
+                     to_string(y_true.shape()), "give one class number a prediction");
+  }
+  DTensor labels = ops::cast(y_true, at::kLong);
+  if (labels.rank() == y_pred.rank()) labels = ops::squeeze(labels, {-1});
+  const DTensor p =
+      ops::sum(y_pred * ops::one_hot(labels, y_pred.size(-1), y_pred.dtype()), {-1});
+  return one_less(ops::pow(p, options.q)) / options.q;
+}
+
+}  // namespace
+
+BinaryFocalCrossentropy::BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options)
+    : LossRef(function_loss("BinaryFocalCrossentropy", binary_focal, options)) {
+  check_smoothing((*this)->name(), options.label_smoothing);
+}
+
+CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(
+    CategoricalFocalCrossentropyOptions options)
+    : LossRef(function_loss("CategoricalFocalCrossentropy", categorical_focal, options)) {
+  check_smoothing((*this)->name(), options.label_smoothing);
+  if (!options.alpha.empty()) return;
+  throw ConfigError((*this)->name(), "alpha holds at least one number", "none", "give 0.25");
+}
+
+CategoricalGeneralizedCrossEntropy::CategoricalGeneralizedCrossEntropy(
+    CategoricalGeneralizedCrossEntropyOptions options)
+    : LossRef(function_loss("CategoricalGeneralizedCrossEntropy", generalized, options,
+                            Labels::any)) {
+  if (options.q > 0 && options.q < 1) return;
+  throw ConfigError((*this)->name(), "q lies between 0 and 1", str(options.q), "give 0.5");
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+/// 1 - y p, less than 0 cut off, labels 0 and 1 read as -1 and 1.
+DTensor shortfall(const DTensor& y_true, const DTensor& y_pred) {
+  const auto equals = [&](double value) {
+    return ops::equal(y_true, scalar(value, y_true.mesh(), y_true.dtype()));
+  };
+  const DTensor binary = ops::all(ops::logical_or(equals(0), equals(1)));
+  const DTensor labels = ops::where(binary, y_true * 2 - 1, y_true);
+  return ops::relu(ops::neg(labels * y_pred) + 1);
+}
+
+DTensor hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  return ops::mean(shortfall(y_true, y_pred), {-1});
+}
+
+DTensor squared_hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  return ops::mean(ops::square(shortfall(y_true, y_pred)), {-1});
+}
+
+DTensor categorical_hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  const DTensor right = ops::sum(y_true * y_pred, {-1});
+  const DTensor wrong = ops::max((ops::neg(y_true) + 1) * y_pred, {-1});
+  return ops::relu(wrong - right + 1);
+}
+
+}  // namespace
+
+Hinge::Hinge(LossOptions options) : LossRef(function_loss("Hinge", hinge, options)) {}
+SquaredHinge::SquaredHinge(LossOptions options)
+    : LossRef(function_loss("SquaredHinge", squared_hinge, options)) {}
+CategoricalHinge::CategoricalHinge(LossOptions options)
+    : LossRef(function_loss("CategoricalHinge", categorical_hinge, options)) {}
+
+}  // namespace tessera

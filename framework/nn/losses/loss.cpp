@@ -1,0 +1,61 @@
+#include <tessera/framework/nn/losses/loss.hpp>
+
+#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+/// 1 / sum(weights); 0 if they sum to 0, as Keras' divide_no_nan.
+DTensor reciprocal_sum(const DTensor& weights) {
+  const DTensor total = ops::sum(weights);
+  const DTensor zero = scalar(0, total.mesh(), total.dtype());
+  const DTensor one = scalar(1, total.mesh(), total.dtype());
+  const DTensor is_zero = ops::equal(total, zero);
+  return ops::where(is_zero, zero, ops::reciprocal(ops::where(is_zero, one, total)));
+}
+
+}  // namespace
+
+std::array<const char*, 5> names_of(Reduction) {
+  return {"sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none"};
+}
+
+const char* to_string(Reduction reduction) {
+  return names_of(reduction)[static_cast<size_t>(reduction)];
+}
+
+DTensor Loss::values(const DTensor& y_true, const DTensor& y_pred) const {
+  const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, loss_dtype(y_pred)));
+  return call(labels, predictions);
+}
+
+DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
+                         const DTensor& sample_weight) const {
+  const at::ScalarType dtype = loss_dtype(y_pred);
+  const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, dtype));
+  DTensor values = call(labels, predictions);
+  DTensor counted = valid(labels, predictions);
+  for (const DTensor& mask : {y_pred.mask(), values.mask()}) {
+    if (mask.defined()) counted = counted.defined() ? ops::logical_and(counted, mask) : mask;
+  }
+  if (counted.defined()) counted = ops::cast(counted, dtype);
+  DTensor weights = masked_weights(name_, sample_weight, counted, dtype);
+  if (weights.defined()) {
+    std::tie(values, weights) = match_ranks(values, weights);
+    // One loss of the whole batch takes the weights' shape.
+    if (values.rank() > 0) check_weights(name_.c_str(), values.shape(), weights.shape());
+    values = values * weights;
+  }
+  if (reduction_ == Reduction::none || values.rank() == 0) return values;
+  const DTensor total = ops::sum(values);
+  if (reduction_ == Reduction::sum) return total;
+  const DTensor divisor = reduction_ == Reduction::mean_with_sample_weight ? weights : counted;
+  if (divisor.defined()) return ops::scale_by(total, reciprocal_sum(divisor));
+  return ops::scale(total, values.numel() == 0 ? 0.0 : 1.0 / static_cast<double>(values.numel()));
+}
+
+}  // namespace tessera

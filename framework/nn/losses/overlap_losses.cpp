@@ -1,0 +1,28 @@
+#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/losses/cross_entropy_common.hpp>
+#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor dice(const DTensor& y_true, const DTensor& y_pred, const DiceOptions& options) {
+  const auto sum = [&](const DTensor& x) { return ops::sum(x, options.axis); };
+  const DTensor both = sum(y_true * y_pred) * 2;
+  return one_less(both / (sum(y_true) + sum(y_pred) + keras_epsilon));
+}
+
+DTensor tversky(const DTensor& y_true, const DTensor& y_pred, const TverskyOptions& options) {
+  const auto sum = [&](const DTensor& x) { return ops::sum(x, options.axis); };
+  const DTensor both = sum(y_true * y_pred);
+  const DTensor missed = sum(one_less(y_pred) * y_true) * options.alpha;
+  const DTensor extra = sum(y_pred * one_less(y_true)) * options.beta;
+  return one_less(both / (both + missed + extra + keras_epsilon));
+}
+
+}  // namespace
+
+Dice::Dice(DiceOptions options) : LossRef(function_loss("Dice", dice, options)) {}
+Tversky::Tversky(TverskyOptions options) : LossRef(function_loss("Tversky", tversky, options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+#include <cmath>
+#include <limits>
+
+#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/l2_normalize.hpp>
+#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+DTensor at_least(const DTensor& x, double limit) { return ops::clip(x, limit, infinity); }
+
+DTensor squared(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  return ops::mean(ops::square(y_pred - y_true), {-1});
+}
+
+DTensor absolute(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  return ops::mean(ops::abs(y_pred - y_true), {-1});
+}
+
+DTensor percentage(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  const DTensor size = at_least(ops::abs(y_true), keras_epsilon);
+  return ops::scale(ops::mean(ops::abs((y_true - y_pred) / size), {-1}), 100);
+}
+
+DTensor logarithmic(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  const auto log_of = [](const DTensor& x) { return ops::log(at_least(x, keras_epsilon) + 1); };
+  return ops::mean(ops::square(log_of(y_pred) - log_of(y_true)), {-1});
+}
+
+DTensor log_cosh(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
+  const DTensor error = y_pred - y_true;
+  return ops::mean(error + ops::softplus(error * -2) - std::log(2.0), {-1});
+}
+
+DTensor huber(const DTensor& y_true, const DTensor& y_pred, const HuberOptions& options) {
+  const DTensor error = ops::abs(y_pred - y_true);
+  // With c = min(|e|, delta), c (|e| - c / 2) is both branches.
+  const DTensor cut = ops::clip(error, -infinity, options.delta);
+  return ops::mean(cut * (error - cut * 0.5), {-1});
+}
+
+DTensor cosine(const DTensor& y_true, const DTensor& y_pred,
+               const CosineSimilarityOptions& options) {
+  const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
+  return ops::neg(ops::sum(l2_normalize(y_true, axis) * l2_normalize(y_pred, axis), {axis}));
+}
+
+}  // namespace
+
+MeanSquaredError::MeanSquaredError(LossOptions options)
+    : LossRef(function_loss("MeanSquaredError", squared, options)) {}
+MeanAbsoluteError::MeanAbsoluteError(LossOptions options)
+    : LossRef(function_loss("MeanAbsoluteError", absolute, options)) {}
+MeanAbsolutePercentageError::MeanAbsolutePercentageError(LossOptions options)
+    : LossRef(function_loss("MeanAbsolutePercentageError", percentage, options)) {}
+MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(LossOptions options)
+    : LossRef(function_loss("MeanSquaredLogarithmicError", logarithmic, options)) {}
+LogCosh::LogCosh(LossOptions options) : LossRef(function_loss("LogCosh", log_cosh, options)) {}
+Huber::Huber(HuberOptions options) : LossRef(function_loss("Huber", huber, options)) {}
+CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
+    : LossRef(function_loss("CosineSimilarity", cosine, options)) {}
+
+}  // namespace tessera

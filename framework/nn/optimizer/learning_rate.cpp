@@ -1,0 +1,21 @@
+#include <tessera/framework/nn/optimizer/learning_rate.hpp>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+
+LearningRate::LearningRate(double rate) : rate_(rate) {
+  if (rate >= 0) return;
+  throw ConfigError("optimizer", "learning_rate is a number of at least 0", str(rate),
+                    "give a positive one");
+}
+
+Json LearningRate::config() const {
+  if (!schedule_) return rate_;
+  return {{"module", "keras.optimizers.schedules"},
+          {"class_name", schedule_->class_name()},
+          {"config", schedule_->config()},
+          {"registered_name", nullptr}};
+}
+
+}  // namespace tessera

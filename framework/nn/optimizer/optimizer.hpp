@@ -1,0 +1,244 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/optimizer/learning_rate.hpp>
+#include <tessera/framework/nn/optimizer/optimizer_options.hpp>
+#include <tessera/framework/nn/variable.hpp>
+
+namespace tessera {
+
+class GradientReducer;
+class OptimizerRef;
+
+/// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
+struct UpdateArgs {
+  at::Tensor weight;              ///< changed in place
+  at::Tensor gradient;            ///< of the weight's dtype; only read
+  std::vector<at::Tensor> slots;  ///< changed in place, in slot_specs() order
+  double learning_rate = 0;
+  int64_t step = 1;  ///< of iterations, counts from 1
+};
+
+/// What the update of a whole variable works on. Weight and gradient are cut into the same blocks,
+/// and so are slots of their shape.
+struct VariableUpdate {
+  DTensor weight;               ///< its blocks are changed in place
+  DTensor gradient;             ///< of the weight's dtype, not pending; only read
+  std::vector<Variable> slots;  ///< changed by assign() or in place, in slot_specs() order
+  double learning_rate = 0;
+  int64_t step = 1;  ///< as UpdateArgs'
+};
+
+/// A tensor that an optimizer keeps for a variable.
+struct SlotSpec {
+  std::string name;  ///< Keras', "momentum"
+  double initial_value = 0;
+  bool begins_as_variable = false;  ///< with the variable's first value instead
+  /// An axis of the variable that the slot lacks: it keeps a number for all of it.
+  std::optional<int64_t> without_axis = std::nullopt;
+};
+
+/// Which variables decay leaves alone.
+struct WeightDecayExclusions {
+  std::vector<Variable> var_list = {};
+  /// RE2 expressions that match some part of a variable's own name, "bias" of "dense/bias".
+  std::vector<std::string> var_names = {};
+};
+
+/// Base of all optimizers (keras.optimizers.Optimizer). Gradients arrive as the tape leaves them,
+/// often pending; each is brought to its variable's layout (this is the data-parallel reduction),
+/// then every block is updated where it lies. Slots, gradient accumulators and moving averages
+/// follow their variable's layout, or the layout map's `slots`.
+///
+/// A step is, in Keras' order: gradients divided by loss_scale_factor, accumulated, clipped;
+/// weights decayed and updated; moving averages; constraints.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// Keras' class name, "Adam".
+  const std::string& class_name() const { return class_name_; }
+  /// Keras' keys of the options that every optimizer has; a class adds its own.
+  virtual Json config() const;
+  /// The option, else the class name in snake_case.
+  const std::string& name() const { return options_.name; }
+
+  /// The optimizers that do the work of this one; none of an ordinary one. Steps, slots and moving
+  /// averages are theirs.
+  virtual std::vector<OptimizerRef> inner() const;
+
+  /// The rate of the next step.
+  virtual double learning_rate() const { return learning_rate_.at(steps_); }
+  /// Throws StateError for a number in place of a schedule.
+  virtual void set_learning_rate(const LearningRate& rate);
+  /// Whether the rate is none that set_learning_rate() could replace by a number.
+  virtual bool has_schedule() const { return learning_rate_.is_schedule(); }
+  /// Updates made: steps(), divided by gradient_accumulation_steps.
+  virtual int64_t iterations() const;
+  /// Calls of apply(), which schedules follow (Keras' variable "iteration").
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+  /// The loss that gradients are to be taken of: times loss_scale_factor.
+  virtual DTensor scale_loss(const DTensor& loss) const;
+  /// Whether that is another one: gradients may then overflow.
+  virtual bool scales_loss() const { return options_.loss_scale_factor.has_value(); }
+  /// Throws ConfigError for a factor that is not positive.
+  virtual void set_loss_scale_factor(const std::optional<double>& factor);
+  /// Replaces earlier exclusions. Throws StateError once variables are known, ConfigError for an
+  /// expression that RE2 does not take.
+  void exclude_from_weight_decay(const WeightDecayExclusions& exclusions);
+
+  /// Makes the slots of these variables, in the variables' layouts or where their placement says;
+  /// those that exist keep their values and move.
+  virtual void build(const std::vector<Variable>& variables);
+  bool built() const { return !order_.empty(); }
+  /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the
+  /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
+  /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
+  void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// A step by gradients that are reduced, one for each of some built variables: what the optimizer
+  /// that this one is inside calls. Collective.
+  void apply_reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// For GradientOptions::on_ready of the gradient of scale_loss() with respect to these variables:
+  /// where several processes share a mesh, gradients are reduced while the backward pass goes on,
+  /// and apply() waits for them. Without it apply() begins the reductions.
+  std::function<void(size_t, const DTensor&)> reduce_when_ready(
+      const std::vector<Variable>& variables);
+  /// What reduces the gradients of a step. Call reset() where a step that has called
+  /// reduce_when_ready() ends without apply().
+  GradientReducer& reducer() { return *reducer_; }
+  /// What takes the place of the updates of a step: it gets the variables and their gradients,
+  /// divided by the loss scale, averaged over accumulated steps and clipped, each in its variable's
+  /// layout.
+  using UpdateSink =
+      std::function<void(const std::vector<Variable>&, const std::vector<DTensor>&)>;
+  /// From now on apply() hands its gradients to `sink` and changes neither weights nor slots, which
+  /// rest elsewhere; an empty function: as before. Throws ConfigError for an optimizer that has
+  /// inner ones.
+  void send_updates_to(UpdateSink sink);
+  /// One update by gradients that a sink was given: decay, update, averages, constraints. Counts as
+  /// gradient_accumulation_steps calls of apply().
+  void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// Makes the slots of a variable that is a part of `whole`, which decays if that does. Throws
+  /// StateError if it has some, ConfigError if the updates of parts are not those of the whole.
+  void build_part(const Variable& part, const Variable& whole);
+
+  /// With use_ema the variables' values become their moving averages, if there was a step. Throws
+  /// StateError for a variable not built.
+  void finalize_variable_values(const std::vector<Variable>& variables);
+  /// Whether moving averages are kept, by inner optimizers too.
+  bool keeps_averages() const;
+  /// Exchanges variables and their moving averages, if there was a step; a second time: back.
+  void swap_averages();
+  /// Whether variables are their moving averages. finalize_variable_values() leaves them so.
+  bool averages_swapped() const;
+
+  /// What a checkpoint keeps beside steps, rate and variables; null: nothing.
+  virtual Json state() const { return nullptr; }
+  /// Takes what state() gave. Throws ConfigError for anything else.
+  virtual void restore(const Json& /*state*/) {}
+
+  /// The slots of one variable, in slot_specs() order; made by build() or the first step. Their
+  /// paths are "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
+  const std::vector<Variable>& slots(const Variable& variable) const;
+  /// Everything kept for one variable: slots, then "average" (use_ema), then
+  /// "gradient_accumulator". Throws StateError for a variable not built.
+  std::vector<Variable> variables_of(const Variable& variable) const;
+  /// The same for all variables, in the order in which they were built. Paths begin with name().
+  std::vector<Variable> variables() const;
+
+ protected:
+  /// Throws ConfigError as check_base_options() does.
+  Optimizer(const std::string& class_name, const LearningRate& learning_rate,
+            const BaseOptions& options = {});
+  /// What updates keep of a variable: "momentum", "velocity".
+  virtual std::vector<SlotSpec> slot_specs(const Variable& variable) const;
+  /// The share of a variable's decay in the rate; none: it does not decay, nor do exclusions.
+  virtual std::optional<double> weight_decay_of(const Variable& variable) const;
+  /// What becomes of the reduced gradients of a step. Collective.
+  virtual void take_gradients(const std::vector<DTensor>& gradients,
+                              const std::vector<Variable>& variables);
+  /// The updates of a step: update_all() on all blocks. An optimizer for which a block's update
+  /// depends on other blocks of its variable has its own, and updates_whole(). Collective.
+  virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
+  virtual bool updates_whole() const { return false; }
+  /// The updates of all blocks of a step: update() on each, small ones in parallel.
+  virtual void update_all(const std::vector<UpdateArgs>& blocks) const;
+  /// The update of one block.
+  virtual void update(const UpdateArgs& args) const;
+  /// The blocks of an update that are here and hold something.
+  static void add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks);
+
+ private:
+  struct State {
+    Variable variable;
+    std::vector<SlotSpec> specs = {};
+    std::vector<Variable> slots = {};
+    Variable average = {};
+    Variable accumulator = {};
+    double decay = 0;  ///< its share in the rate
+    std::vector<Variable> all() const;
+  };
+  struct Step;
+
+  /// Where a variable is updated: where it rests, or cut further with its slots (ZeRO).
+  static const Layout& update_layout(const Variable& variable);
+  ShardingPtr update_form(const State& state) const;
+  State& build_state(const Variable& variable);
+  Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
+  const State& state_of(const Variable& variable) const;
+  double decay_of(const Variable& variable) const;
+  bool knows(const Variable& variable) const { return states_.count(variable.id()) > 0; }
+  void check_step(const std::vector<DTensor>& gradients,
+                  const std::vector<Variable>& variables) const;
+  Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  void reduce_early(const Variable& variable, const DTensor& gradient);
+  bool accumulate(Step& step);
+  Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  void finish(const Step& step);
+  void hand_over(const Step& step) const;
+  void update_weights(const Step& step);
+  void reset_accumulators();
+  void update_averages();
+  void overwrite_weights();
+  void constrain(const Step& step) const;
+
+  std::string class_name_;
+  LearningRate learning_rate_;
+  BaseOptions options_;
+  WeightDecayExclusions exclusions_;
+  int64_t steps_ = 0;
+  std::shared_ptr<GradientReducer> reducer_;
+  UpdateSink sink_;
+  bool swapped_ = false;
+  std::map<uint64_t, State> states_;
+  std::vector<uint64_t> order_;
+};
+
+/// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
+/// one.
+OptimizerRef make_optimizer(const std::string& name);
+
+/// A handle to an optimizer: copies share its state.
+class OptimizerRef {
+ public:
+  OptimizerRef() = default;
+  OptimizerRef(std::shared_ptr<Optimizer> made)
+      : made_(std::move(made)) {}  // NOLINT: reads as data
+  /// By Keras' name, "adam", with its defaults. Throws ConfigError naming the nearest one.
+  OptimizerRef(const char* name);  // NOLINT
+  Optimizer& operator*() const { return *made_; }
+  Optimizer* operator->() const { return made_.get(); }
+  explicit operator bool() const { return made_ != nullptr; }
+
+ private:
+  std::shared_ptr<Optimizer> made_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+#include <tessera/framework/ops/engine/dispatch.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/ops/engine/op_plan.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
+
+namespace tessera {
+namespace {
+
+/// More plans than any model needs; a program whose shapes never repeat must not fill memory.
+constexpr size_t most_plans = 16384;
+
+struct PlanCache {
+  std::unordered_multimap<size_t, std::shared_ptr<Plan>> plans;
+  PlanStats stats;
+};
+
+PlanCache& cache() {
+  thread_local PlanCache plans;
+  return plans;
+}
+
+thread_local std::vector<Recorder*> recorders;
+
+uint32_t parameters_of(std::span<const DTensor> in) {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < in.size(); ++i) mask |= uint32_t(in[i].is_parameter()) << i;
+  return mask;
+}
+
+const std::shared_ptr<Plan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
+                std::span<const DTensor> in) {
+  const uint32_t parameters = parameters_of(in);
+  size_t hash = attributes;
+  detail::combine(hash, reinterpret_cast<size_t>(&info));
+  detail::combine(hash, parameters * 4 + static_cast<size_t>(block_policy()));
+  for (const DTensor& value : in) {
+    detail::combine(hash, reinterpret_cast<size_t>(value.sharding().get()));
+  }
+  PlanCache& known = cache();
+  const auto range = known.plans.equal_range(hash);
+  for (auto it = range.first; it != range.second; ++it) {
+    if (it->second->matches(info, op, in, parameters)) {
+      ++known.stats.reused;
+      return it->second;
+    }
+  }
+  std::vector<ShardingPtr> shardings;
+  for (const DTensor& value : in) shardings.push_back(value.sharding());
+  auto plan = std::make_shared<Plan>(info, op, std::move(shardings), parameters);
+  if (known.plans.size() >= most_plans) known.plans.clear();
+  ++known.stats.made;
+  return known.plans.emplace(hash, std::move(plan))->second;
+}
+
+void check_defined(const OpInfo& info, std::span<const DTensor> in) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].defined()) continue;
+    throw StateError(std::string(info.name), "operands hold values",
+                     str("operand ", i, " is an empty DTensor"), "give it a value first");
+  }
+}
+
+}  // namespace
+
+void push_recorder(Recorder* recorder) { recorders.push_back(recorder); }
+
+void remove_recorder(Recorder* recorder) {
+  recorders.erase(std::remove(recorders.begin(), recorders.end(), recorder), recorders.end());
+}
+
+bool recording() { return !recorders.empty(); }
+
+NoRecording::NoRecording() : former_(std::move(recorders)) { recorders.clear(); }
+NoRecording::~NoRecording() { recorders = std::move(former_); }
+
+std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
+                              std::span<const DTensor> in) {
+  const ProfileSpan span(Spent::op, info.name);
+  check_defined(info, in);
+  std::vector<DTensor> out;
+  std::shared_ptr<const void> kept;
+  std::shared_ptr<Plan> plan;
+  if (info.whole) {
+    {
+      const TracerScope unheard(nullptr);
+      out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
+    }
+    if (!recorders.empty() || tracer()) kept = info.copy(op);
+  } else {
+    plan = find_plan(info, op, attributes, in);
+    out = plan->run(in);
+    kept = plan->op();
+  }
+  if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
+  for (size_t r = recorders.size(); r-- > 0;) recorders[r]->record(info, kept, in, out);
+  if (Tracer* const hears = tracer()) hears->ran(info, kept, plan, in, out);
+  return out;
+}
+
+Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,
+                    uint32_t parameters) {
+  return Plan(info, op, in, parameters).propagation();
+}
+
+PlanStats plan_stats() { return cache().stats; }
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+#include <tessera/framework/ops/engine/op.hpp>
+
+namespace tessera {
+
+/// Throws ConfigError naming the first of the integers that lies outside [0, count).
+void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
+                   int64_t count);
+
+/// Throws ConfigError unless the input is of dtype int64.
+void check_index_dtype(std::string_view op, std::string_view what, const Spec& in);
+
+/// int64 from any integer dtype; other dtypes are returned as they are, for infer() to refuse.
+DTensor as_indices(const DTensor& indices);
+
+/// A vector of zeros that holds no information but how an axis of `extent` is cut: over `dims`,
+/// less those that one of `users` is already cut over. It tells an operation whose output has an
+/// axis that none of its inputs has how to cut that.
+DTensor axis_marker(int64_t extent, const std::vector<int>& dims,
+                    std::initializer_list<DTensor> users);
+
+}  // namespace tessera

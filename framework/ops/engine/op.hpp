@@ -1,0 +1,276 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <tessera/framework/ops/engine/rule.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera {
+
+/// Results of one block, one for each output.
+using Tensors = c10::SmallVector<at::Tensor, 1>;
+
+/// One block's view of an operation's inputs.
+class LocalArgs {
+ public:
+  LocalArgs(std::span<const at::Tensor> tensors, std::span<const std::vector<Interval>> ranges,
+            std::span<const std::vector<Interval>> out_ranges, const Specs& specs)
+      : tensors_(tensors), ranges_(ranges), out_ranges_(out_ranges), specs_(specs) {}
+  const at::Tensor& operator[](size_t input) const { return tensors_[input]; }
+  size_t size() const { return tensors_.size(); }
+  std::span<const at::Tensor> all() const { return tensors_; }
+  /// Global interval that this block of an input covers along an axis.
+  Interval range(size_t input, int64_t axis) const { return ranges_[input][size_t(axis)]; }
+  const std::vector<Interval>& ranges(size_t input) const { return ranges_[input]; }
+  /// Global interval of the first output's block along an axis.
+  Interval out_range(int64_t axis) const { return out_ranges_[0][size_t(axis)]; }
+  /// Global shape and dtype of an input.
+  const Spec& spec(size_t input) const { return specs_[input]; }
+
+ private:
+  std::span<const at::Tensor> tensors_;
+  std::span<const std::vector<Interval>> ranges_;
+  std::span<const std::vector<Interval>> out_ranges_;
+  const Specs& specs_;
+};
+
+/// Which inputs and outputs a gradient reads: bit i for number i.
+struct Saves {
+  uint32_t in = 0;
+  uint32_t out = 0;
+};
+template <class... I>
+constexpr Saves inputs(I... i) {
+  return {((1u << i) | ... | 0u), 0};
+}
+constexpr Saves outputs(uint32_t o) { return {0, 1u << o}; }
+constexpr Saves nothing_saved{};
+
+/// What the forward pass left for a gradient.
+class Saved {
+ public:
+  Saved(const std::vector<DTensor>& in, const std::vector<DTensor>& out,
+        const std::vector<ShardingPtr>& forms)
+      : in_(in), out_(out), forms_(forms) {}
+  size_t size() const { return forms_.size(); }
+  const DTensor& in(size_t i) const { return in_[i]; }
+  const DTensor& out(size_t o = 0) const { return out_[o]; }
+  /// Shape, dtype and layout of an input, saved or not.
+  const Sharding& form(size_t i) const { return *forms_[i]; }
+  const Shape& shape(size_t i) const { return forms_[i]->shape; }
+
+ private:
+  const std::vector<DTensor>& in_;
+  const std::vector<DTensor>& out_;
+  const std::vector<ShardingPtr>& forms_;
+};
+
+/// Gradients of the outputs; undefined for one that nothing depends on.
+using Cotangents = std::vector<DTensor>;
+/// Gradients of the inputs; undefined for one not wanted.
+using Grads = std::vector<DTensor>;
+
+/// Which inputs want a gradient.
+struct Needs {
+  uint32_t mask = 0;
+  bool operator[](size_t i) const { return mask >> i & 1; }
+};
+
+/// An input of a sample: random numbers in [lo, hi), whole ones for an integer dtype. Values of a
+/// `distinct` input differ by a hundredth of the range at least, so that maxima do not tie.
+struct SampleInput {
+  Shape shape;
+  at::ScalarType dtype = at::kDouble;
+  double lo = -1;
+  double hi = 1;
+  bool distinct = false;
+  bool differentiable = true;  ///< false: the gradient leaves this floating input out
+};
+
+/// One case that the oracle and the benchmark run an operation on.
+template <class Op>
+struct Sample {
+  std::vector<SampleInput> inputs;
+  Op op = Op();
+};
+template <class Op>
+using Samples = std::vector<Sample<Op>>;
+
+template <class Op>
+concept HasGradient = requires(const Op& op, const Saved& saved, const Cotangents& dy, Needs n) {
+  { Op::saves } -> std::convertible_to<Saves>;
+  { op.gradient(saved, dy, n) } -> std::same_as<Grads>;
+};
+
+/// An operation on blocks: attributes are its members, listed by attributes(); rule and infer see
+/// global shapes only; forward is plain ATen on one block, which is never empty.
+template <class Op>
+concept BlockOp = requires(const Op& op, const Specs& in, const LocalArgs& args) {
+  { op.rule(in) } -> std::same_as<Rule>;
+  { op.infer(in) } -> std::same_as<Specs>;
+  { op.forward(args) } -> std::same_as<Tensors>;
+};
+
+/// An operation that moves blocks itself: relayout, reshape.
+template <class Op>
+concept WholeOp = requires(const Op& op, const std::vector<DTensor>& in) {
+  { op.run(in) } -> std::same_as<DTensor>;
+};
+
+template <class Op>
+concept Operation = (BlockOp<Op> || WholeOp<Op>) && requires(const Op& op) {
+  { Op::name } -> std::convertible_to<std::string_view>;
+  op.attributes();
+  { Op::samples() } -> std::same_as<Samples<Op>>;
+};
+
+/// The global interval of an input that an output interval reads, along a window axis.
+template <class Op>
+concept HasWindow = requires(const Op& op, const Specs& in, Interval out) {
+  { op.window(size_t{}, int64_t{}, out, in) } -> std::same_as<Interval>;
+};
+
+struct AnySample {
+  std::vector<SampleInput> inputs;
+  std::shared_ptr<const void> op;
+};
+
+/// An operation without its type: what dispatch, tape, oracle, benchmark and docs work from.
+struct OpInfo {
+  std::string_view name;
+  bool differentiable = false;
+  bool whole = false;            ///< run() instead of rule and forward
+  bool windowed = false;
+  bool stops_gradient = false;   ///< its derivative is zero wherever it has one
+  bool keeps_parameter = false;  ///< a Variable stays one through it: cast, transpose, reshape
+  Saves saves;
+  Rule (*rule)(const void*, const Specs&) = nullptr;
+  Specs (*infer)(const void*, const Specs&) = nullptr;
+  Tensors (*forward)(const void*, const LocalArgs&) = nullptr;
+  DTensor (*run)(const void*, const std::vector<DTensor>&) = nullptr;
+  Interval (*window)(const void*, size_t, int64_t, Interval, const Specs&) = nullptr;
+  double (*fill)(const void*) = nullptr;
+  Grads (*gradient)(const void*, const Saved&, const Cotangents&, Needs) = nullptr;
+  bool (*equal)(const void*, const void*) = nullptr;
+  std::shared_ptr<const void> (*copy)(const void*) = nullptr;
+  std::vector<AnySample> (*samples)() = nullptr;
+};
+
+/// Every registered operation, by name.
+std::vector<const OpInfo*> op_registry();
+/// The registered operation of a name, or null.
+const OpInfo* find_op(std::string_view name);
+/// Adds an operation; called by TESSERA_REGISTER_OP.
+bool register_op(const OpInfo& info);
+
+namespace detail {
+
+inline void combine(size_t& seed, size_t value) {
+  seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
+}
+template <class T>
+size_t hash_attribute(const T& value) {
+  if constexpr (requires { value.begin(); }) {
+    size_t seed = value.size();
+    for (const auto& item : value) combine(seed, hash_attribute(item));
+    return seed;
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<size_t>(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? hash_attribute(*value) + 1 : 0;
+  } else if constexpr (requires { value.hash(); }) {
+    return value.hash();
+  } else {
+    return std::hash<T>{}(value);
+  }
+}
+
+template <class Op>
+OpInfo make_info() {
+  OpInfo info;
+  info.name = Op::name;
+  info.whole = WholeOp<Op>;
+  info.differentiable = HasGradient<Op>;
+  info.windowed = HasWindow<Op>;
+  if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
+  if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
+  if constexpr (BlockOp<Op>) {
+    info.rule = [](const void* op, const Specs& in) {
+      return static_cast<const Op*>(op)->rule(in);
+    };
+    info.infer = [](const void* op, const Specs& in) {
+      return static_cast<const Op*>(op)->infer(in);
+    };
+    info.forward = [](const void* op, const LocalArgs& args) {
+      return static_cast<const Op*>(op)->forward(args);
+    };
+  } else {
+    info.run = [](const void* op, const std::vector<DTensor>& in) {
+      return static_cast<const Op*>(op)->run(in);
+    };
+  }
+  if constexpr (HasWindow<Op>) {
+    info.window = [](const void* op, size_t i, int64_t axis, Interval out, const Specs& in) {
+      return static_cast<const Op*>(op)->window(i, axis, out, in);
+    };
+    info.fill = [](const void* op) -> double {
+      if constexpr (requires(const Op& o) { o.fill(); }) {
+        return static_cast<const Op*>(op)->fill();
+      } else {
+        return 0;
+      }
+    };
+  }
+  if constexpr (HasGradient<Op>) {
+    info.saves = Op::saves;
+    info.gradient = [](const void* op, const Saved& saved, const Cotangents& dy, Needs needs) {
+      return static_cast<const Op*>(op)->gradient(saved, dy, needs);
+    };
+  }
+  info.equal = [](const void* a, const void* b) {
+    return static_cast<const Op*>(a)->attributes() == static_cast<const Op*>(b)->attributes();
+  };
+  info.copy = [](const void* op) -> std::shared_ptr<const void> {
+    return std::make_shared<Op>(*static_cast<const Op*>(op));
+  };
+  info.samples = [] {
+    std::vector<AnySample> all;
+    for (auto& sample : Op::samples()) {
+      all.push_back({sample.inputs, std::make_shared<Op>(sample.op)});
+    }
+    return all;
+  };
+  return info;
+}
+
+}  // namespace detail
+
+template <Operation Op>
+const OpInfo& op_info() {
+  static const OpInfo info = detail::make_info<Op>();
+  return info;
+}
+
+template <Operation Op>
+size_t attribute_hash(const Op& op) {
+  size_t seed = 0;
+  std::apply([&](const auto&... a) { (detail::combine(seed, detail::hash_attribute(a)), ...); },
+             op.attributes());
+  return seed;
+}
+
+}  // namespace tessera
+
+/// Makes an operation known to the registry. Once per operation, in a .cpp file.
+#define TESSERA_REGISTER_OP(Op)                        \
+  [[maybe_unused]] static const bool registered_##Op = \
+      ::tessera::register_op(::tessera::op_info<Op>())

@@ -1,0 +1,254 @@
+#include <tessera/framework/ops/engine/op_plan.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/relayout.hpp>
+
+namespace tessera {
+namespace {
+
+double work(const Rule& rule, const Specs& specs) {
+  double product = 1;
+  std::set<int> seen;
+  for (size_t i = 0; i < rule.in.size(); ++i) {
+    for (size_t a = 0; a < rule.in[i].size(); ++a) {
+      const int factor = rule.in[i][a];
+      if (factor == Rule::none || !seen.insert(factor).second) continue;
+      product *= static_cast<double>(specs[i].shape[a]);
+    }
+  }
+  return product;
+}
+
+}  // namespace
+
+Plan::Plan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters)
+    : info_(info), op_(info.copy(op)), in_(std::move(in)), parameters_(parameters),
+      policy_(block_policy()) {
+  std::vector<Layout> layouts;
+  for (const ShardingPtr& sharding : in_) {
+    specs_.push_back({sharding->shape, sharding->dtype});
+    layouts.push_back(sharding->layout);
+    if (!(sharding->mesh() == in_[0]->mesh())) {
+      throw MeshError(std::string(info.name), "all operands lie on one mesh",
+                      in_[0]->mesh().describe() + " and " + sharding->mesh().describe(),
+                      "bring one over with copy_to_mesh");
+    }
+  }
+  out_specs_ = info.infer(op, specs_);
+  rule_ = info.rule(op, specs_);
+  propagation_ = propagate(rule_, specs_, out_specs_, layouts, parameters);
+  parallel_ = work(rule_, specs_) >= inline_elements;
+}
+
+bool Plan::matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
+                   uint32_t parameters) const {
+  if (&info != &info_ || in.size() != in_.size() || parameters != parameters_) return false;
+  if (policy_ != block_policy()) return false;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].sharding() != in_[i]) return false;
+  }
+  return info.equal(op, op_.get());
+}
+
+bool Plan::is_window(size_t input, size_t axis) const {
+  const int factor = rule_.in[input][axis];
+  return info_.windowed && factor != Rule::none &&
+         rule_.factors[size_t(factor)] == FactorKind::window;
+}
+
+/// Whole in this input, though others are cut along it: every point takes an interval of it.
+bool Plan::is_whole_window(size_t input, size_t axis) const {
+  if (!is_window(input, axis)) return false;
+  const auto cut = [&](const std::vector<int>& factors, const Layout& layout) {
+    for (size_t a = 0; a < factors.size(); ++a) {
+      if (factors[a] == rule_.in[input][axis] && !layout.axis(int64_t(a)).empty()) return true;
+    }
+    return false;
+  };
+  if (!propagation_.inputs[input].axis(int64_t(axis)).empty()) return false;
+  bool any = cut(rule_.out[0], propagation_.outputs[0]);
+  for (size_t i = 0; i < rule_.in.size(); ++i) {
+    any = any || cut(rule_.in[i], propagation_.inputs[i]);
+  }
+  return any;
+}
+
+void Plan::prepare(std::vector<ShardingPtr> ready) {
+  ready_ = std::move(ready);
+  choose_groups();
+  out_.clear();
+  for (size_t o = 0; o < out_specs_.size(); ++o) {
+    const Layout& layout = propagation_.outputs[o];
+    out_.push_back(intern(out_specs_[o].shape, out_specs_[o].dtype, layout,
+                          used_groups(layout, groups_)));
+  }
+  plan_windows();
+  add_points();
+  prepared_ = true;
+}
+
+/// The grid of the operation: as fine as its finest operand.
+void Plan::choose_groups() {
+  groups_ = Groups(ready_[0]->groups.size(), 1);
+  for (const ShardingPtr& sharding : ready_) {
+    for (size_t d = 0; d < groups_.size(); ++d) {
+      groups_[d] = std::max(groups_[d], sharding->groups[d]);
+    }
+  }
+  for (Groups before; before != groups_;) {
+    before = groups_;
+    for (const ShardingPtr& sharding : ready_) refine(sharding->layout, groups_);
+    for (const Layout& layout : propagation_.outputs) refine(layout, groups_);
+  }
+}
+
+/// The interval of the axis that drives a window factor: the output's, else the last input's.
+Interval Plan::reference(int factor, const std::vector<Interval>& coordinates) const {
+  for (size_t a = 0; a < rule_.out[0].size(); ++a) {
+    if (rule_.out[0][a] == factor) {
+      return axis_interval(propagation_.outputs[0], int64_t(a), out_specs_[0].shape[a],
+                           coordinates);
+    }
+  }
+  for (size_t i = rule_.in.size(); i-- > 0;) {
+    for (size_t a = 0; a < rule_.in[i].size(); ++a) {
+      if (rule_.in[i][a] == factor) {
+        return axis_interval(ready_[i]->layout, int64_t(a), specs_[i].shape[a], coordinates);
+      }
+    }
+  }
+  return {};
+}
+
+void Plan::plan_windows() {
+  windows_.clear();
+  for (size_t i = 0; i < rule_.in.size(); ++i) {
+    for (size_t a = 0; a < rule_.in[i].size(); ++a) {
+      if (!is_window(i, a) || is_whole_window(i, a)) continue;
+      const Layout& layout = ready_[i]->layout;
+      // A window's members are those of the grid.
+      ready_[i] = intern(specs_[i].shape, specs_[i].dtype, layout, used_groups(layout, groups_));
+      // By shards, not blocks: what is logged must not depend on how blocks merge.
+      Window window{i, layout_shards(*ready_[i], int64_t(a)), {}};
+      std::vector<Interval> range(groups_.size(), {0, 1});
+      const std::vector<int>& dims = layout.axis(int64_t(a));
+      for (int64_t s = 0; s < int64_t(window.shards.have.size()); ++s) {
+        int64_t rest = s;
+        for (size_t k = dims.size(); k-- > 0;) {
+          const int64_t coordinate = rest % layout.mesh().dim_size(dims[k]);
+          rest /= layout.mesh().dim_size(dims[k]);
+          range[size_t(dims[k])] = {coordinate, coordinate + 1};
+        }
+        const Interval out = reference(rule_.in[i][a], range);
+        window.wanted.push_back(
+            out.empty() ? Interval{} : info_.window(op_.get(), i, int64_t(a), out, specs_));
+      }
+      if (window.wanted != window.shards.have) windows_.push_back(std::move(window));
+    }
+  }
+}
+
+void Plan::add_points() {
+  points_.clear();
+  devices_.clear();
+  const Mesh& mesh = ready_[0]->mesh();
+  const size_t rank = groups_.size();
+  std::vector<int64_t> first(rank), count(rank);
+  int64_t total = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t size = mesh.dim_size(int(d));
+    first[d] = group_of(size, groups_[d], mesh.local_box()[d].lo);
+    const bool none = mesh.local_box()[d].empty();
+    count[d] = none ? 0 : group_of(size, groups_[d], mesh.local_box()[d].hi - 1) - first[d] + 1;
+    total *= count[d];
+  }
+  for (int64_t p = 0; p < total; ++p) {
+    std::vector<Interval> coordinates(rank);
+    int64_t rest = p;
+    for (size_t d = rank; d-- > 0;) {
+      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], first[d] + rest % count[d]);
+      rest /= count[d];
+    }
+    points_.push_back(make_point(coordinates));
+    devices_.push_back(points_.back().device);
+  }
+}
+
+std::vector<Interval> Plan::want_ranges(size_t input,
+                                        const std::vector<Interval>& coordinates) const {
+  std::vector<Interval> want;
+  for (size_t a = 0; a < specs_[input].shape.size(); ++a) {
+    if (is_window(input, a)) {
+      want.push_back(info_.window(op_.get(), input, int64_t(a),
+                                  reference(rule_.in[input][a], coordinates), specs_));
+    } else {
+      want.push_back(axis_interval(ready_[input]->layout, int64_t(a), specs_[input].shape[a],
+                                   coordinates));
+    }
+  }
+  return want;
+}
+
+Plan::Operand Plan::make_operand(size_t input, const std::vector<Interval>& coordinates,
+                                 const std::vector<int64_t>& at,
+                                 const std::vector<Interval>& want) const {
+  const Sharding& sharding = *ready_[input];
+  Operand operand;
+  operand.block = sharding.block_of(at);
+  const BlockInfo& block = sharding.blocks[size_t(operand.block)];
+  for (size_t a = 0; a < want.size(); ++a) {
+    const Interval have = block.intervals[a];
+    const bool fetched = is_window(input, a) && !is_whole_window(input, a);
+    if (fetched || want[a] == have) continue;
+    // An interval of nothing may lie anywhere.
+    const int64_t lo = want[a].empty() ? 0 : want[a].lo - have.lo;
+    operand.cuts.push_back({int64_t(a), {lo, lo + std::max<int64_t>(want[a].size(), 0)}});
+  }
+  for (size_t d = 0; d < groups_.size(); ++d) {
+    // An addend that stands for several points goes to the first of them.
+    if (!(sharding.layout.pending_dims() >> d & 1)) continue;
+    const int64_t size = sharding.mesh().dim_size(int(d));
+    const int64_t owner = group_range(size, sharding.groups[d], block.group[d]).lo;
+    operand.absent = operand.absent || owner != coordinates[d].lo;
+  }
+  return operand;
+}
+
+Plan::Point Plan::make_point(const std::vector<Interval>& coordinates) const {
+  const Mesh& mesh = ready_[0]->mesh();
+  std::vector<int64_t> at;
+  for (size_t d = 0; d < coordinates.size(); ++d) {
+    at.push_back(std::max(coordinates[d].lo, mesh.local_box()[d].lo));
+  }
+  Point point;
+  bool input_empty = false;
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    const std::vector<Interval> want = want_ranges(i, coordinates);
+    for (size_t a = 0; a < want.size(); ++a) {
+      const bool nothing =
+          is_window(i, a) ? reference(rule_.in[i][a], coordinates).empty() : want[a].empty();
+      input_empty = input_empty || nothing;
+    }
+    point.operands.push_back(make_operand(i, coordinates, at, want));
+    point.ranges.push_back(want);
+  }
+  for (const ShardingPtr& sharding : out_) {
+    const int block = sharding->block_of(at);
+    point.out_blocks.push_back(block);
+    point.out_ranges.push_back(sharding->blocks[size_t(block)].intervals);
+    point.device = block_device(mesh, sharding->blocks[size_t(block)]);
+    point.empty = point.empty || sharding->blocks[size_t(block)].empty;
+  }
+  point.absent = input_empty && !point.empty;
+  return point;
+}
+
+}  // namespace tessera

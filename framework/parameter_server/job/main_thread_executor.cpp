@@ -1,0 +1,81 @@
+#include <tessera/framework/parameter_server/job/main_thread_executor.hpp>
+
+namespace tessera::strategy::internal {
+
+using namespace std::chrono_literals;
+
+bool MainThread::run(const Work& work, const Asked& cancelled, int phase) {
+  Entry entry{&work, phase};
+  std::unique_lock lock(mutex_);
+  if (left_) return false;
+  entries_.push_back(&entry);
+  changed_.notify_all();
+  const auto over = [&] { return entry.stage == Stage::done || entry.stage == Stage::refused; };
+  while (!changed_.wait_for(lock, 50ms, over)) {
+    if (entry.stage != Stage::waiting) continue;
+    lock.unlock();
+    const bool give_up = cancelled();
+    lock.lock();
+    if (give_up && entry.stage == Stage::waiting) {
+      entries_.remove(&entry);
+      return false;
+    }
+  }
+  return entry.stage == Stage::done;
+}
+
+std::list<MainThread::Entry*>::iterator MainThread::find(int phase) {
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    Entry& entry = **at;
+    if (phase == 0 || entry.phase == 0 || entry.phase == phase) return at;
+    if (entry.phase > phase) {
+      ++at;
+      continue;
+    }
+    entry.stage = Stage::refused;
+    at = entries_.erase(at);
+    changed_.notify_all();
+  }
+  return entries_.end();
+}
+
+bool MainThread::serve_one(int phase, std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] { return woken_ || find(phase) != entries_.end(); });
+  woken_ = false;
+  const auto found = find(phase);
+  if (found == entries_.end()) return false;
+  Entry& entry = **found;
+  entries_.erase(found);
+  entry.stage = Stage::running;
+  lock.unlock();
+  const auto finish = [&] {
+    lock.lock();
+    entry.stage = Stage::done;
+    changed_.notify_all();
+  };
+  try {
+    (*entry.work)();
+  } catch (...) {
+    finish();
+    throw;
+  }
+  finish();
+  return true;
+}
+
+void MainThread::leave() {
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  for (Entry* entry : entries_) entry->stage = Stage::refused;
+  entries_.clear();
+  changed_.notify_all();
+}
+
+void MainThread::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace tessera::strategy::internal

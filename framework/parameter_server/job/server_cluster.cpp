@@ -1,0 +1,75 @@
+#include <tessera/framework/parameter_server/job/server_cluster.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::strategy::internal {
+namespace {
+
+constexpr const char* strategy_name = "ParameterServerStrategy";
+
+std::vector<std::string> tasks_of(const Cluster& cluster, TaskType type) {
+  const auto found = std::find_if(cluster.tasks.begin(), cluster.tasks.end(),
+                                  [&](const auto& entry) { return entry.first == type; });
+  return found == cluster.tasks.end() ? std::vector<std::string>() : found->second;
+}
+
+Cluster found_cluster(const Cluster& given) {
+  const Cluster cluster = given.source.empty() ? find_cluster() : given;
+  if (!cluster.tasks.empty()) return cluster;
+  const std::string from = cluster.source.empty() ? "nothing" : cluster.source;
+  throw ConfigError(strategy_name, "TF_CONFIG describes the cluster and this task", from,
+                    "set it, or start the tasks with launch --ps");
+}
+
+std::vector<std::string> required(const Cluster& cluster, TaskType type, const char* what) {
+  std::vector<std::string> tasks = tasks_of(cluster, type);
+  if (!tasks.empty()) return tasks;
+  throw ConfigError(str(cluster.source, ": cluster.", to_string(type)),
+                    str(strategy_name, " has ", what), "none",
+                    str("add \"", to_string(type), "\" to the cluster"));
+}
+
+}  // namespace
+
+const std::vector<std::string>& ServerCluster::addresses(TaskType task_type) const {
+  return task_type == TaskType::worker ? workers
+         : task_type == TaskType::ps   ? servers
+                                       : evaluators;
+}
+
+std::string ServerCluster::address() const {
+  if (type == TaskType::chief) return coordinator;
+  const std::vector<std::string>& all = addresses(type);
+  const auto at = static_cast<size_t>(index);
+  return at < all.size() ? all[at] : "";
+}
+
+std::string ServerCluster::name_of(TaskType task_type, int task) const {
+  if (task_type == TaskType::chief) return str("the coordinator (", coordinator, ")");
+  const std::vector<std::string>& all = addresses(task_type);
+  const auto at = static_cast<size_t>(task);
+  const std::string place = at < all.size() ? str(" (", all[at], ")") : "";
+  return str(to_string(task_type), " ", task, place);
+}
+
+std::string ServerCluster::key() const {
+  return str(source, ": cluster.", to_string(type), "[", index, "]");
+}
+
+ServerCluster server_cluster(const Cluster& given) {
+  const Cluster cluster = found_cluster(given);
+  ServerCluster result;
+  result.type = cluster.type;
+  // Ranks of workers count the coordinator.
+  result.index = cluster.type == TaskType::worker ? cluster.rank - 1 : cluster.rank;
+  result.source = cluster.source;
+  result.coordinator = required(cluster, TaskType::chief, "a coordinator, the task \"chief\"")[0];
+  result.workers = required(cluster, TaskType::worker, "a worker at least");
+  result.servers = required(cluster, TaskType::ps, "a parameter server at least");
+  result.evaluators = tasks_of(cluster, TaskType::evaluator);
+  return result;
+}
+
+}  // namespace tessera::strategy::internal

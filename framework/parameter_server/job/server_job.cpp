@@ -1,0 +1,163 @@
+#include <tessera/framework/parameter_server/job/server_job.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
+#include <tessera/framework/parameter_server/job/job_program.hpp>
+#include <tessera/framework/parameter_server/job/server_cluster.hpp>
+#include <tessera/framework/parameter_server/job/task_runtime.hpp>
+
+namespace tessera::strategy::internal {
+
+struct ServerJob::State {
+  ParameterServerOptions options;
+  ServerCluster cluster;
+  std::vector<VariableGroup> groups = {};
+  std::map<std::string, ClosureFunction> functions = {};
+  std::map<std::string, RegisteredDataset> datasets = {};
+  int phase = 0;
+  int next_server = 0;  ///< of the first part of the next group
+  int unwinding = std::uncaught_exceptions();
+  std::string error = "its program ended with an error";
+  std::unique_ptr<JobLead> lead = {};
+  std::unique_ptr<JobMember> member = {};
+};
+
+ServerJob::ServerJob(ParameterServerOptions options, const Strategy& strategy) {
+  state_ = std::make_unique<State>(State{std::move(options), {}});
+  state_->cluster = server_cluster(state_->options.cluster);
+  if (task_type() == TaskType::chief) {
+    state_->lead = std::make_unique<JobLead>(state_->cluster, state_->options);
+  } else {
+    state_->member =
+        std::make_unique<JobMember>(*this, state_->cluster, strategy, state_->options);
+  }
+}
+
+ServerJob::~ServerJob() { close(); }
+
+void ServerJob::close() {
+  if (state_->lead && std::uncaught_exceptions() > state_->unwinding) fail(state_->error);
+  state_->lead.reset();
+  state_->member.reset();
+}
+
+const ParameterServerOptions& ServerJob::options() const { return state_->options; }
+TaskType ServerJob::task_type() const { return state_->cluster.type; }
+int ServerJob::task_index() const { return state_->cluster.index; }
+int ServerJob::workers() const { return static_cast<int>(state_->cluster.workers.size()); }
+int ServerJob::servers() const { return static_cast<int>(state_->cluster.servers.size()); }
+std::string ServerJob::task_name() const { return state_->cluster.name(); }
+const std::vector<VariableGroup>& ServerJob::groups() const { return state_->groups; }
+
+int ServerJob::place(const std::vector<Variable>& variables, const OptimizerRef& optimizer) {
+  VariableGroup group{variables, optimizer,
+                      plan_parts(variables, state_->options.variable_partitioner, servers(),
+                                 state_->next_server)};
+  const int number = static_cast<int>(state_->groups.size());
+  if (state_->member) state_->member->add_group(number, group);
+  // Parts are dealt out one after the other over all groups.
+  state_->next_server = static_cast<int>(
+      (static_cast<size_t>(state_->next_server) + group.plan.parts.size()) %
+      static_cast<size_t>(servers()));
+  state_->groups.push_back(std::move(group));
+  return number;
+}
+
+void ServerJob::use(int group) {
+  std::set<uint64_t> taken;
+  VariableGroup& chosen = state_->groups.at(static_cast<size_t>(group));
+  for (const Variable& variable : chosen.variables) taken.insert(variable.id());
+  for (VariableGroup& other : state_->groups) {
+    const auto shared = [&](const Variable& variable) { return taken.count(variable.id()) != 0; };
+    if (std::any_of(other.variables.begin(), other.variables.end(), shared)) other.used = false;
+  }
+  chosen.used = true;
+}
+
+void ServerJob::add_function(const std::string& name, ClosureFunction function) {
+  if (state_->functions.try_emplace(name, std::move(function)).second) return;
+  throw ConfigError("add_function", "every function has a name of its own", in_quotes(name),
+                    "choose another name");
+}
+
+const ClosureFunction* ServerJob::find_function(const std::string& name) const {
+  const auto found = state_->functions.find(name);
+  return found == state_->functions.end() ? nullptr : &found->second;
+}
+
+void ServerJob::add_dataset(const std::string& name, RegisteredDataset data) {
+  if (state_->datasets.try_emplace(name, std::move(data)).second) return;
+  throw ConfigError("add_dataset", "every dataset has a name of its own", in_quotes(name),
+                    "choose another name");
+}
+
+const RegisteredDataset* ServerJob::find_dataset(const std::string& name) const {
+  const auto found = state_->datasets.find(name);
+  return found == state_->datasets.end() ? nullptr : &found->second;
+}
+
+JobProgram ServerJob::program() const {
+  JobProgram program;
+  for (const auto& [name, function] : state_->functions) program.functions.push_back(name);
+  for (const auto& [name, data] : state_->datasets) program.datasets.push_back(name);
+  for (const VariableGroup& group : state_->groups) program.groups.push_back(describe_group(group));
+  return program;
+}
+
+JobLead& ServerJob::lead() const {
+  if (state_->lead) return *state_->lead;
+  if (task_type() == TaskType::chief) {
+    throw StateError("ClusterCoordinator", "its strategy is alive", "one that is over", "");
+  }
+  throw ConfigError("ClusterCoordinator", "it runs on the task \"chief\"", task_name(),
+                    "call join() on this task");
+}
+
+const std::string& ServerJob::job_name() const { return lead().job(); }
+
+void ServerJob::connect() { lead().connect(program()); }
+
+void ServerJob::send_new_groups() {
+  JobLead& lead = this->lead();
+  const auto all = static_cast<int>(state_->groups.size());
+  lead.set_program(program());
+  for (int g = lead.groups(); g < all; ++g) {
+    const VariableGroup& group = state_->groups[static_cast<size_t>(g)];
+    lead.store().define(g, group);
+    lead.store().assign(g, group, true);
+    lead.set_groups(g + 1);
+  }
+}
+
+int ServerJob::begin_phase() { return lead().begin_phase(); }
+void ServerJob::end_phase(const std::string& result) { lead().end_phase(result); }
+StoreClient& ServerJob::store() { return lead().store(); }
+void ServerJob::note_error(const std::string& line) { state_->error = line; }
+
+void ServerJob::fail(const std::string& what) noexcept {
+  if (!state_->lead) return;
+  try {
+    // What names no place yet is of this task.
+    const std::string line = what.starts_with('[') ? what : str("[", task_name(), "] ", what);
+    state_->lead->fail(std::make_exception_ptr(CommError(line)), line);
+  } catch (const std::exception&) {
+    // Without memory for a line the tasks hear of it all the same: the connections break.
+  }
+}
+
+std::string ServerJob::serve(int phase) {
+  if (state_->member) return state_->member->serve(phase, [this] { return program(); });
+  throw ConfigError("join", "the coordinator schedules, the other tasks work", task_name(),
+                    "make a ClusterCoordinator on this task");
+}
+
+int ServerJob::next_phase() { return ++state_->phase; }
+bool ServerJob::over() const { return state_->member && state_->member->over(); }
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <rpc/parameter_server.grpc.pb.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include <grpcpp/channel.h>
+
+#include <tessera/framework/cluster/cluster.hpp>
+#include <tessera/framework/parameter_server/job/watchdog.hpp>
+
+namespace tessera::strategy::internal {
+
+class JobLead;
+
+/// How a task stands, as its coordinator sees it.
+struct TaskState {
+  bool attended = false;  ///< it answers beats
+  bool serving = false;   ///< it works for the coordinator
+  int phase = 0;          ///< for which fit; 0: all
+};
+
+/// The coordinator's side of the call by which it attends a task: a thread that makes it, and again
+/// after the task was lost, as long as the job lasts.
+class TaskLink {
+ public:
+  /// `on_change` is called on the thread whenever state() has changed.
+  TaskLink(JobLead& lead, TaskType type, int index, std::string name, const std::string& address,
+           std::function<void()> on_change = {});
+  void start();
+  /// Ends the call and the thread.
+  void stop();
+  TaskType type() const { return type_; }
+  int index() const { return index_; }
+  /// "worker 1 (127.0.0.1:4001)".
+  const std::string& name() const { return name_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  TaskState state() const;
+  /// The task has heard that the job is over.
+  bool told_over() const { return told_over_; }
+
+ private:
+  using Stream = grpc::ClientReaderWriter<rpc::CoordinatorBeat, rpc::TaskBeat>;
+  void run(const std::stop_token& stop);
+  void attend(const std::stop_token& stop);
+  std::string talk(Stream& stream, SilenceWatch::Call& call, const std::stop_token& stop);
+  bool set_state(const TaskState& state);
+
+  JobLead& lead_;
+  const TaskType type_;
+  const int index_;
+  const std::string name_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<rpc::Task::Stub> stub_;
+  const std::function<void()> on_change_;
+  mutable std::mutex mutex_;
+  TaskState state_;
+  std::atomic<bool> told_over_{false};
+  std::jthread thread_;
+};
+
+}  // namespace tessera::strategy::internal

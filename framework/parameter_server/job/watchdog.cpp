@@ -1,0 +1,64 @@
+#include <tessera/framework/parameter_server/job/watchdog.hpp>
+
+#include <condition_variable>
+#include <utility>
+
+namespace tessera::strategy::internal {
+
+using std::chrono::steady_clock;
+
+namespace {
+constexpr std::chrono::milliseconds look_every{100};
+}
+
+SilenceWatch::SilenceWatch()
+    : thread_([this](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::condition_variable_any pause;
+        std::unique_lock lock(mutex);
+        while (!stop.stop_requested()) {
+          pause.wait_for(lock, stop, look_every, [] { return false; });
+          look();
+        }
+      }) {}
+
+SilenceWatch::~SilenceWatch() = default;
+
+void SilenceWatch::look() {
+  const std::lock_guard lock(mutex_);
+  const auto now = steady_clock::now();
+  for (Call* call : calls_) {
+    if (call->ended_ || now - call->last_ <= call->limit_) continue;
+    call->ended_ = true;
+    call->end_();
+  }
+}
+
+SilenceWatch::Call::Call(SilenceWatch& watch, std::chrono::milliseconds limit,
+                         std::function<void()> end)
+    : watch_(watch), limit_(limit), end_(std::move(end)) {
+  const std::lock_guard lock(watch_.mutex_);
+  watch_.calls_.push_back(this);
+}
+
+SilenceWatch::Call::~Call() {
+  const std::lock_guard lock(watch_.mutex_);
+  watch_.calls_.remove(this);
+}
+
+void SilenceWatch::Call::heard() {
+  const std::lock_guard lock(watch_.mutex_);
+  last_ = steady_clock::now();
+}
+
+void SilenceWatch::Call::set_limit(std::chrono::milliseconds limit) {
+  const std::lock_guard lock(watch_.mutex_);
+  limit_ = limit;
+}
+
+bool SilenceWatch::Call::ended() const {
+  const std::lock_guard lock(watch_.mutex_);
+  return ended_;
+}
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,145 @@
+#include <tessera/framework/parameter_server/store/parameter_group.hpp>
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/initializers/initializers.hpp>
+
+namespace tessera::strategy {
+
+namespace {
+
+std::string part_name(int number) { return str("part ", number); }
+
+/// Shares the tensor's memory, which is only read.
+DTensor as_gradient(const at::Tensor& tensor, const Variable& of) {
+  return DTensor(of.value().sharding(), {tensor.contiguous()});
+}
+
+Variable make_part(const Variable& whole, const Part& part) {
+  VariableSpec spec{whole.path(), part.shape, whole.dtype(), Zeros()};
+  spec.trainable = whole.trainable();
+  spec.constraint = whole.spec().constraint;
+  Variable made(spec);
+  made.value();
+  return made;
+}
+
+}  // namespace
+
+std::vector<Variable> ParameterStore::Group::train(const Variable& part,
+                                                   const Variable& whole) const {
+  optimizer->build_part(part, whole);
+  const std::vector<Variable> kept = optimizer->variables_of(part);
+  // Drawn now: pulls only read.
+  for (const Variable& slot : kept) slot.value();
+  return kept;
+}
+
+void ParameterStore::Group::add(const Variable& whole, const Part& part) {
+  Held& held = parts.emplace_back(Held{{make_part(whole, part)}});
+  held.trained = whole.trainable() && optimizer;
+  if (!held.trained) return;
+  for (const Variable& slot : train(held.tensors[0], whole)) held.tensors.push_back(slot);
+  if (step_taker.defined()) return;
+  step_taker = Variable(VariableSpec{"step", {0}, at::kFloat, Zeros()});
+  train(step_taker, step_taker);
+}
+
+const ParameterStore::Group::Held& ParameterStore::Group::part(int number) const {
+  if (number >= 0 && static_cast<size_t>(number) < parts.size()) {
+    return parts[static_cast<size_t>(number)];
+  }
+  throw ConfigError(part_name(number), str("this server has ", parts.size(), " parts of the group"),
+                    str(number), "send parts of the server's own plan");
+}
+
+const Variable& ParameterStore::Group::tensor(int number, int kind) const {
+  const Held& held = part(number);
+  if (kind == -1) return held.tensors[0];
+  if (kind >= 0 && static_cast<size_t>(kind) < held.tensors.size()) {
+    return held.tensors[static_cast<size_t>(kind)];
+  }
+  throw ConfigError(held.tensors[0].path(),
+                    str("tensors of kinds from -1 to ", held.tensors.size() - 1), str(kind),
+                    "use the same optimizer on all tasks");
+}
+
+void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int least_kind,
+                                  int most_kind) const {
+  std::set<std::pair<int, int>> given;
+  for (const auto& [number, kind, tensor] : tensors) {
+    const Variable& own = this->tensor(number, kind);
+    if (kind < least_kind || kind > most_kind) {
+      throw ConfigError(own.path(), "values are assigned, gradients and differences pushed",
+                        str("kind ", kind), "send it by the other call");
+    }
+    if (!given.emplace(number, kind).second) {
+      throw ConfigError(own.path(), "each tensor once", str(part_name(number), " twice"),
+                        "send it once");
+    }
+    if (!tensor.defined() || tensor.dtype() != own.dtype()) {
+      throw ConfigError(own.path(), str("a tensor of ", c10::toString(own.dtype())),
+                        tensor.defined() ? c10::toString(tensor.scalar_type()) : "none",
+                        "convert it first");
+    }
+    if (tensor.sizes() == own.shape()) continue;
+    throw ShapeError(own.path(), str(part_name(number), " has shape ", to_string(own.shape())),
+                     to_string(tensor.sizes().vec()), "cut variables as the server's plan does");
+  }
+}
+
+void ParameterStore::Group::check_push(const PushId& id, bool step,
+                                       const std::vector<PartTensor>& tensors) const {
+  if (id.closure < 1 || id.number < 0 || id.done_below < 0 || id.done_below > id.closure) {
+    throw ConfigError("push", "a closure from 1, a number from 0, and a closure not done yet",
+                      str("closure ", id.closure, ", number ", id.number, ", done below ",
+                          id.done_below),
+                      "number pushes by closure");
+  }
+  check(tensors, -1, 0);
+  for (const auto& [number, kind, tensor] : tensors) {
+    if (kind == -1 || (step && part(number).trained)) continue;
+    throw ConfigError(part(number).tensors[0].path(),
+                      step ? "a variable that is trained" : "gradients in a step only",
+                      "a gradient", "send a difference");
+  }
+  if (!step || step_taker.defined()) return;
+  throw ConfigError("push", "steps where variables are trained", "a step", "send no step");
+}
+
+void ParameterStore::Group::check_rate(double rate) const {
+  if (std::isfinite(rate) && rate >= 0 && optimizer && !optimizer->has_schedule()) return;
+  throw ConfigError("learning rate", "a rate of at least 0 for an optimizer without a schedule",
+                    str(rate), "set no rate");
+}
+
+bool ParameterStore::Group::is_new(const PushId& id) {
+  if (id.done_below > done_below) {
+    done_below = id.done_below;
+    seen.erase(seen.begin(), seen.lower_bound({done_below, 0}));
+  }
+  if (id.closure < done_below) return false;
+  return seen.emplace(id.closure, id.number).second;
+}
+
+void ParameterStore::Group::step(const std::vector<PartTensor>& tensors) {
+  std::vector<Variable> variables{step_taker};
+  std::vector<DTensor> gradients{as_gradient(at::empty({0}), step_taker)};
+  for (const auto& [number, kind, tensor] : tensors) {
+    if (kind != 0) continue;
+    variables.push_back(part(number).tensors[0]);
+    gradients.push_back(as_gradient(tensor, variables.back()));
+  }
+  optimizer->apply_ready(gradients, variables);
+}
+
+StoreState ParameterStore::Group::now() const {
+  StoreState result = state;
+  if (optimizer) result.steps = optimizer->steps();
+  return result;
+}
+
+}  // namespace tessera::strategy

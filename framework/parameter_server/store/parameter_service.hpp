@@ -1,0 +1,68 @@
+#pragma once
+
+#include <rpc/parameter_server.grpc.pb.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/parameter_server/job/watchdog.hpp>
+#include <tessera/framework/parameter_server/store/parameter_store.hpp>
+#include <tessera/framework/parameter_server/store/store_client.hpp>
+
+namespace tessera::strategy::internal {
+
+struct ParameterServiceOptions {
+  /// Index of this server.
+  int server = 0;
+  /// What is wrong with the name of a job, one line; empty: nothing.
+  std::function<std::string(const std::string& job)> check_job = {};
+  /// How long a client may be silent, and waits for a group that the program has not added yet.
+  std::chrono::milliseconds patience = std::chrono::seconds(30);
+};
+
+/// A ParameterStore on gRPC. What a client sends wrongly it is told in one line, and nothing is
+/// changed by it: FAILED_PRECONDITION for another job or another program, INVALID_ARGUMENT for what
+/// makes no sense, UNAVAILABLE for a CommError of the store's executor.
+class ParameterService final : public rpc::Parameters::Service {
+ public:
+  ParameterService(ParameterStore& store, ParameterServiceOptions options);
+
+  /// Adds the parts of a group that this server holds. Throws as ParameterStore::add_group().
+  void add_group(int group, const VariableGroup& of);
+
+  grpc::Status Define(grpc::ServerContext* context, const rpc::DefineRequest* request,
+                      rpc::DefineReply* reply) override;
+  grpc::Status Assign(grpc::ServerContext* context, grpc::ServerReader<rpc::Pieces>* reader,
+                      rpc::StoreState* reply) override;
+  grpc::Status Pull(grpc::ServerContext* context, const rpc::PullRequest* request,
+                    grpc::ServerWriter<rpc::Pieces>* writer) override;
+  grpc::Status Push(grpc::ServerContext* context, grpc::ServerReader<rpc::Pieces>* reader,
+                    rpc::PushReply* reply) override;
+  grpc::Status State(grpc::ServerContext* context, const rpc::StateRequest* request,
+                     rpc::StoreState* reply) override;
+
+ private:
+  struct Texts {
+    std::string parts, optimizer;
+  };
+  struct Received {
+    rpc::Head head;
+    std::vector<PartTensor> tensors;
+  };
+  void check(const std::string& job) const;
+  Received receive(grpc::ServerContext& context, grpc::ServerReader<rpc::Pieces>& reader);
+  at::Tensor empty_tensor(int group, int part, int kind) const;
+
+  ParameterStore& store_;
+  ParameterServiceOptions options_;
+  mutable std::mutex mutex_;
+  std::map<int, Texts> texts_;
+  SilenceWatch watch_;
+};
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,73 @@
+#include <tessera/framework/parameter_server/store/pull_targets.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/parameter_server/store/tensor_stream.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+namespace tessera::strategy::internal {
+
+std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable) {
+  std::vector<Variable> tensors{group.variables[variable]};
+  if (!group.optimizer || !group.plan.trained[variable]) return tensors;
+  group.optimizer->build(tensors);
+  for (const Variable& slot : group.optimizer->variables_of(tensors[0])) tensors.push_back(slot);
+  return tensors;
+}
+
+PullTargets::PullTargets(const VariableGroup& group, bool slots) {
+  for (size_t v = 0; v < group.variables.size(); ++v) {
+    std::vector<Target>& of = targets_.emplace_back();
+    if (!slots) {
+      of.push_back({group.variables[v]});
+      continue;
+    }
+    for (const Variable& tensor : tensors_of(group, v)) of.push_back({tensor});
+  }
+}
+
+void PullTargets::open(Target& target) {
+  const DTensor& value = target.variable.value();
+  target.in_place = value.layout().is_fully_replicated() && !value.blocks().empty() &&
+                    value.blocks()[0].is_cpu();
+  target.whole = target.in_place ? target.variable.writable()[0] : value.full().clone();
+}
+
+void PullTargets::close(Target& target) {
+  const at::Tensor whole = std::exchange(target.whole, {});
+  if (!target.in_place) {
+    target.variable.assign(pack(whole, target.variable.layout()));
+    return;
+  }
+  const Blocks& blocks = target.variable.value().blocks();
+  for (size_t b = 1; b < blocks.size(); ++b) blocks[b].copy_(whole);
+}
+
+std::span<std::byte> PullTargets::begin(const Part& part, int kind) {
+  std::vector<Target>& of = targets_[part.variable];
+  if (kind < 0 || static_cast<size_t>(kind) >= of.size()) {
+    throw ConfigError(of[0].variable.path(), str("tensors of kinds from 0 to ", of.size() - 1),
+                      str(kind), "use the same optimizer on all tasks");
+  }
+  Target& target = of[static_cast<size_t>(kind)];
+  const std::lock_guard lock(mutex_);
+  if (!target.whole.defined()) {
+    const c10::InferenceMode inference;
+    open(target);
+  }
+  return bytes_of(target.whole, part);
+}
+
+void PullTargets::finish() {
+  const c10::InferenceMode inference;
+  for (std::vector<Target>& of : targets_) {
+    for (Target& target : of) {
+      if (target.whole.defined()) close(target);
+    }
+  }
+}
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,128 @@
+#include <tessera/framework/parameter_server/worker/step_closure.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
+#include <tessera/framework/training/fit_batches.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera::strategy {
+namespace {
+
+StepNumber number_of(const ClosureValue& value) {
+  JsonObject object(value.json, JsonPath("a step's number"));
+  StepNumber number{.epoch = object.take<int64_t>("epoch"),
+                    .step = object.take<int64_t>("step"),
+                    .optimizer_steps = object.take<int64_t>("optimizer_steps")};
+  object.finish();
+  return number;
+}
+
+/// Gives the numbers of a tensor, one after the other.
+class Numbers {
+ public:
+  explicit Numbers(const std::vector<at::Tensor>& tensors) {
+    const bool fits = tensors.size() == 1 && tensors[0].dim() == 1 &&
+                      tensors[0].scalar_type() == at::kDouble;
+    if (!fits) fail("other tensors");
+    numbers_ = tensors[0].contiguous();
+  }
+  double next() {
+    if (at_ == numbers_.numel()) fail("fewer");
+    return numbers_.const_data_ptr<double>()[at_++];
+  }
+  void finish() const {
+    if (at_ < numbers_.numel()) fail("more");
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& received) {
+    throw ConfigError("fit", "a worker gives the totals of a step as float64 numbers", received,
+                      "start all tasks with the same program");
+  }
+
+  at::Tensor numbers_;
+  int64_t at_ = 0;
+};
+
+}  // namespace
+
+ClosureValue to_closure(const StepNumber& number) {
+  return {.json = {{"epoch", number.epoch},
+                   {"step", number.step},
+                   {"optimizer_steps", number.optimizer_steps}}};
+}
+
+ClosureValue to_closure(const StepTotals& totals) {
+  std::vector<double> numbers = {totals.loss};
+  Json names = Json::array(), counts = Json::array();
+  for (const StepTotals::Of& of : totals.metrics) {
+    names.push_back(of.name);
+    counts.push_back(of.totals.size());
+    numbers.push_back(of.value);
+    numbers.insert(numbers.end(), of.totals.begin(), of.totals.end());
+  }
+  return {.json = {{"rows", totals.rows}, {"metrics", names}, {"totals", counts}},
+          .tensors = {at::tensor(numbers, at::kDouble)}};
+}
+
+StepTotals totals_of(const ClosureValue& value) {
+  JsonObject object(value.json, JsonPath("a step's totals"));
+  StepTotals totals{.rows = object.take<int64_t>("rows")};
+  const auto names = object.take<std::vector<std::string>>("metrics");
+  const auto counts = object.take<std::vector<int64_t>>("totals");
+  object.finish();
+  if (counts.size() != names.size()) json_fail(value.json, object.path(), "totals of each metric");
+  Numbers numbers(value.tensors);
+  totals.loss = numbers.next();
+  for (size_t i = 0; i < names.size(); ++i) {
+    StepTotals::Of& of = totals.metrics.emplace_back();
+    of.name = names[i];
+    of.value = numbers.next();
+    for (int64_t k = 0; k < counts[i]; ++k) of.totals.push_back(numbers.next());
+  }
+  numbers.finish();
+  return totals;
+}
+
+StepMaker::StepMaker(Model& model, const FitData& data, const FitOptions& options,
+                     const LayoutMap& layouts)
+    : model_(model),
+      layouts_(layouts),
+      training_(data.train, training_batches(options, {}, layouts)) {
+  if (data.validation) validation_.emplace(data.validation, validation_batches(options, layouts));
+}
+
+Batch StepMaker::batch_of(Phase phase, const StepNumber& number) {
+  BatchReader& reader = phase == Phase::train ? training_ : validation_.value();
+  if (std::optional<Examples> examples = reader.read(number.epoch, number.step)) {
+    return pack_batch(std::move(*examples), layouts_);
+  }
+  const char* option = phase == Phase::train ? "steps_per_epoch" : "validation_steps";
+  throw ConfigError("fit", str("a stream has as many batches as ", option, " says"),
+                    str("no batch for step ", number.step + 1), "set it lower");
+}
+
+ClosureValue StepMaker::make(Phase phase, const ClosureValue& given) {
+  const StepNumber number = number_of(given);
+  const Batch batch = batch_of(phase, number);
+  model_.reset_metrics();
+  model_.clear_losses();
+  if (phase == Phase::train) optimizer_of(model_).set_steps(number.optimizer_steps);
+  const DTensor loss = phase == Phase::train ? model_.train_step(batch) : model_.test_step(batch);
+  StepTotals totals{.loss = read_loss(loss) * static_cast<double>(batch.rows), .rows = batch.rows};
+  const Json all = model_.metric_totals();
+  for (const auto& [name, metric] : all.at("metrics").items()) {
+    totals.metrics.push_back({.name = name,
+                              .totals = metric.at("totals").get<std::vector<double>>(),
+                              .value = metric.at("value").get<double>()});
+  }
+  return to_closure(totals);
+}
+
+}  // namespace tessera::strategy

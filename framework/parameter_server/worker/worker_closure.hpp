@@ -1,0 +1,37 @@
+#pragma once
+
+#include <rpc/parameter_server.pb.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <tessera/framework/parameter_server/job/server_job.hpp>
+#include <tessera/framework/parameter_server/worker/worker_data.hpp>
+
+namespace tessera::strategy::internal {
+
+/// Runs closures on a worker, on its main thread.
+class ClosureRunner {
+ public:
+  /// `make_store`: connects to the parameter servers, when the first closure comes; `check`: throws
+  /// if the job is over. Both must outlive it.
+  ClosureRunner(const ServerJob& job, const Strategy& strategy,
+                std::function<std::unique_ptr<StoreClient>()> make_store,
+                std::function<void()> check);
+
+  /// What the function gave or threw. Throws Interrupted if the function does.
+  rpc::RunReply run(const rpc::RunRequest& request);
+
+ private:
+  ClosureValue call(const rpc::RunRequest& request);
+
+  const ServerJob& job_;
+  const Strategy& strategy_;
+  std::function<std::unique_ptr<StoreClient>()> make_store_;
+  std::function<void()> check_;
+  std::unique_ptr<StoreClient> store_;
+  WorkerData data_;
+};
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,104 @@
+#include <tessera/framework/parameter_server/worker/worker_connection.hpp>
+
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
+#include <tessera/framework/parameter_server/rpc_value.hpp>
+
+namespace tessera::strategy::internal {
+namespace {
+
+constexpr size_t longest_error = 4000;
+
+/// Whether such an answer says that the worker is gone, or about to be; else it has refused the
+/// closure, and another one would, too.
+bool is_loss(grpc::StatusCode code) {
+  return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::CANCELLED ||
+         code == grpc::StatusCode::FAILED_PRECONDITION;
+}
+
+}  // namespace
+
+WorkerLink::WorkerLink(JobLead& lead, int index, const std::string& name,
+                       const std::string& address)
+    : lead_(lead),
+      task_(lead, TaskType::worker, index, name, address, [this] { on_change(); }),
+      stub_(rpc::Worker::NewStub(task_.channel())) {}
+
+void WorkerLink::start() {
+  task_.start();
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+void WorkerLink::stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+  task_.stop();
+}
+
+void WorkerLink::on_change() {
+  if (!task_.state().attended) {
+    const std::lock_guard lock(mutex_);
+    if (running_ != nullptr) running_->TryCancel();
+  }
+  lead_.closures()->wake();
+}
+
+void WorkerLink::run(const std::stop_token& stop) {
+  const auto may = [this] { return lead_.is_ready(task_.state()); };
+  while (const ClosurePtr closure = lead_.closures()->take(may, stop)) {
+    try {
+      run_closure(closure, stop);
+    } catch (const std::exception& error) {
+      const StateError placed(place(*closure) + error.what());
+      lead_.closures()->fail(closure, std::make_exception_ptr(placed));
+    }
+  }
+}
+
+std::string WorkerLink::place(const Closure& closure) const {
+  return str("[worker ", task_.index(), ", closure ", closure.number(), ", ",
+             one_line(closure.request.function()), "] ");
+}
+
+void WorkerLink::run_closure(const ClosurePtr& closure, const std::stop_token& stop) {
+  grpc::ClientContext context;
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = &context;
+  }
+  rpc::RunReply reply;
+  grpc::Status status(grpc::StatusCode::UNAVAILABLE, "the worker is lost");
+  {
+    const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+    closure->request.set_done_below(lead_.closures()->done_below());
+    closure->request.set_groups(lead_.groups());
+    // It may have been lost before the context was known.
+    if (task_.state().attended) status = stub_->Run(&context, closure->request, &reply);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = nullptr;
+  }
+  if (status.ok()) return take_reply(closure, reply);
+  if (!is_loss(status.error_code())) {
+    throw CommError(one_line(status.error_message(), longest_error));
+  }
+  lead_.closures()->put_back(closure);
+  // The other thread hears of it, too.
+  lead_.wait_until_lost(task_, stop);
+}
+
+void WorkerLink::take_reply(const ClosurePtr& closure, const rpc::RunReply& reply) {
+  if (reply.lost_server() > 0) {
+    lead_.closures()->put_back(closure);
+    return lead_.unreachable(reply.lost_server() - 1,
+                             one_line(place(*closure) + reply.error(), longest_error));
+  }
+  if (!reply.error().empty()) throw StateError(one_line(reply.error(), longest_error));
+  lead_.closures()->finish(closure, task_.index(), from_message(reply.result(), "result"));
+}
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <rpc/parameter_server.grpc.pb.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <tessera/framework/parameter_server/job/task_connection.hpp>
+#include <tessera/framework/parameter_server/worker/closure_queue.hpp>
+
+namespace tessera::strategy::internal {
+
+/// Hands closures to a worker, one at a time: a thread beside the one that attends it.
+class WorkerLink {
+ public:
+  WorkerLink(JobLead& lead, int index, const std::string& name, const std::string& address);
+
+  void start();
+  void stop();
+  TaskLink& task() { return task_; }
+
+ private:
+  void run(const std::stop_token& stop);
+  void run_closure(const ClosurePtr& closure, const std::stop_token& stop);
+  void take_reply(const ClosurePtr& closure, const rpc::RunReply& reply);
+  void on_change();
+  std::string place(const Closure& closure) const;
+
+  JobLead& lead_;
+  std::mutex mutex_;
+  grpc::ClientContext* running_ = nullptr;  ///< of the closure that the worker runs
+  TaskLink task_;
+  std::unique_ptr<rpc::Worker::Stub> stub_;
+  std::jthread thread_;
+};
+
+}  // namespace tessera::strategy::internal

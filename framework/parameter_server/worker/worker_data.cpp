@@ -1,0 +1,60 @@
+#include <tessera/framework/parameter_server/worker/worker_data.hpp>
+
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+
+namespace tessera::strategy::internal {
+
+struct WorkerData::Reading {
+  int64_t iteration = 0;
+  DatasetRef data;
+  PerWorkerOptions options;
+  Seed seed;
+  int64_t epoch = 0;
+  std::optional<BatchLoader> loader;
+
+  void begin_epoch() {
+    loader.emplace(data, BatchLoaderOptions{.batch_size = options.batch_size,
+                                            .shuffle = options.shuffle && !data.stream(),
+                                            .seed = seed,
+                                            .epoch = epoch++});
+  }
+};
+
+WorkerData::WorkerData(const InputContext& context, const LayoutMap& layouts)
+    : context_(context), layouts_(layouts) {}
+WorkerData::~WorkerData() = default;
+
+std::optional<Batch> WorkerData::next(const PerWorkerDataset& of,
+                                      const RegisteredDataset& registered) {
+  std::unique_ptr<Reading>& reading = reading_[of.name];
+  if (reading && reading->iteration > of.iteration) {
+    throw StateError(str("dataset ", in_quotes(of.name)),
+                     "closures use the one that create_per_worker_dataset made last",
+                     str("iteration ", of.iteration, " after ", reading->iteration),
+                     "register the data under two names to read them twice at a time");
+  }
+  if (!reading || reading->iteration < of.iteration) {
+    reading.reset();
+    const Seed seed = fold_in(fold_in({}, static_cast<uint64_t>(context_.input_pipeline_id)),
+                              static_cast<uint64_t>(of.iteration));
+    auto fresh = std::make_unique<Reading>();
+    fresh->iteration = of.iteration;
+    fresh->data = registered.function(context_);
+    fresh->options = registered.options;
+    fresh->seed = seed;
+    fresh->begin_epoch();
+    reading = std::move(fresh);
+  }
+  std::optional<Examples> batch = reading->loader->next();
+  if (!batch && reading->options.repeat) {
+    reading->begin_epoch();
+    batch = reading->loader->next();
+  }
+  if (!batch) return std::nullopt;
+  return pack_batch(std::move(*batch), layouts_);
+}
+
+}  // namespace tessera::strategy::internal

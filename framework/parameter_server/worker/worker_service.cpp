@@ -1,0 +1,41 @@
+#include <tessera/framework/parameter_server/worker/worker_service.hpp>
+
+#include <utility>
+
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/parameter_server/job/longest_line.hpp>
+
+namespace tessera::strategy::internal {
+
+WorkerService::WorkerService(const TaskAttendance& attendance, MainThread& main, Runner runner)
+    : attendance_(attendance), main_(main), runner_(std::move(runner)) {}
+
+grpc::Status WorkerService::check(const rpc::RunRequest& request) const {
+  if (!attendance_.is_job(request.job())) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, "the worker does not work for that job"};
+  }
+  if (request.closure() < 1 || request.done_below() < 1 ||
+      request.done_below() > request.closure() || request.phase() < 0 || request.groups() < 0) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "a closure's numbers make no sense"};
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status WorkerService::Run(grpc::ServerContext* context, const rpc::RunRequest* request,
+                                rpc::RunReply* reply) {
+  try {
+    if (const grpc::Status refused = check(*request); !refused.ok()) return refused;
+    bool complete = false;
+    const auto work = [&] {
+      *reply = runner_(*request);
+      complete = true;
+    };
+    const auto cancelled = [&] { return context->IsCancelled() || attendance_.ended(); };
+    if (main_.run(work, cancelled, request->phase()) && complete) return grpc::Status::OK;
+    return {grpc::StatusCode::UNAVAILABLE, "the worker is leaving"};
+  } catch (const std::exception& error) {
+    return {grpc::StatusCode::INTERNAL, one_line(error.what(), longest_line)};
+  }
+}
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,100 @@
+#include <tessera/framework/parameter_server/worker/worker_variables.hpp>
+
+#include <ATen/ops/sub.h>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::strategy::internal {
+
+WorkerVariables::WorkerVariables(const std::vector<VariableGroup>& groups, size_t count,
+                                 StoreClient& store, const PushId& id)
+    : groups_(groups), count_(count), store_(store), next_(id), pulled_(count) {
+  pull();
+  for (size_t g = 0; g < count_; ++g) {
+    if (!groups_[g].optimizer) continue;
+    Optimizer& optimizer = *groups_[g].optimizer;
+    optimizer.send_updates_to([this, of = &optimizer](const std::vector<Variable>& variables,
+                                                      const std::vector<DTensor>& gradients) {
+      push_gradients(of, variables, gradients);
+    });
+    optimizer.set_steps(id.closure - 1);
+  }
+}
+
+WorkerVariables::~WorkerVariables() {
+  for (size_t g = 0; g < count_; ++g) {
+    if (groups_[g].optimizer) groups_[g].optimizer->send_updates_to({});
+  }
+}
+
+void WorkerVariables::pull() {
+  push_assigned();
+  for (size_t g = 0; g < count_; ++g) {
+    pulled_[g].clear();
+    if (!groups_[g].used) continue;
+    store_.pull(static_cast<int>(g), groups_[g], false);
+    for (const Variable& variable : groups_[g].variables) {
+      const DTensor& value = variable.value();
+      pulled_[g].push_back({value, value.tag()->version});
+    }
+  }
+}
+
+void WorkerVariables::push(size_t group, const std::vector<at::Tensor>& gradients,
+                           const std::vector<at::Tensor>& added) {
+  store_.push(static_cast<int>(group), groups_[group], next_, gradients, added);
+  ++next_.number;
+}
+
+void WorkerVariables::push_gradients(const Optimizer* optimizer,
+                                     const std::vector<Variable>& variables,
+                                     const std::vector<DTensor>& gradients) {
+  std::vector<bool> sent(variables.size());
+  for (size_t g = 0; g < count_; ++g) {
+    const VariableGroup& group = groups_[g];
+    if (!group.used || !group.optimizer || &*group.optimizer != optimizer) continue;
+    std::vector<at::Tensor> whole(group.variables.size());
+    bool any = false;
+    for (size_t v = 0; v < variables.size(); ++v) {
+      for (size_t i = 0; i < group.variables.size(); ++i) {
+        if (!group.variables[i].is(variables[v])) continue;
+        whole[i] = gradients[v].full();
+        sent[v] = any = true;
+      }
+    }
+    if (any) push(g, whole, std::vector<at::Tensor>(whole.size()));
+  }
+  for (size_t v = 0; v < variables.size(); ++v) {
+    if (sent[v]) continue;
+    throw StateError(variables[v].path(), "a variable that is trained rests on parameter servers",
+                     "one that was not placed with its optimizer", "pass it to place()");
+  }
+}
+
+at::Tensor WorkerVariables::assigned(size_t group, size_t variable) {
+  const DTensor& now = groups_[group].variables[variable].value();
+  const Pulled& before = pulled_[group][variable];
+  if (now.tag()->version == before.version) return {};
+  const at::Tensor whole = now.full();
+  if (whole.scalar_type() == at::kBool) {
+    throw ConfigError(groups_[group].variables[variable].path(),
+                      "what closures assign is sent as a difference, of numbers", "bool",
+                      "use an integer dtype");
+  }
+  return at::sub(whole, before.value.full());
+}
+
+void WorkerVariables::push_assigned() {
+  for (size_t g = 0; g < count_; ++g) {
+    std::vector<at::Tensor> added(pulled_[g].size());
+    bool any = false;
+    for (size_t i = 0; i < added.size(); ++i) {
+      added[i] = assigned(g, i);
+      any = any || added[i].defined();
+    }
+    if (any) push(g, std::vector<at::Tensor>(added.size()), added);
+    pulled_[g].clear();
+  }
+}
+
+}  // namespace tessera::strategy::internal

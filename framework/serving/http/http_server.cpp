@@ -1,0 +1,154 @@
+#include <tessera/framework/serving/http/http_server.hpp>
+
+#include <csignal>
+#include <unordered_map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/serving/http/http_session.hpp>
+
+namespace tessera {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+/// The listening socket and the connections, all on the thread of run().
+class HttpServer::Core {
+ public:
+  Core(const HttpServerOptions& options, HttpHandler& handler)
+      : acceptor_(context_), pause_(context_), deadline_(context_), signals_(context_) {
+    shared_.options = options;
+    shared_.handler = &handler;
+    shared_.ended = [this](HttpSession* session) {
+      sessions_.erase(session);
+      end_if_drained();
+    };
+    listen();
+    accept();
+    if (options.signals) watch_signals();
+  }
+  ~Core() {
+    // Ended sessions take themselves out of the table.
+    for (const auto& [session, held] : std::exchange(sessions_, {})) held->close();
+  }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  int port() const { return acceptor_port_; }
+  void run() { context_.run(); }
+  void stop() {
+    asio::post(context_, [this] { drain(); });
+  }
+
+ private:
+  void listen() {
+    const HttpServerOptions& options = shared_.options;
+    try {
+      const tcp::endpoint endpoint(asio::ip::make_address(options.host),
+                                   static_cast<uint16_t>(options.port));
+      acceptor_.open(endpoint.protocol());
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));
+      acceptor_.bind(endpoint);
+      acceptor_.listen(asio::socket_base::max_listen_connections);
+      acceptor_.non_blocking(true);
+      acceptor_port_ = acceptor_.local_endpoint().port();
+    } catch (const boost::system::system_error& error) {
+      throw ConfigError("serve", str("the server can listen on ", options.host, ", port ",
+                                     options.port),
+                        error.code().message(),
+                        "choose another port, or an address of this machine in digits");
+    }
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (!error) {
+        begin(std::move(socket));
+        return accept();
+      }
+      // Most likely out of file descriptors: the next try would fail at once too.
+      pause_.expires_after(50ms);
+      pause_.async_wait([this](error_code cancelled) {
+        if (!cancelled && acceptor_.is_open()) accept();
+      });
+    });
+  }
+
+  void begin(tcp::socket&& socket) {
+    const auto count = static_cast<int64_t>(sessions_.size());
+    const int64_t most = shared_.options.max_connections;
+    if (count >= 2 * most) return;
+    const auto session = std::make_shared<HttpSession>(std::move(socket), shared_);
+    sessions_.emplace(session.get(), session);
+    if (count < most) return session->start();
+    session->reject(503, str("at most ", most, " connections are served. To fix: try again."));
+  }
+
+  void watch_signals() {
+    std::signal(SIGPIPE, SIG_IGN);
+    signals_.add(SIGTERM);
+    signals_.add(SIGINT);
+    wait_for_signal();
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](error_code error, int) {
+      if (error) return;
+      if (shared_.draining) return context_.stop();
+      wait_for_signal();
+      drain();
+    });
+  }
+
+  void drain() {
+    if (std::exchange(shared_.draining, true)) return;
+    shared_.handler->drain();
+    // Clients that are connected, but not accepted yet, count on an answer too.
+    for (error_code error; !error;) {
+      tcp::socket socket(context_);
+      acceptor_.accept(socket, error);
+      if (!error) begin(std::move(socket));
+    }
+    error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    for (const auto& entry : sessions_) entry.second->drain();
+    deadline_.expires_after(shared_.options.drain_timeout);
+    deadline_.async_wait([this](error_code cancelled) {
+      if (!cancelled) context_.stop();
+    });
+    end_if_drained();
+  }
+
+  void end_if_drained() {
+    if (!shared_.draining || !sessions_.empty()) return;
+    deadline_.cancel();
+    signals_.cancel();
+  }
+
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  int acceptor_port_ = 0;
+  asio::steady_timer pause_;
+  asio::steady_timer deadline_;
+  asio::signal_set signals_;
+  HttpShared shared_;
+  std::unordered_map<HttpSession*, std::shared_ptr<HttpSession>> sessions_;
+};
+
+HttpServer::HttpServer(const HttpServerOptions& options, HttpHandler& handler)
+    : core_(std::make_unique<Core>(options, handler)) {}
+
+HttpServer::~HttpServer() = default;
+
+int HttpServer::port() const { return core_->port(); }
+
+void HttpServer::run() { core_->run(); }
+
+void HttpServer::stop() { core_->stop(); }
+
+}  // namespace tessera

@@ -1,0 +1,296 @@
+#include <tessera/framework/serving/http/http_session.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <boost/asio/write.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
+
+namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto write_timeout = 10s;
+constexpr auto linger_timeout = 1s;
+constexpr auto drain_grace = 300ms;
+// The deadline is looked at this often, which is cheaper than a timer for each phase.
+constexpr auto longest_tick = 1000ms;
+constexpr size_t read_bytes = 16384;
+// Room for a chunk's header after a full request header.
+constexpr size_t buffer_slack = 65536;
+// A body in more pieces than this is made to cost time.
+constexpr int64_t max_chunks = 16384;
+// What a client may still send after it was refused.
+constexpr int64_t max_discarded = int64_t{8} << 20;
+
+/// The status for what Beast found wrong; 0 if the connection is gone.
+int status_of(error_code error, bool in_header) {
+  if (error == http::error::header_limit) return 431;
+  if (error == http::error::body_limit) return 413;
+  if (error == http::error::buffer_overflow) return in_header ? 431 : 400;
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return 0;
+  const bool http_error = error.category() == error_code(http::error::bad_method).category();
+  return http_error ? 400 : 0;
+}
+
+/// Whether a body of this type may be JSON.
+bool is_json_type(std::string type) {
+  type = type.substr(0, type.find(';'));
+  while (type.ends_with(' ')) type.pop_back();
+  for (char& c : type) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return type.empty() || type == "application/json" || type == "text/json" ||
+         type == "text/plain" || type == "application/x-www-form-urlencoded";
+}
+
+template <class Message>
+std::string field(const Message& message, http::field name) {
+  const auto value = message[name];
+  return {value.data(), value.size()};
+}
+
+/// Status and text for the fields of a request whose body would not be understood.
+std::optional<std::pair<int, std::string>> wrong_fields(
+    const http::request_parser<http::string_body>& parser) {
+  const auto& request = parser.get();
+  for (const auto& [name, plain] : {std::pair(http::field::content_encoding, "identity"),
+                                    std::pair(http::field::transfer_encoding, "chunked")}) {
+    const std::string encoding = field(request, name);
+    if (encoding.empty() || boost::beast::iequals(encoding, plain)) continue;
+    return std::pair(415, str("the body must not be compressed. Received: ", http::to_string(name),
+                              ' ', in_quotes(encoding), ". To fix: send plain JSON."));
+  }
+  const bool has_length = parser.chunked() || parser.content_length().has_value();
+  if (request.method() == http::verb::post && !has_length) {
+    return std::pair(411, "the body's length must be stated. To fix: send Content-Length.");
+  }
+  const std::string type = field(request, http::field::content_type);
+  if (!is_json_type(type)) {
+    return std::pair(415, "the body must be JSON. Received: Content-Type " + in_quotes(type) +
+                              ". To fix: send application/json.");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+HttpSession::HttpSession(tcp::socket&& socket, HttpShared& shared)
+    : socket_(std::move(socket)),
+      shared_(shared),
+      timer_(socket_.get_executor()),
+      buffer_(static_cast<size_t>(shared.options.max_header) + buffer_slack) {
+  error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  on_chunk_ = [this](uint64_t, boost::beast::string_view, error_code& error) {
+    if (++chunks_ > max_chunks) error = http::error::body_limit;
+  };
+}
+
+void HttpSession::start() {
+  wait_for_request();
+  tick();
+}
+
+void HttpSession::reject(int status, const std::string& text) {
+  refuse(status, text);
+  tick();
+}
+
+void HttpSession::drain() {
+  if (phase_ == Phase::idle) enter(Phase::idle, drain_grace);
+}
+
+void HttpSession::close() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  shared_.ended(this);
+}
+
+void HttpSession::enter(Phase phase, std::chrono::milliseconds limit) {
+  phase_ = phase;
+  deadline_ = Clock::now() + limit;
+}
+
+void HttpSession::tick() {
+  const auto period = std::clamp<std::chrono::milliseconds>(shared_.options.read_timeout / 4, 10ms,
+                                                            longest_tick);
+  timer_.expires_after(shared_.draining ? std::min(period, 50ms) : period);
+  timer_.async_wait([self = shared_from_this()](error_code error) {
+    if (error || self->phase_ == Phase::closed) return;
+    if (self->phase_ != Phase::handling && Clock::now() >= self->deadline_) self->expire();
+    if (self->phase_ != Phase::closed) self->tick();
+  });
+}
+
+void HttpSession::expire() {
+  error_code error;
+  if (phase_ == Phase::idle && socket_.available(error) > 0) return;
+  if (phase_ != Phase::header && phase_ != Phase::body) return close();
+  // The read that this ends answers.
+  timed_out_ = true;
+  socket_.cancel(error);
+}
+
+void HttpSession::wait_for_request() {
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(shared_.options.max_header));
+  parser_->body_limit(static_cast<uint64_t>(shared_.options.max_body));
+  parser_->on_chunk_header(on_chunk_);
+  chunks_ = 0;
+  timed_out_ = false;
+  head_ = false;
+  line_.clear();
+  if (buffer_.size() > 0) return read_header();
+  const HttpServerOptions& options = shared_.options;
+  const auto limit = first_ ? options.read_timeout : options.idle_timeout;
+  enter(Phase::idle, shared_.draining ? drain_grace : limit);
+  first_ = false;
+  socket_.async_read_some(buffer_.prepare(read_bytes),
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            if (error) return self->close();
+                            self->buffer_.commit(count);
+                            self->read_header();
+                          });
+}
+
+void HttpSession::read_header() {
+  enter(Phase::header, shared_.options.read_timeout);
+  http::async_read_header(socket_, buffer_, *parser_,
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            // Beast's own limit leaves out the last line.
+                            const auto most = static_cast<size_t>(self->shared_.options.max_header);
+                            if (!error && count > most) error = http::error::header_limit;
+                            if (error) return self->on_read(error);
+                            self->on_header();
+                          });
+}
+
+void HttpSession::on_header() {
+  const auto& request = parser_->get();
+  const std::string method(request.method_string());
+  const std::string target(request.target());
+  line_ = method + " " + target;
+  head_ = request.method() == http::verb::head;
+  if (std::optional<HttpResponse> refusal = shared_.handler->refuse(method, target)) {
+    // What the body holds is not read, unless there is none.
+    return answer(std::move(*refusal), !parser_->is_done() || !request.keep_alive());
+  }
+  if (const auto wrong = wrong_fields(*parser_)) return refuse(wrong->first, wrong->second);
+  const std::string expect = field(request, http::field::expect);
+  if (expect.empty() || parser_->is_done()) return read_body();
+  static constexpr char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  enter(Phase::body, shared_.options.read_timeout);
+  boost::asio::async_write(socket_, boost::asio::buffer(go_on, sizeof(go_on) - 1),
+                           [self = shared_from_this()](error_code error, size_t) {
+                             if (error) return self->close();
+                             self->read_body();
+                           });
+}
+
+void HttpSession::read_body() {
+  enter(Phase::body, shared_.options.read_timeout);
+  if (parser_->is_done()) return on_request();
+  http::async_read(socket_, buffer_, *parser_,
+                   [self = shared_from_this()](error_code error, size_t) {
+                     if (error) return self->on_read(error);
+                     self->on_request();
+                   });
+}
+
+void HttpSession::on_read(error_code error) {
+  if (phase_ == Phase::closed) return;
+  const HttpServerOptions& options = shared_.options;
+  if (std::exchange(timed_out_, false)) {
+    return refuse(408, str("a request must arrive within ", options.read_timeout.count(), " ms"));
+  }
+  const int status = status_of(error, phase_ == Phase::header);
+  if (status == 0) return close();
+  if (status == 431) {
+    refuse(431, str("the header may have ", options.max_header, " bytes. Received: more."));
+  } else if (status == 413) {
+    refuse(413, str("the body may have ", options.max_body, " bytes, in at most ", max_chunks,
+                    " chunks. Received: more. To fix: send several requests."));
+  } else {
+    refuse(400, "the request must be HTTP/1.1. Received: " + error.message() + ".");
+  }
+}
+
+void HttpSession::on_request() {
+  enter(Phase::handling, {});
+  HttpRequest request{std::string(parser_->get().method_string()),
+                      std::string(parser_->get().target()), std::move(parser_->get().body())};
+  const auto respond = [weak = weak_from_this(), executor = socket_.get_executor()](
+                           HttpResponse response) {
+    boost::asio::post(executor, [weak, response = std::move(response)]() mutable {
+      const auto self = weak.lock();
+      if (!self || self->phase_ != Phase::handling) return;
+      self->answer(std::move(response), !self->parser_->get().keep_alive());
+    });
+  };
+  try {
+    shared_.handler->handle(std::move(request), respond);
+  } catch (const std::exception& error) {
+    answer({.status = 500, .body = error_reply(one_line(error.what(), 500))}, true);
+  }
+}
+
+void HttpSession::refuse(int status, const std::string& text) {
+  answer({.status = status, .body = error_reply("[request] " + text)}, true);
+}
+
+void HttpSession::answer(HttpResponse response, bool close_after) {
+  if (shared_.options.access_log) {
+    const std::string line = line_.empty() ? "-" : one_line(line_, 200);
+    std::fprintf(stderr, "%s %d\n", line.c_str(), response.status);
+  }
+  close_after = close_after || shared_.draining;
+  response_.emplace(static_cast<http::status>(response.status), 11);
+  response_->set(http::field::content_type, "application/json");
+  if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
+  response_->keep_alive(!close_after);
+  // What an older client asks for it must be told.
+  if (!close_after && parser_->get().version() < 11) {
+    response_->set(http::field::connection, "keep-alive");
+  }
+  // The answer to HEAD has the length of the body, but not the body.
+  response_->content_length(response.body.size());
+  if (!head_) response_->body() = std::move(response.body);
+  write(close_after);
+}
+
+void HttpSession::write(bool close_after) {
+  enter(Phase::writing, write_timeout);
+  http::async_write(socket_, *response_,
+                    [self = shared_from_this(), close_after](error_code error, size_t) {
+                      if (error || self->phase_ == Phase::closed) return self->close();
+                      self->response_.reset();
+                      if (close_after) return self->linger();
+                      self->wait_for_request();
+                    });
+}
+
+/// Closing with bytes unread would take the answer back: the client would see a reset.
+void HttpSession::linger() {
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  enter(Phase::lingering, linger_timeout);
+  buffer_.clear();
+  discard();
+}
+
+void HttpSession::discard() {
+  socket_.async_read_some(buffer_.prepare(read_bytes),
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            self->discarded_ += static_cast<int64_t>(count);
+                            if (error || self->discarded_ > max_discarded) return self->close();
+                            self->discard();
+                          });
+}
+
+}  // namespace tessera

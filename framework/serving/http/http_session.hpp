@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include <tessera/framework/serving/http/http_server.hpp>
+
+namespace tessera {
+
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+class HttpSession;
+
+/// What sessions share with their server.
+struct HttpShared {
+  HttpServerOptions options;
+  HttpHandler* handler = nullptr;
+  bool draining = false;
+  std::function<void(HttpSession*)> ended = {};
+};
+
+/// One connection: requests one after the other. For http_server.cpp alone; on the server's thread.
+class HttpSession : public std::enable_shared_from_this<HttpSession> {
+ public:
+  HttpSession(tcp::socket&& socket, HttpShared& shared);
+
+  /// Begins to read.
+  void start();
+  /// Answers with an error at once, without reading.
+  void reject(int status, const std::string& text);
+  /// Ends an idle connection soon, others after their answer.
+  void drain();
+  /// Closes now.
+  void close();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Phase : uint8_t { idle, header, body, handling, writing, lingering, closed };
+
+  void enter(Phase phase, std::chrono::milliseconds limit);
+  void tick();
+  void expire();
+  void wait_for_request();
+  void read_header();
+  void on_header();
+  void read_body();
+  void on_read(error_code error);
+  void on_request();
+  void refuse(int status, const std::string& text);
+  void answer(HttpResponse response, bool close_after);
+  void write(bool close_after);
+  void linger();
+  void discard();
+
+  tcp::socket socket_;
+  HttpShared& shared_;
+  boost::asio::steady_timer timer_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> response_;
+  std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk_;
+  Phase phase_ = Phase::idle;
+  Clock::time_point deadline_;
+  std::string line_;  ///< method and target of the request, for the log
+  bool head_ = false;
+  bool timed_out_ = false;
+  bool first_ = true;
+  int64_t chunks_ = 0;
+  int64_t discarded_ = 0;
+};
+
+}  // namespace tessera

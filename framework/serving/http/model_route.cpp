@@ -1,0 +1,65 @@
+#include <tessera/framework/serving/http/model_route.hpp>
+
+#include <charconv>
+
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
+
+namespace tessera {
+namespace {
+
+/// Takes `word` off the beginning of `text`, if it is there.
+bool take(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t number = 0;
+  if (text.empty() || text.front() == '-') return std::nullopt;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(rest - text.data()));
+  return number;
+}
+
+}  // namespace
+
+std::optional<ModelRoute> parse_model_route(const std::string& target, const std::string& name) {
+  std::string_view rest = std::string_view(target).substr(0, target.find('?'));
+  if (rest == "/healthz") return ModelRoute{};
+  if (!take(rest, "/v1/models/") || !take(rest, name)) return std::nullopt;
+  ModelRoute route{ModelAction::status, std::nullopt};
+  if (take(rest, "/versions/")) {
+    route.version = take_number(rest);
+    if (!route.version) return std::nullopt;
+  }
+  if (rest.empty()) return route;
+  if (rest == ":predict") {
+    route.action = ModelAction::predict;
+  } else if (rest == "/metadata") {
+    route.action = ModelAction::metadata;
+  } else {
+    return std::nullopt;
+  }
+  return route;
+}
+
+std::optional<HttpResponse> refuse_route(const std::string& method, const std::string& target,
+                                         const std::string& name) {
+  const std::optional<ModelRoute> route = parse_model_route(target, name);
+  if (!route) {
+    return HttpResponse{404, error_reply("[request] there is no such path. Received: " +
+                                         in_quotes(target) + ". To fix: use /v1/models/" + name +
+                                         ":predict.")};
+  }
+  const bool posts = route->action == ModelAction::predict;
+  const char* expected = posts ? "POST" : "GET";
+  if (method == expected || (!posts && method == "HEAD")) return std::nullopt;
+  return HttpResponse{405, error_reply(str("[request] the method is ", expected, ". Received: ",
+                                           in_quotes(method), ".")),
+                      posts ? "POST" : "GET, HEAD"};
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+#include <tessera/framework/training/callbacks/csv_logger.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/training/callbacks/python_repr.hpp>
+
+namespace tessera {
+namespace {
+
+bool has_a_line(const std::string& filename) {
+  std::ifstream file(filename, std::ios::binary);
+  return file && file.peek() != std::ifstream::traits_type::eof();
+}
+
+class Logger final : public Callback {
+ public:
+  Logger(const std::string& filename, const CSVLoggerOptions& options)
+      : filename_(filename), options_(options) {
+    if (options.separator.size() == 1) return;
+    throw ConfigError("CSVLogger", "separator is one character", in_quotes(options.separator),
+                      "pass one, such as \",\"");
+  }
+
+  void on_train_begin() override {
+    keys_.clear();
+    if (!params().is_first_rank) return;
+    has_head_ = options_.append && has_a_line(filename_);
+    const auto mode = options_.append ? std::ios::app : std::ios::trunc;
+    file_ = std::ofstream(filename_, std::ios::binary | mode);
+    check();
+  }
+
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    if (!params().is_first_rank) return;
+    if (keys_.empty()) choose_keys(logs);
+    std::vector<std::string> row = {std::to_string(epoch)};
+    for (const std::string& key : keys_) {
+      const std::optional<double> value = find_value(logs, key);
+      row.push_back(value ? python_number(*value) : "NA");
+    }
+    write(row);
+  }
+
+  void on_train_end(const Logs&) override { file_.close(); }
+
+ private:
+  void choose_keys(const Logs& logs) {
+    for (const auto& [name, value] : logs) keys_.push_back(name);
+    std::sort(keys_.begin(), keys_.end());
+    const bool validates = std::any_of(keys_.begin(), keys_.end(), [](const std::string& key) {
+      return key.starts_with("val_");
+    });
+    // A later epoch may be the first that is validated.
+    const size_t count = validates ? 0 : keys_.size();
+    for (size_t i = 0; i < count; ++i) keys_.push_back("val_" + keys_[i]);
+    if (has_head_) return;
+    std::vector<std::string> head = {"epoch"};
+    head.insert(head.end(), keys_.begin(), keys_.end());
+    write(head);
+  }
+
+  void write(const std::vector<std::string>& row) {
+    file_ << join(row, options_.separator) << "\r\n" << std::flush;
+    check();
+  }
+
+  void check() const {
+    if (file_) return;
+    throw FileError(filename_, "the log can be written", "an error of the system",
+                    "look for a missing folder or a full disk");
+  }
+
+  std::string filename_;
+  CSVLoggerOptions options_;
+  bool has_head_ = false;
+  std::vector<std::string> keys_;
+  std::ofstream file_;
+};
+
+}  // namespace
+
+CSVLogger::CSVLogger(const std::string& filename, const CSVLoggerOptions& options)
+    : CallbackRef(std::make_shared<Logger>(filename, options)) {}
+
+}  // namespace tessera

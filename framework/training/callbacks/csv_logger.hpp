@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <tessera/framework/training/callbacks/callback.hpp>
+
+namespace tessera {
+
+struct CSVLoggerOptions {
+  std::string separator = ",";
+  /// Whether to go on in a file that exists, without a second head line.
+  bool append = false;
+};
+
+/// Writes a line of values for every epoch, in the form of Python's csv module; "NA" for a value
+/// that an epoch lacks. Keras name: keras.callbacks.CSVLogger.
+class CSVLogger : public CallbackRef {
+ public:
+  /// Throws ConfigError unless the separator is one character. Writing throws FileError.
+  explicit CSVLogger(const std::string& filename, const CSVLoggerOptions& options = {});
+};
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/framework/training/callbacks/callback.hpp>
+
+namespace tessera {
+
+struct EarlyStoppingOptions {
+  std::string monitor = "val_loss";
+  /// A smaller change is no improvement.
+  double min_delta = 0;
+  int64_t patience = 0;  ///< epochs without improvement after which training stops
+  int verbose = 0;
+  std::string mode = "auto";  ///< "min", "max", "auto"
+  /// What has to be bettered beside the best value so far.
+  std::optional<double> baseline = std::nullopt;
+  /// Whether the weights go back to those of the best epoch at the end. They are kept as handles:
+  /// the next step writes its weights beside them.
+  bool restore_best_weights = false;
+  int64_t start_from_epoch = 0;
+};
+
+/// Stops when a value no longer improves (keras.callbacks.EarlyStopping).
+class EarlyStopping : public CallbackRef {
+ public:
+  /// Throws ConfigError for an unknown mode.
+  explicit EarlyStopping(const EarlyStoppingOptions& options = {});
+  /// The epoch at whose end training was stopped, from 0; 0 if it was not.
+  int64_t stopped_epoch() const;
+  int64_t best_epoch() const;
+};
+
+}  // namespace tessera

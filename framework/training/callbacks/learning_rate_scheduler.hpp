@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+
+#include <tessera/framework/training/callbacks/callback.hpp>
+
+namespace tessera {
+
+struct LearningRateSchedulerOptions {
+  int verbose = 0;
+};
+
+/// Sets the learning rate at the beginning of every epoch, and logs it as "learning_rate"
+/// (keras.callbacks.LearningRateScheduler).
+class LearningRateScheduler : public CallbackRef {
+ public:
+  /// `schedule(epoch, rate)` gives the new rate; epochs count from 0. Throws ConfigError without
+  /// one.
+  explicit LearningRateScheduler(std::function<double(int64_t epoch, double rate)> schedule,
+                                 const LearningRateSchedulerOptions& options = {});
+};
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include <tessera/framework/training/callbacks/callback.hpp>
+
+namespace tessera {
+
+struct ReduceLROnPlateauOptions {
+  std::string monitor = "val_loss";
+  double factor = 0.1;    ///< new rate = rate · factor
+  int64_t patience = 10;  ///< epochs without improvement
+  int verbose = 0;
+  std::string mode = "auto";  ///< "min", "max", "auto"
+  double min_delta = 1e-4;
+  int64_t cooldown = 0;  ///< epochs to wait after a reduction
+  double min_lr = 0;
+};
+
+/// Lowers the learning rate when a value no longer improves, and logs it as "learning_rate"
+/// (keras.callbacks.ReduceLROnPlateau).
+class ReduceLROnPlateau : public CallbackRef {
+ public:
+  /// Throws ConfigError for a factor of 1 or more or an unknown mode.
+  explicit ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
+};
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#include <tessera/framework/training/callbacks/swap_ema_weights.hpp>
+
+#include <memory>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/model.hpp>
+
+namespace tessera {
+namespace {
+
+class Swapper final : public Callback {
+ public:
+  explicit Swapper(const SwapEMAWeightsOptions& options) : options_(options) {}
+
+  void on_epoch_begin(int64_t) override {
+    if (options_.swap_on_epoch) swap_unless(false);
+  }
+  void on_epoch_end(int64_t, Logs&) override {
+    if (options_.swap_on_epoch) swap_unless(true);
+  }
+  void on_test_begin() override { swap_unless(true); }
+  void on_test_end(const Logs&) override { swap_unless(false); }
+  void on_predict_begin() override { swap_unless(true); }
+  void on_predict_end() override { swap_unless(false); }
+
+  std::string class_name() const override { return "SwapEMAWeights"; }
+
+ private:
+  void swap_unless(bool swapped) {
+    const OptimizerRef optimizer = model().optimizer();
+    if (!optimizer || !optimizer->keeps_averages()) {
+      throw StateError("SwapEMAWeights", "an optimizer with use_ema",
+                       optimizer ? optimizer->class_name() : "none",
+                       "compile with such as SGD(0.1, {.use_ema = true})");
+    }
+    if (optimizer->averages_swapped() != swapped) optimizer->swap_averages();
+  }
+
+  SwapEMAWeightsOptions options_;
+};
+
+}  // namespace
+
+SwapEMAWeights::SwapEMAWeights(const SwapEMAWeightsOptions& options)
+    : CallbackRef(std::make_shared<Swapper>(options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <tessera/framework/training/callbacks/callback.hpp>
+
+namespace tessera {
+
+struct TerminateOnNaNOptions {
+  /// Throw instead of ending training as usual.
+  bool raise_error = false;
+};
+
+/// Ends training when the loss is not finite, where fit would throw
+/// (keras.callbacks.TerminateOnNaN).
+class TerminateOnNaN : public CallbackRef {
+ public:
+  explicit TerminateOnNaN(const TerminateOnNaNOptions& options = {});
+};
+
+}  // namespace tessera

@@ -1,0 +1,221 @@
+#include <tessera/framework/training/capture/captured_step.hpp>
+
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/engine/op_plan.hpp>
+#include <tessera/framework/tensor/placement.hpp>
+
+namespace tessera {
+namespace {
+
+/// Everything of a batch in one order.
+template <class Visit>
+void each_tensor(const Batch& batch, const Visit& visit) {
+  for (const DTensor& x : batch.x) visit(x);
+  for (const DTensor& y : batch.y) visit(y);
+  for (const DTensor& weight : batch.sample_weight) visit(weight);
+}
+
+}  // namespace
+
+bool StepProgram::fits() const {
+  for (const Known& known : variables_) {
+    if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
+    if (known.variable.value().sharding() != known.form) return false;
+    if (known.variable.placement().use != known.use) return false;
+  }
+  return true;
+}
+
+DTensor StepProgram::run(const Batch& batch, int64_t step) {
+  const c10::InferenceMode inference;
+  acted_ = false;
+  StepMemory::Run memory(memory_);
+  const auto over = c10::make_scope_exit([this] {
+    for (size_t v = 0; v < values_.size(); ++v) {
+      if (!constant_[v]) values_[v] = DTensor();
+    }
+  });
+  size_t next = 0;
+  each_tensor(batch, [&](const DTensor& value) { values_[size_t(batch_[next++])] = value; });
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    memory.at(static_cast<int64_t>(i));
+    try {
+      run(instructions_[i], step);
+    } catch (const Error&) {
+      if (!instructions_[i].place.empty()) rethrow_at(instructions_[i].place);
+      throw;
+    }
+    for (int32_t value : instructions_[i].last) values_[size_t(value)] = DTensor();
+  }
+  DTensor result = values_[size_t(result_)];
+  memory.complete();
+  return result;
+}
+
+void StepProgram::run(const Instruction& instruction, int64_t step) {
+  const CommPlace place(instruction.place);
+  if (instruction.host) {
+    values_[size_t(instruction.out[0])] = host_input(instruction.host(step), instruction.mesh);
+    return;
+  }
+  Values in;
+  for (const Operand& operand : instruction.in) {
+    switch (operand.kind) {
+      case Operand::Kind::value: in.push_back(values_[size_t(operand.number)]); break;
+      case Operand::Kind::variable:
+        in.push_back(variables_[size_t(operand.number)].variable.value());
+        break;
+      case Operand::Kind::none: in.emplace_back();
+    }
+  }
+  if (!instruction.action) return run_op(instruction, in);
+  acted_ = true;
+  instruction.action({in.data(), in.size()});
+}
+
+void StepProgram::run_op(const Instruction& instruction, const Values& in) {
+  const OpInfo& info = *instruction.info;
+  const ProfileSpan span(Spent::op, info.name);
+  const bool parameter = info.keeps_parameter && in[0].is_parameter();
+  if (!instruction.plan) {
+    DTensor& out = values_[size_t(instruction.out[0])];
+    out = info.run(instruction.op.get(), std::vector<DTensor>(in.begin(), in.end()));
+    if (parameter) out.mark_parameter();
+    return;
+  }
+  std::vector<DTensor> out = instruction.plan->run({in.data(), in.size()});
+  if (parameter) out[0].mark_parameter();
+  for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
+}
+
+/// A value goes after the last instruction that reads or makes it.
+void StepProgram::find_last_uses() {
+  std::vector<bool> needed = constant_;
+  needed[size_t(result_)] = true;
+  for (size_t i = instructions_.size(); i-- > 0;) {
+    Instruction& instruction = instructions_[i];
+    const auto use = [&](int32_t value) {
+      if (needed[size_t(value)]) return;
+      needed[size_t(value)] = true;
+      instruction.last.push_back(value);
+    };
+    for (const Operand& operand : instruction.in) {
+      if (operand.kind == Operand::Kind::value) use(operand.number);
+    }
+    for (int32_t value : instruction.out) use(value);
+  }
+}
+
+StepRecorder::StepRecorder(const Batch& batch, const std::vector<Variable>& variables,
+                           int64_t step, bool any_code, std::shared_ptr<StepBuffer> buffer)
+    : step_(step), any_code_(any_code), program_(std::make_unique<StepProgram>(std::move(buffer))) {
+  for (const Variable& variable : variables) {
+    variables_[variable.id()] = static_cast<int32_t>(program_->variables_.size());
+    program_->variables_.push_back({variable, variable.trainable(), variable.placement().use});
+  }
+  each_tensor(batch, [this](const DTensor& value) {
+    program_->batch_.push_back(number(value));
+    if (value.defined() && value.tag()) stop("a Variable's value is part of the batch");
+  });
+}
+
+std::unique_ptr<StepProgram> StepRecorder::finish(const DTensor& result) {
+  const Operand found = operand(result);
+  if (found.kind != Operand::Kind::value) stop("the step's result is no value that it made");
+  if (!why_.empty()) return nullptr;
+  program_->result_ = found.number;
+  program_->find_last_uses();
+  for (auto& known : program_->variables_) {
+    if (known.variable.has_value()) known.form = known.variable.value().sharding();
+  }
+  return std::move(program_);
+}
+
+/// A new number.
+int32_t StepRecorder::number(const DTensor& value) {
+  const auto next = static_cast<int32_t>(program_->values_.size());
+  program_->values_.emplace_back();
+  program_->constant_.push_back(false);
+  if (value.defined()) numbers_[value.id()] = next;
+  return next;
+}
+
+StepRecorder::Operand StepRecorder::operand(const DTensor& value) {
+  if (!value.defined()) return {};
+  if (!value.tag()) {
+    const auto found = numbers_.find(value.id());
+    if (found != numbers_.end()) return {Operand::Kind::value, found->second};
+    stop("a value was used that no operation made");
+    return {};
+  }
+  const auto found = variables_.find(value.tag()->id);
+  if (found == variables_.end()) {
+    stop("a Variable was used that is not one of the model's weights");
+    return {};
+  }
+  const Variable& variable = program_->variables_[size_t(found->second)].variable;
+  if (!variable.value().is(value)) stop("a former value of " + variable.path() + " was used");
+  return {Operand::Kind::variable, found->second};
+}
+
+StepProgram::Instruction& StepRecorder::add(std::span<const DTensor> in) {
+  StepProgram::Instruction instruction;
+  for (const DTensor& value : in) instruction.in.push_back(operand(value));
+  instruction.place = CommPlace::current();
+  program_->instructions_.push_back(std::move(instruction));
+  return program_->instructions_.back();
+}
+
+void StepRecorder::constant(const DTensor& made) {
+  if (!why_.empty()) return;
+  const auto at = static_cast<size_t>(number(made));
+  program_->values_[at] = made;
+  program_->constant_[at] = true;
+}
+
+void StepRecorder::input(const DTensor& made, int64_t step,
+                         std::function<at::Tensor(int64_t)> host) {
+  // Such as that of an inner model with an optimizer of its own.
+  if (step != step_) stop("numbers were drawn for another step than the optimizer's");
+  if (!why_.empty()) return;
+  const int32_t out = number(made);
+  StepProgram::Instruction& instruction = add({});
+  instruction.host = std::move(host);
+  instruction.mesh = made.mesh();
+  instruction.out.push_back(out);
+}
+
+void StepRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+                       const std::shared_ptr<Plan>& plan, std::span<const DTensor> in,
+                       std::span<const DTensor> out) {
+  if (!why_.empty()) return;
+  StepProgram::Instruction& instruction = add(in);
+  instruction.info = &info;
+  instruction.op = op;
+  instruction.plan = plan;
+  for (const DTensor& value : out) {
+    if (value.tag()) return stop(str(info.name, " gave a Variable's own value"));
+    instruction.out.push_back(number(value));
+  }
+}
+
+void StepRecorder::action(std::span<const DTensor> in, const TracedAction& run) {
+  if (why_.empty()) add(in).action = run;
+}
+
+void StepRecorder::user_code(const std::string& what) {
+  if (!any_code_) stop(what + " is code of the program's own, and record_steps is not set");
+}
+
+void StepRecorder::stop(const std::string& why) {
+  if (why_.empty()) why_ = why;
+}
+
+}  // namespace tessera

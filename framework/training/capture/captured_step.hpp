@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/util/SmallVector.h>
+
+#include <tessera/framework/nn/variable.hpp>
+#include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/tensor/memory_planner.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/training/batch_loader.hpp>
+
+namespace tessera {
+
+/// What a step did, as a list: operations with their plans, and actions such as the optimizer's, on
+/// numbered values. Running it does the same with another batch of the same form, without layers,
+/// tape and dispatch. Variables are read and written where they are.
+class StepProgram {
+ public:
+  explicit StepProgram(std::shared_ptr<StepBuffer> buffer) : memory_(std::move(buffer)) {}
+
+  /// The step's result, usually the loss. `step` is the optimizer's, which draws follow.
+  /// Collective. Throws what operations and actions throw.
+  DTensor run(const Batch& batch, int64_t step);
+  /// Whether every Variable is trained, and lies, as in the step that was recorded.
+  bool fits() const;
+  /// Whether the last run had done something that stays when it ended, or threw.
+  bool acted() const { return acted_; }
+  size_t instructions() const { return instructions_.size(); }
+  StepMemory::Stats memory() const { return memory_.stats(); }
+
+ private:
+  friend class StepRecorder;
+  /// A numbered value, a Variable's, or none.
+  struct Operand {
+    enum class Kind : uint8_t { value, variable, none } kind = Kind::none;
+    int32_t number = 0;
+  };
+  struct Instruction {
+    const OpInfo* info = nullptr;
+    std::shared_ptr<const void> op = {};
+    std::shared_ptr<Plan> plan = {};
+    TracedAction action = {};
+    std::function<at::Tensor(int64_t step)> host = {};
+    Mesh mesh = {};                          ///< of a host input
+    c10::SmallVector<Operand, 4> in = {};
+    c10::SmallVector<int32_t, 2> out = {};
+    c10::SmallVector<int32_t, 4> last = {};  ///< values that nothing needs afterwards
+    std::string place = {};                  ///< for comm logs and communicators
+  };
+  struct Known {
+    Variable variable;
+    bool trainable = false;
+    std::optional<Layout> use = std::nullopt;
+    ShardingPtr form = {};
+  };
+  using Values = c10::SmallVector<DTensor, 4>;
+
+  void run(const Instruction& instruction, int64_t step);
+  void run_op(const Instruction& instruction, const Values& in);
+  void find_last_uses();
+
+  std::vector<Instruction> instructions_;
+  std::vector<Known> variables_;
+  std::vector<DTensor> values_;    ///< by number; constants stay, others live in a run
+  std::vector<int32_t> batch_;     ///< numbers of the batch's x, y, sample_weight
+  std::vector<bool> constant_;     ///< by number
+  int32_t result_ = -1;
+  bool acted_ = false;
+  StepMemory memory_;
+};
+
+/// Hears a step and makes the program of it.
+class StepRecorder final : public Tracer {
+ public:
+  /// `step`: the optimizer's; `any_code`: also code that is not Tessera's may take part.
+  StepRecorder(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
+               bool any_code, std::shared_ptr<StepBuffer> buffer);
+
+  /// The program that gives `result`; null if the step cannot be replayed: why() tells.
+  std::unique_ptr<StepProgram> finish(const DTensor& result);
+  const std::string& why() const { return why_; }
+
+  void constant(const DTensor& made) override;
+  void input(const DTensor& made, int64_t step,
+             std::function<at::Tensor(int64_t)> host) override;
+  void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+           const std::shared_ptr<Plan>& plan, std::span<const DTensor> in,
+           std::span<const DTensor> out) override;
+  void action(std::span<const DTensor> in, const TracedAction& run) override;
+  void user_code(const std::string& what) override;
+  void stop(const std::string& why) override;
+
+ private:
+  using Operand = StepProgram::Operand;
+  int32_t number(const DTensor& value);
+  Operand operand(const DTensor& value);
+  StepProgram::Instruction& add(std::span<const DTensor> in);
+
+  int64_t step_;
+  bool any_code_;
+  std::unique_ptr<StepProgram> program_;
+  std::unordered_map<uint64_t, int32_t> numbers_;    ///< by identity
+  std::unordered_map<uint64_t, int32_t> variables_;  ///< by identity
+  std::string why_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,145 @@
+#include <tessera/framework/training/capture/step_capture.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
+#include <tessera/framework/tensor/execution.hpp>
+
+namespace tessera {
+namespace {
+
+/// More forms of batch than a run has; a program whose shapes never repeat must not fill memory.
+constexpr size_t most_forms = 16;
+
+void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
+  for (const auto& inner : layer.sublayers()) {
+    all.emplace_back(inner, inner->trainable());
+    add_layers(*inner, all);
+  }
+}
+
+/// $TESSERA_RECORD_STEPS: "never", "always" for code of any kind, else as compile() says.
+std::string in_environment() {
+  const char* const text = std::getenv("TESSERA_RECORD_STEPS");
+  return text ? text : "";
+}
+
+}  // namespace
+
+RecordedSteps::RecordedSteps() : buffer_(make_step_buffer()) {}
+
+RecordedSteps::Form RecordedSteps::form_of(const Batch& batch, bool whole) {
+  Form form;
+  form.whole = whole;
+  std::vector<const DTensor*> values;
+  for (const auto* list : {&batch.x, &batch.y, &batch.sample_weight}) {
+    form.counts.push_back(list->size());
+    for (const DTensor& value : *list) {
+      form.tensors.push_back(value.defined() ? value.sharding() : nullptr);
+      values.push_back(&value);
+      const auto same = [&](const DTensor* other) { return other->is(value); };
+      const auto first = std::find_if(values.begin(), values.end(), same);
+      form.first.push_back(static_cast<size_t>(first - values.begin()));
+    }
+  }
+  form.rows = batch.rows;
+  form.seed = global_seed();
+  form.threads = worker_count();
+  form.policy = block_policy();
+  return form;
+}
+
+RecordedSteps::Entry* RecordedSteps::find(const Form& form) {
+  for (const auto& entry : entries_) {
+    if (entry->form == form) return entry.get();
+  }
+  return nullptr;
+}
+
+bool RecordedSteps::same_layers(const Layer& model) const {
+  return model.sublayers().size() == top_layers_ &&
+         std::all_of(layers_.begin(), layers_.end(),
+                     [](const auto& layer) { return layer.first->trainable() == layer.second; });
+}
+
+void RecordedSteps::forget() {
+  entries_.clear();
+  layers_.clear();
+}
+
+DTensor RecordedSteps::eagerly(const std::function<DTensor()>& eager, const std::string& why) {
+  ++records_.eager;
+  records_.why = why;
+  return eager();
+}
+
+DTensor RecordedSteps::run(Layer& model, const Batch& batch, int64_t step, const Options& options,
+                           const std::function<DTensor()>& eager) {
+  if (busy_) return eager();
+  static const std::string wish = in_environment();
+  if (options.off || wish == "never") return eagerly(eager, "steps are to run eagerly");
+  if (recording() || tracer() || planning()) return eagerly(eager, "a tape looks on");
+  busy_ = true;
+  const auto over = c10::make_scope_exit([this] { busy_ = false; });
+  if (!layers_.empty() && !same_layers(model)) forget();
+  Form form = form_of(batch, options.whole);
+  Entry* const entry = find(form);
+  if (!entry) {
+    if (entries_.size() == most_forms) entries_.erase(entries_.begin());
+    entries_.push_back(std::make_unique<Entry>(Entry{std::move(form)}));
+    return eagerly(eager, "it was the first of its form");
+  }
+  if (!entry->why.empty()) return eagerly(eager, entry->why);
+  if (!entry->program) {
+    return record(model, batch, step, *entry, options.any_code || wish == "always", eager);
+  }
+  if (entry->program->fits()) return replay(batch, step, *entry, eager);
+  forget();
+  return eagerly(eager, "what is trained, or where it lies, has changed");
+}
+
+DTensor RecordedSteps::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
+                              bool any_code, const std::function<DTensor()>& eager) {
+  StepRecorder recorder(batch, model.weights(), step, any_code, buffer_);
+  DTensor result;
+  {
+    const TracerScope heard(&recorder);
+    result = eagerly(eager, "");
+  }
+  entry.program = recorder.finish(result);
+  if (!entry.program) {
+    entry.why = records_.why = recorder.why();
+    return result;
+  }
+  ++records_.recorded;
+  layers_.clear();
+  add_layers(model, layers_);
+  top_layers_ = model.sublayers().size();
+  return result;
+}
+
+DTensor RecordedSteps::replay(const Batch& batch, int64_t step, Entry& entry,
+                              const std::function<DTensor()>& eager) {
+  StepProgram& program = *entry.program;
+  try {
+    DTensor result = program.run(batch, step);
+    ++records_.replayed;
+    records_.why.clear();
+    records_.instructions = static_cast<int64_t>(program.instructions());
+    records_.memory = program.memory();
+    return result;
+  } catch (const std::exception&) {
+    // The step's own code names the layer. What other processes take part in happens once.
+    const bool alone = batch.x.empty() || batch.x[0].mesh().is_local();
+    if (program.acted() || !alone) throw;
+  }
+  return eagerly(eager, "its replay failed");
+}
+
+}  // namespace tessera

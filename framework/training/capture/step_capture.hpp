@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/training/capture/captured_step.hpp>
+
+namespace tessera {
+
+/// What became of a model's training steps since compile().
+struct StepRecords {
+  int64_t eager = 0;     ///< by the model's code, those recorded included
+  int64_t recorded = 0;  ///< of these, recorded; each form of batch once
+  int64_t replayed = 0;
+  int64_t instructions = 0;   ///< of the last one that was replayed
+  StepMemory::Stats memory;   ///< of that
+  std::string why;            ///< why the last one was not recorded or replayed; empty if it was
+};
+
+/// The recorded training steps of a model. The first step on a form of batch is eager, the second
+/// recorded, later ones replayed. Forms differ in shapes, dtypes and layouts; a change of what is
+/// trained, of the seed, the block policy or the number of threads begins anew.
+class RecordedSteps {
+ public:
+  struct Options {
+    bool off = false;
+    bool any_code = false;  ///< also record code that is not Tessera's
+    bool whole = false;     ///< a train_step() of any class, not the stock one
+  };
+  RecordedSteps();
+  /// Does a step, by `eager` or as it was recorded. Within a step that is recorded or replayed, and
+  /// where a tape, a tracer or a PlanningScope looks on, by `eager`.
+  DTensor run(Layer& model, const Batch& batch, int64_t step, const Options& options,
+              const std::function<DTensor()>& eager);
+  /// Forgets everything: for a change that the steps themselves cannot see.
+  void forget();
+  const StepRecords& records() const { return records_; }
+
+ private:
+  /// What has to be the same for a step to be.
+  struct Form {
+    std::vector<ShardingPtr> tensors;
+    std::vector<size_t> first;   ///< for each tensor, which is the first that is the same value
+    std::vector<size_t> counts;  ///< of x, y, sample_weight
+    int64_t rows = 0, seed = 0, threads = 0;
+    BlockPolicy policy = {};
+    bool whole = false;
+    bool operator==(const Form&) const = default;
+  };
+  struct Entry {
+    Form form;
+    std::unique_ptr<StepProgram> program = {};
+    std::string why = {};  ///< it cannot be recorded
+  };
+
+  static Form form_of(const Batch& batch, bool whole);
+  Entry* find(const Form& form);
+  bool same_layers(const Layer& model) const;
+  DTensor eagerly(const std::function<DTensor()>& eager, const std::string& why);
+  DTensor record(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
+                 const std::function<DTensor()>& eager);
+  DTensor replay(const Batch& batch, int64_t step, Entry& entry,
+                 const std::function<DTensor()>& eager);
+
+  std::shared_ptr<StepBuffer> buffer_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  /// Of all layers inside, whether they are trained.
+  std::vector<std::pair<std::shared_ptr<Layer>, bool>> layers_;
+  size_t top_layers_ = 0;
+  bool busy_ = false;
+  StepRecords records_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cstdio>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/model/summary.hpp>
+#include <tessera/framework/training/step_plan.hpp>
+
+namespace tessera {
+namespace {
+
+/// Rows of texts as a table whose columns are as wide as they need be.
+std::string table(std::vector<TableColumn> columns,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<StyledText>> cells;
+  for (TableColumn& column : columns) column.width = int64_t(column.title.size());
+  for (const auto& row : rows) {
+    cells.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) {
+      cells.back().emplace_back(row[i]);
+      columns[i].width = std::max(columns[i].width, cells.back().back().size());
+    }
+  }
+  return draw_table(columns, cells, false);
+}
+
+/// One number for all devices, the range if they differ.
+std::string range(const std::vector<double>& bytes) {
+  const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
+  if (*low == *high) return readable_bytes(*high);
+  return readable_bytes(*low) + " to " + readable_bytes(*high);
+}
+
+std::string layers_table(const StepPlan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  LayerPlan total;
+  const auto add = [](std::vector<double>& sum, const std::vector<double>& bytes) {
+    sum.resize(bytes.size());
+    for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
+  };
+  for (const LayerPlan& layer : plan.layers) {
+    const std::string name = layer.type.empty() ? layer.path : layer.path + " (" + layer.type + ")";
+    rows.push_back({name, range(layer.weights), range(layer.gradients), range(layer.slots),
+                    range(layer.activations)});
+    add(total.weights, layer.weights);
+    add(total.gradients, layer.gradients);
+    add(total.slots, layer.slots);
+    add(total.activations, layer.activations);
+  }
+  rows.push_back({"total", range(total.weights), range(total.gradients), range(total.slots),
+                  range(total.activations)});
+  return table({{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1},
+                {"Activations", 1}}, rows);
+}
+
+/// Alike collectives for one place follow each other as one row with a count.
+std::string collectives_table(const StepPlan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  double received = 0;
+  for (size_t i = 0; i < plan.collectives.size();) {
+    const CommEntry& entry = plan.collectives[i];
+    size_t next = i;
+    double bytes = 0;
+    const auto alike = [&](const CommEntry& other) {
+      return other.op == entry.op && other.dims == entry.dims && other.place == entry.place;
+    };
+    for (; next < plan.collectives.size() && alike(plan.collectives[next]); ++next) {
+      bytes += plan.collectives[next].received;
+    }
+    received += bytes;
+    rows.push_back({entry.place.empty() ? "loss" : entry.place, to_string(entry.op), entry.dims,
+                    std::to_string(next - i), readable_bytes(bytes)});
+    i = next;
+  }
+  rows.push_back({"total", "", "", std::to_string(plan.collectives.size()),
+                  readable_bytes(received)});
+  return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
+}
+
+}  // namespace
+
+std::string StepPlan::to_string() const {
+  std::vector<double> all;
+  for (int64_t device = 0; device < mesh.size(); ++device) all.push_back(bytes(device));
+  return str("A training step on mesh ", mesh.describe(), ", bytes of each device: ", range(all),
+             "\n", layers_table(*this), "Collectives of a step, bytes that each device receives:\n",
+             collectives_table(*this));
+}
+
+Json StepPlan::to_json() const {
+  Json json;
+  json["mesh"] = tessera::to_string(mesh.dims());
+  json["layers"] = Json::array();
+  for (const LayerPlan& layer : layers) {
+    json["layers"].push_back({{"path", layer.path},
+                              {"type", layer.type},
+                              {"weights", layer.weights},
+                              {"gradients", layer.gradients},
+                              {"slots", layer.slots},
+                              {"activations", layer.activations}});
+  }
+  json["collectives"] = Json::array();
+  for (const CommEntry& entry : collectives) {
+    json["collectives"].push_back({{"for", entry.place},
+                                   {"op", tessera::to_string(entry.op)},
+                                   {"dims", entry.dims},
+                                   {"members", entry.members},
+                                   {"bytes", entry.bytes},
+                                   {"received", entry.received}});
+  }
+  return json;
+}
+
+}  // namespace tessera

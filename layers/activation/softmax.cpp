@@ -1,0 +1,83 @@
+#include <tessera/layers/activation/softmax.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
+  if (axes.size() == 1) return ops::softmax(x, axes[0]);
+  return ops::exp(x - ops::logsumexp(x, axes, true));
+}
+
+}  // namespace
+
+SoftmaxLayer::SoftmaxLayer(const SoftmaxOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), axis_(options.axis) {
+  if (!axis_.empty()) return;
+  throw ConfigError("Softmax " + options.name, "axis holds at least one axis", "none",
+                    "give -1 for the last");
+}
+
+Json SoftmaxLayer::config() const {
+  Json json = Layer::config();
+  json["axis"] = axes_json(axis_);
+  return json;
+}
+
+void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
+  bool fits = mask.size() <= input.size();
+  for (size_t back = 1; fits && back <= mask.size(); ++back) {
+    const int64_t m = mask[mask.size() - back], x = input[input.size() - back];
+    fits = m == 1 || m == x || m == -1 || x == -1;
+  }
+  if (fits) return;
+  throw ShapeError("Softmax " + path(), "the mask broadcasts to the input " + to_string(input),
+                   to_string(mask), "give each of its last axes 1 or the input's extent");
+}
+
+Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
+  if (inputs.size() != 2) only(inputs);
+  const Shape& input = inputs[0];
+  for (const int64_t axis : axis_) {
+    normalize_axis(axis, static_cast<int64_t>(input.size()), "Softmax " + path());
+  }
+  if (inputs.size() == 2) check_mask(inputs[1], input);
+  return input;
+}
+
+DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
+  const DTensor& x = inputs[0];
+  DTensor mask = inputs.size() == 2 ? inputs[1] : x.mask();
+  if (!mask.defined()) return softmax(x, axis_);
+  check_mask(mask.shape(), x.shape());
+  const auto constant = [&](double value, at::ScalarType dtype) {
+    return scalar(value, x.mesh(), dtype);
+  };
+  if (at::isFloatingType(mask.dtype())) {
+    mask = ops::greater(mask, constant(0.5, mask.dtype()));
+  } else if (mask.dtype() != at::kBool) {
+    mask = ops::greater(mask, constant(0, mask.dtype()));
+  }
+  // Less is no float16 number.
+  const DTensor out = constant(x.dtype() == at::kHalf ? -3e4 : -1e9, x.dtype());
+  const DTensor y = softmax(ops::where(mask, x, out), axis_);
+  return ops::where(mask, y, constant(0, y.dtype()));
+}
+
+Softmax Softmax::from_config(JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  SoftmaxOptions made;
+  if (config.has("axis")) made.axis = take_axes(config, "axis");
+  made.name = options.name;
+  made.dtype = options.dtype;
+  made.trainable = options.trainable;
+  return Softmax(made);
+}
+
+}  // namespace tessera

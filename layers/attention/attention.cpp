@@ -1,0 +1,158 @@
+#include <tessera/layers/attention/attention.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/regularization/noise.hpp>
+
+namespace tessera {
+namespace {
+
+/// Visits the options of both layers.
+template <class Options, class Visit>
+void dot_attention_fields(Options& o, const Visit& visit) {
+  visit("use_scale", o.use_scale);
+  visit("dropout", o.dropout);
+  visit("seed", o.seed);
+}
+
+template <class Options>
+Options taken(JsonObject& config) {
+  Options o;
+  take_common(config, o);
+  dot_attention_fields(o, TakeOptions{config});
+  o.use_causal_mask = config.take_or("use_causal_mask", false);
+  o.return_attention_scores = config.take_or("return_attention_scores", false);
+  return o;
+}
+
+}  // namespace
+
+AttentionLayer::AttentionLayer(bool additive, const AttentionOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), additive_(additive),
+      options_(options) {
+  check_rate(str(additive ? "AdditiveAttention " : "Attention ", options.name, ", dropout"),
+             options.dropout);
+}
+
+Json AttentionLayer::config() const {
+  Json json = Layer::config();
+  dot_attention_fields(options_, PutOptions{json});
+  if (!additive_) json["score_mode"] = option_json(options_.score_mode);
+  if (options_.use_causal_mask) json["use_causal_mask"] = true;
+  if (options_.return_attention_scores) json["return_attention_scores"] = true;
+  return json;
+}
+
+Shapes AttentionLayer::output_shapes(const Shapes& inputs) const {
+  const auto fail = [&](const std::string& expected, const std::string& received) {
+    throw ShapeError(class_name() + " " + path(), expected, received, "correct the inputs");
+  };
+  if (inputs.size() != 2 && inputs.size() != 3) {
+    fail("it is called on query and value, and maybe key", str(inputs.size(), " inputs"));
+  }
+  const Shape& query = inputs[0];
+  const Shape& value = inputs[1];
+  const Shape& key = inputs.back();
+  if (query.size() != 3 || value.size() != 3 || key.size() != 3 || query[2] != key[2] ||
+      value[1] != key[1] || query[2] < 0) {
+    fail("query and key have batch, steps and as many features, value and key as many steps",
+         to_string(query) + ", " + to_string(value) + " and " + to_string(key));
+  }
+  if (scale_.defined() && additive_ && scale_.shape()[0] != query[2]) {
+    fail(str("there are ", scale_.shape()[0], " features, as when built"), to_string(query));
+  }
+  Shapes shapes = {{query[0], query[1], value[2]}};
+  if (options_.return_attention_scores) shapes.push_back({query[0], query[1], value[1]});
+  return shapes;
+}
+
+void AttentionLayer::make_weights(const Shapes& inputs) {
+  if (options_.use_scale && additive_) {
+    scale_ = add_weight("scale", {inputs[0][2]}, "glorot_uniform");
+  } else if (options_.use_scale) {
+    scale_ = add_weight("scale", {}, "ones");
+  }
+  if (!additive_ && options_.score_mode == ScoreMode::concat) {
+    concat_score_weight_ = add_weight("concat_score_weight", {}, "ones");
+  }
+}
+
+DTensor AttentionLayer::scores(const DTensor& query, const DTensor& key) const {
+  if (!additive_ && options_.score_mode == ScoreMode::dot) {
+    const DTensor products = ops::matmul(query, key, false, true);
+    return scale_.defined() ? products * read(scale_) : products;
+  }
+  DTensor sums = ops::expand_dims(query, 2) + ops::expand_dims(key, 1);
+  if (additive_) {
+    const DTensor bent = ops::tanh(sums);
+    return ops::sum(scale_.defined() ? bent * read(scale_) : bent, {-1});
+  }
+  if (scale_.defined()) sums = sums * read(scale_);
+  return read(concat_score_weight_) * ops::sum(ops::tanh(sums), {-1});
+}
+
+DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const {
+  DTensor counts;
+  if (mask.defined()) counts = ops::expand_dims(mask, 1);
+  if (options_.use_causal_mask) {
+    const at::Tensor ahead =
+        at::arange(scores.size(1)).unsqueeze(-1) - at::arange(scores.size(2));
+    const DTensor past = pack(ahead.ge(0).unsqueeze(0), Layout::replicated(scores.mesh(), 3));
+    counts = counts.defined() ? ops::logical_and(counts, past) : past;
+  }
+  if (!counts.defined()) return scores;
+  return ops::where(counts, scores, scores - (scores.dtype() == at::kHalf ? 65504.0 : 1e9));
+}
+
+std::vector<DTensor> AttentionLayer::call_all(const Inputs& inputs, const CallContext& context) {
+  const DTensor& value = inputs[1];
+  DTensor shares = ops::softmax(masked(scores(inputs[0], inputs.back()), value.mask()), -1);
+  if (context.training && options_.dropout > 0) {
+    shares = ops::dropout(shares, options_.dropout,
+                          draw_seed(context, path(), shares.mesh(), options_.seed));
+  }
+  DTensor y = ops::matmul(shares, value);
+  if (const DTensor mask = inputs[0].mask(); mask.defined()) {
+    y = ops::where(ops::expand_dims(mask, -1), y, scalar(0, y.mesh(), y.dtype()));
+  }
+  if (!options_.return_attention_scores) return {y};
+  return {y, shares};
+}
+
+std::vector<DTensor> AttentionLayer::masks(const Inputs& inputs, size_t outputs) {
+  std::vector<DTensor> list(outputs);
+  list[0] = inputs[0].mask();
+  return list;
+}
+
+Attention Attention::from_config(JsonObject& config) {
+  AttentionOptions o = taken<AttentionOptions>(config);
+  TakeOptions{config}("score_mode", o.score_mode);
+  return Attention(o);
+}
+
+AdditiveAttention::AdditiveAttention(const AdditiveAttentionOptions& o)
+    : LayerHandle(std::make_shared<AttentionLayer>(
+          true, AttentionOptions{.use_scale = o.use_scale,
+                                 .dropout = o.dropout,
+                                 .seed = o.seed,
+                                 .use_causal_mask = o.use_causal_mask,
+                                 .return_attention_scores = o.return_attention_scores,
+                                 .name = o.name,
+                                 .dtype = o.dtype,
+                                 .trainable = o.trainable})) {}
+
+AdditiveAttention AdditiveAttention::from_config(JsonObject& config) {
+  return AdditiveAttention(taken<AdditiveAttentionOptions>(config));
+}
+
+}  // namespace tessera

@@ -1,0 +1,299 @@
+#include <tessera/layers/attention/multi_head_attention.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/core/einsum_dense.hpp>
+#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/regularization/noise.hpp>
+
+namespace tessera {
+namespace {
+
+/// Letters from the `first` on.
+std::string letters_from(int64_t first, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += static_cast<char>('a' + first + i);
+  return text;
+}
+
+/// Both, where both are given.
+DTensor joined(const DTensor& a, const DTensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return ops::logical_and(a, b);
+}
+
+/// With axes of extent 1 before the last `kept`, up to a rank.
+DTensor widened(const DTensor& mask, int64_t kept, int64_t rank) {
+  Shape shape = mask.shape();
+  const auto missing = std::max<int64_t>(rank - mask.rank(), 0);
+  shape.insert(shape.end() - std::min(kept, mask.rank()), static_cast<size_t>(missing), 1);
+  return ops::reshape(mask, shape);
+}
+
+/// Visits the options that are its own.
+template <class Options, class Visit>
+void attention_fields(Options& o, const Visit& visit) {
+  visit("dropout", o.dropout);
+  visit("use_bias", o.use_bias);
+  visit("use_gate", o.use_gate);
+  visit("output_shape", o.output_shape);
+  visit("attention_axes", o.attention_axes);
+  visit("sliding_window", o.sliding_window);
+  visit("seed", o.seed);
+}
+
+}  // namespace
+
+MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
+                                                 const MultiHeadAttentionOptions& options)
+    : WrapperLayer({options.name, options.dtype, options.trainable}), num_heads_(num_heads),
+      key_dim_(key_dim), value_dim_(options.value_dim.value_or(key_dim)), options_(options) {
+  const std::string where = "MultiHeadAttention " + options.name;
+  const int64_t window = options.sliding_window.value_or(1);
+  for (const int64_t size : {num_heads, key_dim, value_dim_, window}) {
+    if (size > 0) continue;
+    throw ConfigError(where, "num_heads, key_dim, value_dim and sliding_window are at least 1",
+                      str(size), "give positive numbers");
+  }
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (num_heads > most / std::max(key_dim, value_dim_)) {
+    throw ConfigError(where, str("all heads have at most ", most, " features"),
+                      str(num_heads, " of ", key_dim, " and ", value_dim_), "give smaller numbers");
+  }
+  check_rate(where + ", dropout", options.dropout);
+}
+
+Json MultiHeadAttentionLayer::config() const {
+  Json json = Layer::config();
+  json["num_heads"] = num_heads_;
+  json["key_dim"] = key_dim_;
+  json["value_dim"] = value_dim_;
+  attention_fields(options_, PutOptions{json});
+  kernel_fields(options_, PutOptions{json});
+  if (options_.use_causal_mask) json["use_causal_mask"] = true;
+  if (options_.return_attention_scores) json["return_attention_scores"] = true;
+  return json;
+}
+
+/// Of values with an axis of heads before the features.
+std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
+  std::vector<int64_t> list;
+  const std::string where = "MultiHeadAttention " + path();
+  for (const int64_t axis : options_.attention_axes) {
+    const int64_t a = normalize_axis(axis, rank, where);
+    if (a > 0 && a + 1 < rank && std::find(list.begin(), list.end(), a) == list.end()) {
+      list.push_back(a);
+      continue;
+    }
+    throw ShapeError(where, "attention_axes names axes between batch and features, each once",
+                     to_string(options_.attention_axes), "leave it out for all of them");
+  }
+  for (int64_t a = 1; options_.attention_axes.empty() && a + 1 < rank; ++a) list.push_back(a);
+  return list;
+}
+
+MultiHeadAttentionLayer::Letters MultiHeadAttentionLayer::letters(int64_t rank) const {
+  const std::vector<int64_t> attended = axes(rank);
+  Letters l;
+  l.query = l.key = letters_from(0, rank + 1);
+  for (size_t i = 0; i < attended.size(); ++i) {
+    l.key[static_cast<size_t>(attended[i])] =
+        static_cast<char>('a' + rank + 1 + static_cast<int64_t>(i));
+  }
+  const auto is_attended = [&](int64_t axis) {
+    return std::find(attended.begin(), attended.end(), axis) != attended.end();
+  };
+  for (int64_t a = 0; a < rank; ++a) {
+    if (!is_attended(a)) l.scores += l.query[static_cast<size_t>(a)];
+  }
+  for (const std::string& term : {l.query, l.key}) {
+    for (const int64_t axis : attended) l.scores += term[static_cast<size_t>(axis)];
+  }
+  return l;
+}
+
+Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
+  const auto fail = [&](const std::string& expected, const std::string& received) {
+    throw ShapeError("MultiHeadAttention " + path(), expected, received, "correct the inputs");
+  };
+  if (inputs.size() < 2 || inputs.size() > 4) {
+    fail("it is called on query and value, then key and attention_mask",
+         str(inputs.size(), " inputs"));
+  }
+  const Shape& query = inputs[0];
+  const Shape& value = inputs[1];
+  const Shape& key = inputs.size() > 2 ? inputs[2] : value;
+  const bool alike = value.size() == query.size() && key.size() == value.size() &&
+                     query.size() > 2 &&
+                     std::equal(value.begin() + 1, value.end() - 1, key.begin() + 1);
+  if (!alike) {
+    fail("query, value and key have batch, steps and features, value and key as many steps",
+         to_string(query) + ", " + to_string(value) + " and " + to_string(key));
+  }
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
+    if (inputs[i].back() < 0) fail("features have a known extent", to_string(inputs[i]));
+  }
+  Shape output = query;
+  if (!options_.output_shape.empty()) {
+    output.pop_back();
+    output.insert(output.end(), options_.output_shape.begin(), options_.output_shape.end());
+  }
+  if (!options_.return_attention_scores) return {output};
+  const std::vector<int64_t> attended = axes(static_cast<int64_t>(query.size()));
+  const Letters l = letters(static_cast<int64_t>(query.size()));
+  Shape scores;
+  for (const char letter : l.scores) {
+    const size_t in_query = l.query.find(letter), in_key = l.key.find(letter);
+    const bool heads = in_query == query.size() - 1;
+    scores.push_back(heads ? num_heads_
+                           : in_query != std::string::npos ? query[in_query] : value[in_key]);
+  }
+  return {output, scores};
+}
+
+/// A part of the equation's letters: (free…, bound…) · (bound…, output…).
+LayerHandle MultiHeadAttentionLayer::projection(const std::string& name, int64_t rank,
+                                                int64_t bound, const Shape& output) const {
+  const int64_t free = rank - bound;
+  const auto width = static_cast<int64_t>(output.size());
+  const std::string kept = letters_from(0, free), summed = letters_from(free, bound);
+  const std::string made = letters_from(rank, width);
+  Shape shape(static_cast<size_t>(free - 1), -1);
+  shape.insert(shape.end(), output.begin(), output.end());
+  return EinsumDense(kept + summed + "," + summed + made + "->" + kept + made, shape,
+                     {.activation = name == "gate" ? "sigmoid" : "linear",
+                      .bias_axes = options_.use_bias ? made : "",
+                      .kernel_initializer = options_.kernel_initializer,
+                      .bias_initializer = options_.bias_initializer,
+                      .kernel_regularizer = options_.kernel_regularizer,
+                      .bias_regularizer = options_.bias_regularizer,
+                      .activity_regularizer = options_.activity_regularizer,
+                      .kernel_constraint = options_.kernel_constraint,
+                      .bias_constraint = options_.bias_constraint,
+                      .name = name,
+                      .dtype = to_string(dtype_policy())});
+}
+
+void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
+  const Shape& query = inputs[0];
+  const Shape& value = inputs[1];
+  const Shape& key = inputs.size() > 2 ? inputs[2] : value;
+  const auto rank = static_cast<int64_t>(query.size());
+  Shape heads = query;
+  heads.back() = num_heads_;
+  heads.push_back(value_dim_);
+  hold(projection("query", rank, 1, {num_heads_, key_dim_}));
+  hold(projection("key", rank, 1, {num_heads_, key_dim_}));
+  std::vector<Shape> shapes = {query, key};
+  if (options_.use_gate) {
+    hold(projection("gate", rank, 1, {num_heads_, value_dim_}));
+    shapes.push_back(query);
+  }
+  hold(projection("value", rank, 1, {num_heads_, value_dim_}));
+  hold(projection("attention_output", rank + 1, 2,
+                  options_.output_shape.empty() ? Shape{query.back()} : options_.output_shape));
+  shapes.insert(shapes.end(), {value, heads});
+  WrapperLayer::make_weights(inputs);
+  for (size_t i = 0; i < shapes.size(); ++i) inner(i)->build({shapes[i]});
+}
+
+/// What steps may attend to by their places; undefined: anything.
+DTensor MultiHeadAttentionLayer::window(const DTensor& query, const DTensor& value) const {
+  if (!options_.use_causal_mask && !options_.sliding_window) return {};
+  const at::Tensor ahead = at::arange(query.size(1)).unsqueeze(-1) - at::arange(value.size(1));
+  at::Tensor near = at::ones_like(ahead, at::kBool);
+  if (options_.use_causal_mask) near = near.logical_and(ahead.ge(0));
+  if (options_.sliding_window) near = near.logical_and(ahead.abs().lt(*options_.sliding_window));
+  return pack(near.unsqueeze(0), Layout::replicated(query.mesh(), 3));
+}
+
+DTensor MultiHeadAttentionLayer::attention_mask(const Inputs& inputs) const {
+  DTensor mask;
+  if (const DTensor own = inputs[0].mask(); own.defined()) mask = ops::expand_dims(own, -1);
+  for (size_t i = 1; i < std::min<size_t>(inputs.size(), 3); ++i) {
+    const DTensor own = inputs[i].mask();
+    if (own.defined()) mask = joined(mask, ops::expand_dims(own, -2));
+  }
+  mask = joined(mask, window(inputs[0], inputs[1]));
+  if (inputs.size() < 4) return mask;
+  const DTensor& given = inputs[3];
+  return joined(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool), mask);
+}
+
+DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTensor& mask) const {
+  const auto attended = static_cast<int64_t>(axes(inner(0)->built_for()[0].size()).size());
+  // Sums of half-precision numbers are coarse.
+  const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
+  DTensor logits = ops::cast(scores, dtype);
+  DTensor counts;
+  if (mask.defined()) {
+    counts = widened(mask, 2 * attended, scores.rank());
+    constexpr double lowest = -std::numeric_limits<float>::max() / 2;
+    logits = ops::where(counts, logits, scalar(lowest, scores.mesh(), dtype));
+  }
+  DTensor y = ops::reshape(
+      ops::softmax(ops::flatten(logits, logits.rank() - attended), -1), logits.shape());
+  // As in Keras, where a step may attend to nothing.
+  const bool zeros = options_.dropout > 0 || options_.return_attention_scores ||
+                     inner(0)->built_for()[0].size() != 3;
+  if (counts.defined() && zeros) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
+  return ops::cast(y, scores.dtype());
+}
+
+DTensor MultiHeadAttentionLayer::dropped(const DTensor& scores, const CallContext& context) const {
+  if (!context.training || options_.dropout == 0) return scores;
+  return ops::dropout(scores, options_.dropout,
+                      draw_seed(context, path(), scores.mesh(), options_.seed));
+}
+
+std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
+                                                       const CallContext& context) {
+  const DTensor x = inputs[0].with_mask({}), value = inputs[1].with_mask({});
+  const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
+  const size_t last = options_.use_gate ? 4 : 3;
+  const DTensor q = (*inner(0))(x, context) / std::sqrt(static_cast<double>(key_dim_));
+  const DTensor k = (*inner(1))(key, context);
+  const DTensor v = (*inner(last - 1))(value, context);
+  const Letters l = letters(x.rank());
+  const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores, {k, q});
+  const DTensor shares = probabilities(scores, attention_mask(inputs));
+  DTensor heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
+                              {dropped(shares, context), v});
+  if (options_.use_gate) heads = heads * (*inner(2))(x, context);
+  std::vector<DTensor> outputs = {(*inner(last))(heads, context)};
+  if (options_.return_attention_scores) outputs.push_back(shares);
+  return outputs;
+}
+
+std::vector<DTensor> MultiHeadAttentionLayer::masks(const Inputs& inputs, size_t outputs) {
+  std::vector<DTensor> list(outputs);
+  list[0] = inputs[0].mask();
+  return list;
+}
+
+MultiHeadAttention MultiHeadAttention::from_config(JsonObject& config) {
+  MultiHeadAttentionOptions o;
+  take_common(config, o);
+  const TakeOptions take{config};
+  take("value_dim", o.value_dim);
+  attention_fields(o, take);
+  kernel_fields(o, take);
+  take("use_causal_mask", o.use_causal_mask);
+  take("return_attention_scores", o.return_attention_scores);
+  take_nulls(config, {"flash_attention"});
+  const int64_t num_heads = take_extent(config, "num_heads");
+  return MultiHeadAttention(num_heads, take_extent(config, "key_dim"), o);
+}
+
+}  // namespace tessera

@@ -1,0 +1,238 @@
+#include <tessera/layers/core/einsum_dense.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <regex>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/option_config.hpp>
+
+namespace tessera {
+namespace {
+
+/// So that the product with another extent cannot overflow.
+constexpr int64_t most_units = std::numeric_limits<int32_t>::max();
+
+/// Another initializer's draws for the matrix of summed by new axes: scales follow from its fans.
+class MatrixInitializer final : public Initializer {
+ public:
+  MatrixInitializer(InitializerRef of_matrix, int64_t rows)
+      : of_matrix_(std::move(of_matrix)), rows_(rows) {}
+  std::string class_name() const override { return "Matrix"; }
+  DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
+    const int64_t columns = rows_ == 0 ? 0 : numel(shape) / rows_;
+    return ops::reshape(of_matrix_->draw({rows_, columns}, dtype, seed), shape);
+  }
+
+ private:
+  InitializerRef of_matrix_;
+  int64_t rows_;
+};
+
+bool scales_by_fans(const InitializerRef& initializer) {
+  const std::string name = initializer->class_name();
+  return name == "VarianceScaling" || name.starts_with("Glorot") || name.starts_with("He") ||
+         name.starts_with("Lecun");
+}
+
+}  // namespace
+
+EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
+                                   const EinsumDenseOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), equation_(equation),
+      output_shape_(output_shape), options_(options) {
+  static const std::regex form(
+      R"((\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?)");
+  std::smatch match;
+  const bool fits = std::regex_match(equation, match, form) &&
+                    match[1].matched == match[5].matched && match[3].matched == match[7].matched &&
+                    !(match[1].matched && match[3].matched);
+  if (!fits) {
+    throw ConfigError("EinsumDense " + options.name,
+                      "the equation is one of input and kernel, dots on one side at most",
+                      in_quotes(equation), "write for example \"abc,cd->abd\"");
+  }
+  int64_t product = 1;
+  for (const int64_t extent : output_shape) {
+    const bool known = extent != -1;
+    if (!known || (extent > 0 && extent <= most_units / product)) {
+      product *= known ? extent : 1;
+      continue;
+    }
+    throw ConfigError("EinsumDense " + options.name,
+                      str("output_shape holds -1 and extents from 1 on, of a product up to ",
+                          most_units),
+                      to_string(output_shape), "give the extents after the batch");
+  }
+  input_ = match[2];
+  kernel_letters_ = match[4];
+  output_ = match[6];
+  dots_left_ = match[1].matched;
+  dots_right_ = match[3].matched;
+  for (const char letter : options.bias_axes) {
+    if (output_.find(letter) != std::string::npos) continue;
+    throw ConfigError("EinsumDense " + options.name, "bias_axes are letters of the output",
+                      in_quotes(options.bias_axes), "take them from " + in_quotes(output_));
+  }
+  if (!options.kernel_layout.empty()) set_weight_layout("kernel", options.kernel_layout);
+  if (!options.bias_layout.empty()) set_weight_layout("bias", options.bias_layout);
+}
+
+Json EinsumDenseLayer::config() const {
+  Json json = Layer::config();
+  json["output_shape"] = Json::array();
+  for (const int64_t extent : output_shape_) {
+    json["output_shape"].push_back(extent == -1 ? Json(nullptr) : Json(extent));
+  }
+  json["equation"] = equation_;
+  json["activation"] = options_.activation.name();
+  json["bias_axes"] = options_.bias_axes.empty() ? Json(nullptr) : Json(options_.bias_axes);
+  kernel_fields(options_, PutOptions{json});
+  return json;
+}
+
+/// With letters of their own for the axes that dots stand for, and the output shape that is known.
+EinsumDenseLayer::Form EinsumDenseLayer::letters(const Shape& input) const {
+  const auto extra = static_cast<int64_t>(input.size()) - static_cast<int64_t>(input_.size());
+  if (extra < 0 || (extra > 0 && !dots_left_ && !dots_right_)) {
+    throw ShapeError("EinsumDense " + path(), "the input has an axis for each letter",
+                     to_string(input) + " for " + in_quotes(equation_), "correct the equation");
+  }
+  std::string dots;
+  for (char c = 'A'; static_cast<int64_t>(dots.size()) < extra && c <= 'z'; ++c) {
+    const bool letter = c <= 'Z' || c >= 'a';
+    if (letter && equation_.find(c) == std::string::npos) dots += c;
+  }
+  Form form;
+  form.kernel = kernel_letters_;
+  form.input = dots_left_ ? dots + input_ : input_ + dots;
+  form.output = dots_left_ ? dots + output_ : output_ + dots;
+  form.output_shape = {input[0]};
+  const auto elided = dots_left_ ? input.begin() : input.end() - extra;
+  if (dots_left_ && extra > 0) {
+    form.output_shape.assign(elided, elided + extra);
+  }
+  form.output_shape.insert(form.output_shape.end(), output_shape_.begin(), output_shape_.end());
+  if (dots_right_) form.output_shape.insert(form.output_shape.end(), elided, input.end());
+  if (form.output_shape.size() == form.output.size()) return form;
+  throw ShapeError("EinsumDense " + path(), "output_shape has every extent but the batch's",
+                   to_string(output_shape_) + " for " + in_quotes(equation_), "correct it");
+}
+
+Shape EinsumDenseLayer::bias_shape(const Form& form, size_t extra) const {
+  const std::string& axes = options_.bias_axes;
+  const size_t first = output_.find_first_of(axes);
+  const size_t offset = dots_left_ ? extra : 0;
+  Shape shape;
+  for (size_t i = first; i < output_.size(); ++i) {
+    const bool has = axes.find(output_[i]) != std::string::npos;
+    shape.push_back(has ? form.output_shape[i + offset] : 1);
+  }
+  if (dots_right_) shape.insert(shape.end(), extra, 1);
+  return shape;
+}
+
+EinsumDenseLayer::Form EinsumDenseLayer::form(const Shape& input) const {
+  Form form = letters(input);
+  std::map<char, int64_t> extents;
+  for (size_t a = 0; a < input.size(); ++a) extents[form.input[a]] = input[a];
+  const auto fail = [&](const std::string& expected) {
+    throw ShapeError("EinsumDense " + path(), expected,
+                     to_string(input) + " and output_shape " + to_string(output_shape_) + " for " +
+                         in_quotes(equation_),
+                     "correct the equation or the output shape");
+  };
+  for (size_t a = 0; a < form.output.size(); ++a) {
+    int64_t& extent = form.output_shape[a];
+    const auto known = extents.find(form.output[a]);
+    if (known != extents.end()) {
+      if (extent == -1) extent = known->second;
+      if (known->second == -1) known->second = extent;
+      if (known->second != extent) fail(str("letter ", form.output[a], " has one extent"));
+    } else {
+      if (form.kernel.find(form.output[a]) == std::string::npos) {
+        fail(str("letter ", form.output[a], " is one of the input or the kernel"));
+      }
+      extents[form.output[a]] = extent;
+    }
+  }
+  for (const char letter : form.kernel) {
+    if (!extents.count(letter) || extents.at(letter) < 0) {
+      fail(str("letter ", letter, " of the kernel has a known extent"));
+    }
+    form.kernel_shape.push_back(extents.at(letter));
+  }
+  if (!options_.bias_axes.empty()) {
+    form.bias_shape = bias_shape(form, input.size() - input_.size());
+  }
+  return form;
+}
+
+Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
+  const Form now = form(only(inputs));
+  if (built() && now.kernel_shape != kernel_.shape()) {
+    throw ShapeError("EinsumDense " + path(),
+                     "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
+                     to_string(now.kernel_shape), "pass inputs of that size");
+  }
+  return options_.activation.output_shape(now.output_shape);
+}
+
+void EinsumDenseLayer::make_weights(const Shapes& inputs) {
+  const Form now = form(inputs[0]);
+  InitializerRef initializer = options_.kernel_initializer;
+  int64_t summed = 1;
+  for (size_t i = 0; i < now.kernel.size(); ++i) {
+    if (now.output.find(now.kernel[i]) == std::string::npos) summed *= now.kernel_shape[i];
+  }
+  if (scales_by_fans(initializer)) {
+    initializer = InitializerRef(std::make_shared<MatrixInitializer>(initializer, summed));
+  }
+  kernel_ = add_weight(
+      "kernel", now.kernel_shape, initializer,
+      {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
+  if (options_.bias_axes.empty()) return;
+  bias_ = add_weight(
+      "bias", now.bias_shape, options_.bias_initializer,
+      {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
+}
+
+DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
+  const Form now = letters(inputs[0].shape());
+  DTensor y = ops::einsum(now.input + "," + now.kernel + "->" + now.output,
+                          {inputs[0], read(kernel_)});
+  if (bias_.defined()) y = y + read(bias_);
+  y = options_.activation(y);
+  if (options_.activity_regularizer && y.size(0) > 0) {
+    add_loss((*options_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
+  }
+  return y;
+}
+
+EinsumDense EinsumDense::from_config(JsonObject& config) {
+  EinsumDenseOptions o;
+  take_common(config, o);
+  TakeOptions{config}("activation", o.activation);
+  TakeOptions{config}("bias_axes", o.bias_axes);
+  kernel_fields(o, TakeOptions{config});
+  take_nulls(config, {"lora_rank", "lora_alpha", "gptq_unpacked_column_size",
+                      "quantization_config"});
+  const auto equation = config.take<std::string>("equation");
+  const Json given = config.take<Json>("output_shape");
+  const JsonPath path = config.path().key("output_shape");
+  Shape output_shape;
+  if (given.is_number()) {
+    output_shape = {json_as<int64_t>(given, path)};
+  } else {
+    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(given, path)) {
+      output_shape.push_back(extent.value_or(-1));
+    }
+  }
+  return EinsumDense(equation, output_shape, o);
+}
+
+}  // namespace tessera

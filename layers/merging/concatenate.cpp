@@ -1,0 +1,88 @@
+#include <tessera/layers/merging/concatenate.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/merging/merge.hpp>
+
+namespace tessera {
+
+Json ConcatenateLayer::config() const {
+  Json json = Layer::config();
+  json["axis"] = axis_;
+  return json;
+}
+
+Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
+  const std::string where = "Concatenate " + path();
+  if (inputs.empty()) {
+    throw ShapeError(where, "it takes at least one input", "no inputs",
+                     "call it on a list of tensors");
+  }
+  Shape shape = inputs[0];
+  const auto axis =
+      static_cast<size_t>(normalize_axis(axis_, static_cast<int64_t>(shape.size()), where));
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& input = inputs[i];
+    bool alike = input.size() == shape.size();
+    for (size_t a = 0; alike && a < shape.size(); ++a) {
+      if (a == axis) {
+        shape[a] = shape[a] == -1 || input[a] == -1 ? -1 : shape[a] + input[a];
+      } else if (shape[a] == -1) {
+        shape[a] = input[a];
+      } else {
+        alike = input[a] == -1 || input[a] == shape[a];
+      }
+    }
+    if (alike) continue;
+    throw ShapeError(where, str("inputs are alike but for axis ", axis_),
+                     to_string(inputs[0]) + " and " + to_string(input),
+                     "join along the axis that differs");
+  }
+  return shape;
+}
+
+DTensor ConcatenateLayer::call(const Inputs& inputs, const CallContext&) {
+  return ops::concat(with_one_dtype(inputs, dtype_policy().compute), axis_);
+}
+
+std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
+  const auto masked = [](const DTensor& input) { return input.mask().defined(); };
+  if (std::none_of(inputs.begin(), inputs.end(), masked)) return {};
+  // One step for each index of all axes but the features.
+  const auto steps = [](const DTensor& input) {
+    const Shape whole(input.shape().begin(), input.shape().end() - 1);
+    DTensor mask = input.mask();
+    if (!mask.defined()) {
+      return filled(whole, 1, at::kBool, Layout::replicated(input.mesh(), input.rank() - 1));
+    }
+    if (mask.rank() == input.rank()) mask = ops::any(mask, {-1});
+    Shape shape = mask.shape();
+    shape.resize(whole.size(), 1);
+    return ops::broadcast_to(ops::reshape(mask, shape), whole);
+  };
+  const int64_t axis = normalize_axis(axis_, inputs[0].rank(), path());
+  if (axis < inputs[0].rank() - 1) {
+    std::vector<DTensor> parts;
+    for (const DTensor& input : inputs) parts.push_back(steps(input));
+    return {ops::concat(parts, axis)};
+  }
+  DTensor any = steps(inputs[0]);
+  for (size_t i = 1; i < inputs.size(); ++i) any = ops::logical_or(any, steps(inputs[i]));
+  return {any};
+}
+
+Concatenate Concatenate::from_config(JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  return Concatenate({.axis = config.take_or<int64_t>("axis", -1),
+                      .name = options.name,
+                      .dtype = options.dtype,
+                      .trainable = options.trainable});
+}
+
+}  // namespace tessera

@@ -1,0 +1,84 @@
+#include <tessera/layers/merging/dot.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/l2_normalize.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+
+Json DotLayer::config() const {
+  Json json = Layer::config();
+  json["axes"] = axes_[0] == axes_[1] ? Json(axes_[0]) : Json::array({axes_[0], axes_[1]});
+  json["normalize"] = normalize_;
+  return json;
+}
+
+int64_t DotLayer::axis_of(size_t input, int64_t rank) const {
+  const std::string where = "Dot " + path();
+  const int64_t axis = normalize_axis(axes_[input], rank, where);
+  if (axis > 0) return axis;
+  throw ShapeError(where, "it sums over an axis after the batch", str("axis ", axes_[input]),
+                   "count axes from 1, or from the last, -1");
+}
+
+Shape DotLayer::output_shape(const Shapes& inputs) const {
+  const std::string where = "Dot " + path();
+  if (inputs.size() != 2) {
+    throw ShapeError(where, "it takes two inputs", str(inputs.size()),
+                     "call it on a list of two tensors");
+  }
+  size_t axes[2];
+  for (size_t i = 0; i < 2; ++i) {
+    axes[i] = static_cast<size_t>(axis_of(i, static_cast<int64_t>(inputs[i].size())));
+  }
+  const auto agree = [](int64_t a, int64_t b) { return a == b || a == -1 || b == -1; };
+  if (!agree(inputs[0][0], inputs[1][0]) || !agree(inputs[0][axes[0]], inputs[1][axes[1]])) {
+    throw ShapeError(where,
+                     str("the batches are equal, and axis ", axes[0], " of the first input and ",
+                         axes[1], " of the second"),
+                     to_string(inputs[0]) + " and " + to_string(inputs[1]),
+                     "give the axes that match");
+  }
+  Shape shape = {inputs[0][0] == -1 ? inputs[1][0] : inputs[0][0]};
+  for (size_t i = 0; i < 2; ++i) {
+    for (size_t a = 1; a < inputs[i].size(); ++a) {
+      if (a != axes[i]) shape.push_back(inputs[i][a]);
+    }
+  }
+  if (shape.size() == 1) shape.push_back(1);
+  return shape;
+}
+
+DTensor DotLayer::call(const Inputs& inputs, const CallContext&) {
+  std::string terms[2];
+  std::string output = "a";
+  Inputs factors = inputs;
+  char letter = 'b';
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t axis = axis_of(i, inputs[i].rank());
+    if (normalize_) factors[i] = l2_normalize(inputs[i], axis);
+    terms[i] = "a";
+    for (int64_t a = 1; a < inputs[i].rank(); ++a) {
+      terms[i] += a == axis ? 'z' : letter;
+      if (a != axis) output += letter++;
+    }
+  }
+  const DTensor y = ops::einsum(terms[0] + "," + terms[1] + "->" + output, factors);
+  return y.rank() == 1 ? ops::expand_dims(y, 1) : y;
+}
+
+Dot Dot::from_config(JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  const std::vector<int64_t> axes = take_axes(config, "axes");
+  if (axes.size() != 1 && axes.size() != 2) {
+    json_fail(axes, config.path().key("axes"), "a whole number or a list of two");
+  }
+  return Dot({axes.front(), axes.back()}, {.normalize = config.take_or("normalize", false),
+                                           .name = options.name,
+                                           .dtype = options.dtype,
+                                           .trainable = options.trainable});
+}
+
+}  // namespace tessera

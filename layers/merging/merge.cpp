@@ -1,0 +1,161 @@
+#include <tessera/layers/merging/merge.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+template <DTensor (*Binary)(const DTensor&, const DTensor&)>
+DTensor fold(const Inputs& inputs, at::ScalarType) {
+  DTensor y = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) y = Binary(y, inputs[i]);
+  return y;
+}
+
+/// A mask as a condition on a value's elements.
+DTensor of_elements(const DTensor& mask, const DTensor& value) {
+  Shape shape = mask.shape();
+  shape.resize(std::max(value.shape().size(), shape.size()), 1);
+  return ops::reshape(mask, shape);
+}
+
+/// An extreme of what the masks leave.
+template <DTensor (*Binary)(const DTensor&, const DTensor&)>
+DTensor extreme(const Inputs& inputs, at::ScalarType) {
+  DTensor y = inputs[0];
+  DTensor mask = y.mask();
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    DTensor x = inputs[i];
+    const DTensor own = x.mask();
+    if (own.defined()) x = ops::where(of_elements(own, x), x, y);
+    if (mask.defined()) y = ops::where(of_elements(mask, y), y, x);
+    mask = mask.defined() && own.defined() ? ops::logical_or(mask, own) : DTensor();
+    y = Binary(y, x);
+  }
+  return y;
+}
+
+/// Factors that are masked count as 1; a product of none is 0.
+DTensor product(const Inputs& inputs, at::ScalarType) {
+  const auto number = [&](double value) {
+    return scalar(value, inputs[0].mesh(), inputs[0].dtype());
+  };
+  DTensor y, mask;
+  bool masked = true;
+  for (const DTensor& input : inputs) {
+    const DTensor own = input.mask();
+    masked = masked && own.defined();
+    DTensor x = input;
+    if (own.defined()) x = ops::where(of_elements(own, x), x, number(1));
+    if (masked) mask = mask.defined() ? ops::logical_or(mask, own) : own;
+    y = y.defined() ? y * x : x;
+  }
+  return masked ? ops::where(of_elements(mask, y), y, number(0)) : y;
+}
+
+DTensor average(const Inputs& inputs, at::ScalarType compute) {
+  DTensor sum = fold<ops::add>(inputs, compute);
+  if (!at::isFloatingType(sum.dtype())) sum = ops::cast(sum, compute);
+  return sum / static_cast<double>(inputs.size());
+}
+
+LayerHandle merge(const char* class_name, MergeLayer::Function function,
+                  const LayerOptions& options, size_t inputs = 0) {
+  return make_layer<MergeLayer>(class_name, function, inputs, options);
+}
+
+std::string to_text(const Shapes& shapes) {
+  std::string text;
+  for (const Shape& shape : shapes) text += (text.empty() ? "" : ", ") + to_string(shape);
+  return text.empty() ? "no inputs" : text;
+}
+
+}  // namespace
+
+Shape MergeLayer::output_shape(const Shapes& inputs) const {
+  const auto fail = [&](const std::string& expected, const std::string& fix) {
+    throw ShapeError(class_name_ + " " + path(), expected, to_text(inputs), fix);
+  };
+  if (inputs_ == 0 ? inputs.empty() : inputs.size() != inputs_) {
+    fail(inputs_ == 0 ? "it takes at least one input" : str("it takes ", inputs_, " inputs"),
+         "call it on a list of tensors");
+  }
+  size_t rank = 0;
+  for (const Shape& input : inputs) {
+    if (input.empty()) fail("every input has a batch axis", "expand those without");
+    rank = std::max(rank, input.size());
+  }
+  Shape shape(rank, 1);
+  shape[0] = -1;
+  for (const Shape& input : inputs) {
+    if (shape[0] == -1) shape[0] = input[0];
+    if (input[0] != -1 && input[0] != shape[0]) {
+      fail("all batches have one size", "pass as many rows in each");
+    }
+    for (size_t a = 1; a < input.size(); ++a) {
+      int64_t& extent = shape[rank - input.size() + a];
+      if (extent == 1 || input[a] == -1) {
+        extent = input[a] == 1 ? extent : input[a];
+      } else if (extent != -1 && input[a] != 1 && input[a] != extent) {
+        fail("the axes after the batch broadcast", "make extents equal, or 1");
+      }
+    }
+  }
+  return shape;
+}
+
+DTensor MergeLayer::call(const Inputs& inputs, const CallContext&) {
+  int64_t rank = 0;
+  for (const DTensor& input : inputs) rank = std::max(rank, input.rank());
+  const at::ScalarType compute = dtype_policy().compute;
+  Inputs aligned = with_one_dtype(inputs, compute);
+  for (DTensor& input : aligned) {
+    if (input.rank() == rank) continue;
+    Shape shape = input.shape();
+    shape.insert(shape.begin() + 1, static_cast<size_t>(rank - input.rank()), 1);
+    input = ops::reshape(input, shape);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DTensor mask = inputs[i].mask();
+    if (mask.defined() && inputs[i].rank() == rank) aligned[i] = aligned[i].with_mask(mask);
+  }
+  return function_(aligned, compute);
+}
+
+std::vector<DTensor> MergeLayer::masks(const Inputs& inputs, size_t) {
+  DTensor any;
+  for (const DTensor& input : inputs) {
+    const DTensor mask = input.mask();
+    if (!mask.defined()) return {};
+    any = any.defined() ? ops::logical_or(any, mask) : mask;
+  }
+  return {any};
+}
+
+Inputs with_one_dtype(Inputs inputs, at::ScalarType compute) {
+  at::ScalarType common = inputs[0].dtype();
+  for (const DTensor& input : inputs) common = c10::promoteTypes(common, input.dtype());
+  if (at::isFloatingType(common)) common = compute;
+  for (DTensor& input : inputs) {
+    if (input.dtype() != common) input = ops::cast(input, common);
+  }
+  return inputs;
+}
+
+Add::Add(const LayerOptions& options) : LayerHandle(merge("Add", fold<ops::add>, options)) {}
+Subtract::Subtract(const LayerOptions& options)
+    : LayerHandle(merge("Subtract", fold<ops::sub>, options, 2)) {}
+Multiply::Multiply(const LayerOptions& options)
+    : LayerHandle(merge("Multiply", product, options)) {}
+Average::Average(const LayerOptions& options) : LayerHandle(merge("Average", average, options)) {}
+Maximum::Maximum(const LayerOptions& options)
+    : LayerHandle(merge("Maximum", extreme<ops::maximum>, options)) {}
+Minimum::Minimum(const LayerOptions& options)
+    : LayerHandle(merge("Minimum", extreme<ops::minimum>, options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,282 @@
+#include <tessera/layers/normalization/batch_normalization.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/normalization/normalized_axes.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Square roots of another initializer's draws.
+class RootInitializer final : public Initializer {
+ public:
+  explicit RootInitializer(InitializerRef squares) : squares_(std::move(squares)) {}
+  std::string class_name() const override { return "Root"; }
+  DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
+    return ops::sqrt(squares_->draw(shape, dtype, seed));
+  }
+
+ private:
+  InitializerRef squares_;
+};
+
+/// Means over all axes but one, which stay with extent 1, of the `steps` that count, if given
+/// (Keras' masked moments).
+DTensor mean_of_each(const DTensor& x, int64_t axis, const DTensor& steps) {
+  ops::Axes reduced;
+  for (int64_t a = 0; a < x.rank(); ++a) {
+    if (a != axis) reduced.push_back(a);
+  }
+  // No axes would mean all of them.
+  if (reduced.empty()) return x;
+  if (!steps.defined()) return ops::mean(x, reduced, true);
+  constexpr double epsilon = 1e-7;
+  const DTensor left = ops::where(steps, x, scalar(0, x.mesh(), x.dtype()));
+  const DTensor counts = ops::cast(ops::broadcast_to(steps, x.shape()), x.dtype());
+  return ops::sum(left, reduced, true) / (ops::sum(counts, reduced, true) + epsilon);
+}
+
+/// The mask of x with an axis of features; undefined for none.
+DTensor steps_of(const DTensor& x, const std::string& where) {
+  const DTensor mask = x.mask();
+  if (!mask.defined()) return mask;
+  if (mask.rank() == x.rank() - 1) return ops::expand_dims(mask, -1);
+  throw ShapeError(where, "a mask has the axes of the input but the last",
+                   to_string(mask.shape()) + " for " + to_string(x.shape()),
+                   "mask steps, not features");
+}
+
+void check_clipping(const std::string& name, const RenormClipping& clipping) {
+  const auto& [rmin, rmax, dmax] = clipping;
+  if (dmax.value_or(0) >= 0 && !(rmin && rmax && *rmax < *rmin)) return;
+  const auto text = [](const std::optional<double>& limit) { return limit ? str(*limit) : "none"; };
+  throw ConfigError("BatchNormalization " + name,
+                    "renorm_clipping has rmin <= rmax and dmax >= 0",
+                    "rmin " + text(rmin) + ", rmax " + text(rmax) + ", dmax " + text(dmax),
+                    "leave out the limit that there is none of");
+}
+
+Json to_json(const RenormClipping& clipping) {
+  Json json = Json::object();
+  if (clipping.rmin) json["rmin"] = *clipping.rmin;
+  if (clipping.rmax) json["rmax"] = *clipping.rmax;
+  if (clipping.dmax) json["dmax"] = *clipping.dmax;
+  return json.empty() ? Json(nullptr) : json;
+}
+
+RenormClipping take_clipping(JsonObject& config) {
+  if (!config.take_optional<Json>("renorm_clipping")) return {};
+  JsonObject limits = config.take_object("renorm_clipping");
+  const RenormClipping clipping{.rmin = limits.take_optional<double>("rmin"),
+                                .rmax = limits.take_optional<double>("rmax"),
+                                .dmax = limits.take_optional<double>("dmax")};
+  limits.finish();
+  return clipping;
+}
+
+}  // namespace
+
+BatchNormalizationLayer::BatchNormalizationLayer(const BatchNormalizationOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+  check_clipping(options.name, options.renorm_clipping);
+  for (const auto& [weight, layout] :
+       {std::pair("gamma", &options_.gamma_layout), {"beta", &options_.beta_layout},
+        {"moving_mean", &options_.moving_mean_layout},
+        {"moving_variance", &options_.moving_variance_layout}}) {
+    if (!layout->empty()) set_weight_layout(weight, *layout);
+  }
+}
+
+Json BatchNormalizationLayer::config() const {
+  Json json = Layer::config();
+  json["axis"] = options_.axis;
+  json["momentum"] = options_.momentum;
+  json["epsilon"] = options_.epsilon;
+  json["center"] = options_.center;
+  json["scale"] = options_.scale;
+  json["beta_initializer"] = serialized(options_.beta_initializer);
+  json["gamma_initializer"] = serialized(options_.gamma_initializer);
+  json["moving_mean_initializer"] = serialized(options_.moving_mean_initializer);
+  json["moving_variance_initializer"] = serialized(options_.moving_variance_initializer);
+  json["beta_regularizer"] = serialized(options_.beta_regularizer);
+  json["gamma_regularizer"] = serialized(options_.gamma_regularizer);
+  json["beta_constraint"] = serialized(options_.beta_constraint);
+  json["gamma_constraint"] = serialized(options_.gamma_constraint);
+  json["renorm"] = options_.renorm;
+  json["renorm_clipping"] = to_json(options_.renorm_clipping);
+  json["renorm_momentum"] = options_.renorm_momentum;
+  json["synchronized"] = options_.synchronized;
+  return json;
+}
+
+Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  const std::string where = "BatchNormalization " + path();
+  const auto rank = static_cast<int64_t>(input.size());
+  const auto axis = static_cast<size_t>(normalize_axis(options_.axis, rank, where));
+  if (input[axis] < 0) {
+    throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
+                     "normalize over it, or give its extent");
+  }
+  if (!built()) return input;
+  if (input.size() != built_for()[0].size()) {
+    throw ShapeError(where, str("the input has ", built_for()[0].size(), " axes, as when built"),
+                     to_string(input), "pass inputs of that rank");
+  }
+  if (input[axis] != moving_mean_.shape()[0]) {
+    throw ShapeError(where, str("axis ", axis, " has ", moving_mean_.shape()[0],
+                     " indices, as when built"), to_string(input), "pass inputs of that size");
+  }
+  return input;
+}
+
+void BatchNormalizationLayer::make_weights(const Shapes& inputs) {
+  const Shape& input = inputs[0];
+  const auto rank = static_cast<int64_t>(input.size());
+  const Shape shape = {input[static_cast<size_t>(normalize_axis(options_.axis, rank, path()))]};
+  const auto add = [this](auto&&... weight) { return add_weight(weight...); };
+  add_affine(options_, shape, add, gamma_, beta_);
+  const WeightOptions moving = {.trainable = false};
+  moving_mean_ = add_weight("moving_mean", shape, options_.moving_mean_initializer, moving);
+  moving_variance_ =
+      add_weight("moving_variance", shape, options_.moving_variance_initializer, moving);
+  if (!options_.renorm) return;
+  const InitializerRef root(
+      std::make_shared<RootInitializer>(options_.moving_variance_initializer));
+  moving_stddev_ = add_weight("moving_stddev", shape, root, moving);
+  renorm_mean_ = add_weight("renorm_mean", shape, options_.moving_mean_initializer, moving);
+  renorm_stddev_ = add_weight("renorm_stddev", shape, root, moving);
+}
+
+void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
+  Layer::place_weights(layouts);
+  const Variable& first = gamma_.defined() ? gamma_ : beta_;
+  if (!first.defined()) return;
+  const Layout used = first.placement().use.value_or(first.layout());
+  const auto deduce = [&](Variable& weight, const LayoutSpec& own) {
+    if (!weight.defined() || !own.empty() || weight.placement().rule >= 0) return;
+    Placement placement{weight.shape(), used};
+    if (layouts.storage().defined()) {
+      placement = {weight.shape(), Layout::replicated(layouts.storage(), used.rank()), used};
+    }
+    weight.place(placement);
+  };
+  if (!first.is(beta_)) deduce(beta_, options_.beta_layout);
+  deduce(moving_mean_, options_.moving_mean_layout);
+  deduce(moving_variance_, options_.moving_variance_layout);
+  for (Variable* weight : {&moving_stddev_, &renorm_mean_, &renorm_stddev_}) deduce(*weight, {});
+}
+
+void BatchNormalizationLayer::put(Variable& statistic, const DTensor& value) const {
+  const Placement& placement = statistic.placement();
+  const bool elsewhere = placement.use && !(placement.use->mesh() == placement.layout.mesh());
+  // assign() would relayout too, but not in a plan.
+  const Layout layout = planning_layout(elsewhere ? *placement.use : placement.layout);
+  statistic.assign(ops::relayout(value, layout));
+}
+
+DTensor BatchNormalizationLayer::follow(Variable& moving, const DTensor& moment,
+                                        double momentum) const {
+  const DTensor now = ops::reshape(moment, moving.shape()) * (1 - momentum);
+  const DTensor next = moving.read(moment.dtype()) * momentum + now;
+  put(moving, next);
+  return next;
+}
+
+void BatchNormalizationLayer::follow_moments(const DTensor& mean, const DTensor& variance) {
+  const NoRecording untaped;
+  follow(moving_mean_, mean, options_.momentum);
+  follow(moving_variance_, variance, options_.momentum);
+}
+
+std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& mean,
+                                                                 const DTensor& variance) {
+  const NoRecording untaped;
+  const DTensor stddev = ops::sqrt(variance + options_.epsilon);
+  const auto read = [&](const Variable& variable) {
+    return ops::reshape(variable.read(mean.dtype()), mean.shape());
+  };
+  // Early in training it may be nearly 0.
+  const DTensor known = ops::clip(read(renorm_stddev_), std::sqrt(options_.epsilon), infinity);
+  const auto& [rmin, rmax, dmax] = options_.renorm_clipping;
+  const double most = dmax.value_or(infinity);
+  const DTensor r = ops::clip(stddev / known, rmin.value_or(-infinity), rmax.value_or(infinity));
+  const DTensor d = ops::clip((mean - read(renorm_mean_)) / known, -most, most);
+  follow(renorm_mean_, mean, options_.renorm_momentum);
+  follow(renorm_stddev_, stddev, options_.renorm_momentum);
+  follow(moving_mean_, mean, options_.momentum);
+  const DTensor moved = follow(moving_stddev_, stddev, options_.momentum);
+  put(moving_variance_, ops::relu(ops::square(moved) - options_.epsilon));
+  return {r, d};
+}
+
+DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& context) {
+  // Sums of half-precision numbers overflow.
+  const at::ScalarType dtype = at::promote_types(inputs[0].dtype(), at::kFloat);
+  const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
+  const int64_t axis = normalize_axis(options_.axis, x.rank(), path());
+  Shape features(x.shape().size(), 1);
+  features[static_cast<size_t>(axis)] = x.size(axis);
+  const auto weight = [&](const Variable& variable) {
+    return ops::reshape(variable.read(dtype), features);
+  };
+  const bool learns = context.training && trainable() && x.numel() > 0;
+  const DTensor steps = steps_of(inputs[0], "BatchNormalization " + path());
+  const DTensor mean = learns ? mean_of_each(x, axis, steps) : weight(moving_mean_);
+  const DTensor centered = x - mean;
+  const DTensor variance =
+      learns ? mean_of_each(ops::square(centered), axis, steps) : weight(moving_variance_);
+  // This reduces the variance, as the difference did the mean: statistics take the results.
+  DTensor factor = ops::rsqrt(variance + options_.epsilon);
+  DTensor offset;
+  if (learns && options_.renorm) {
+    const auto [r, d] = renormalize(mean, variance);
+    factor = factor * r;
+    offset = d;
+  } else if (learns) {
+    follow_moments(mean, variance);
+  }
+  if (gamma_.defined()) {
+    const DTensor gamma = weight(gamma_);
+    factor = factor * gamma;
+    if (offset.defined()) offset = offset * gamma;
+  }
+  if (beta_.defined()) offset = offset.defined() ? offset + weight(beta_) : weight(beta_);
+  const DTensor y = centered * factor;
+  return ops::cast(offset.defined() ? y + offset : y, dtype_policy().compute);
+}
+
+BatchNormalization BatchNormalization::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  BatchNormalizationOptions o;
+  o.axis = config.take_or("axis", o.axis);
+  o.momentum = config.take_or("momentum", o.momentum);
+  take_affine(config, o);
+  o.moving_mean_initializer =
+      config.take_or("moving_mean_initializer", o.moving_mean_initializer);
+  o.moving_variance_initializer =
+      config.take_or("moving_variance_initializer", o.moving_variance_initializer);
+  o.renorm = config.take_or("renorm", o.renorm);
+  o.renorm_clipping = take_clipping(config);
+  o.renorm_momentum = config.take_or("renorm_momentum", o.renorm_momentum);
+  o.synchronized = config.take_or("synchronized", o.synchronized);
+  o.name = base.name;
+  o.dtype = base.dtype;
+  o.trainable = base.trainable;
+  return BatchNormalization(o);
+}
+
+}  // namespace tessera

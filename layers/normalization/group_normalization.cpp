@@ -1,0 +1,88 @@
+#include <tessera/layers/normalization/group_normalization.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/normalization/normalized_axes.hpp>
+
+namespace tessera {
+
+GroupNormalizationLayer::GroupNormalizationLayer(const GroupNormalizationOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+  if (options.groups == -1 || options.groups > 0) return;
+  throw ConfigError("GroupNormalization " + options.name, "groups is positive, or -1",
+                    str(options.groups), "give the number of groups, -1 for one a channel");
+}
+
+Json GroupNormalizationLayer::config() const {
+  Json json = Layer::config();
+  json["groups"] = options_.groups;
+  json["axis"] = options_.axis;
+  put_affine(json, options_);
+  return json;
+}
+
+Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  const std::string where = "GroupNormalization " + path();
+  const std::vector<int64_t> axes = normalized_axes(where, {options_.axis}, input);
+  if (axes[0] == 0) {
+    throw ShapeError(where, "axis is one after the batch", str(options_.axis), "give another");
+  }
+  const Shape extents = extents_of(input, axes);
+  if (built()) {
+    check_as_built(where, extents,
+                   extents_of(built_for()[0], normalized_axes(where, {options_.axis},
+                                                              built_for()[0])));
+  }
+  if (options_.groups == -1 || extents[0] % options_.groups == 0) return input;
+  throw ShapeError(where, str(options_.groups, " groups divide axis ", options_.axis),
+                   to_string(input), "give a number of groups that does");
+}
+
+void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
+  const Shape shape = extents_of(inputs[0], normalized_axes(path(), {options_.axis}, inputs[0]));
+  const auto add = [this](auto&&... weight) { return add_weight(weight...); };
+  add_affine(options_, shape, add, gamma_, beta_);
+}
+
+DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
+  // Sums of half-precision numbers overflow.
+  const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
+  const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
+  const int64_t channels = inputs[0].size(axis);
+  const int64_t groups = options_.groups == -1 ? channels : options_.groups;
+  Shape grouped = inputs[0].shape();
+  grouped[static_cast<size_t>(axis)] = channels / groups;
+  grouped.insert(grouped.begin() + axis, groups);
+  const DTensor x = ops::reshape(ops::cast(inputs[0], dtype), grouped);
+  ops::Axes reduced;
+  for (int64_t a = 1; a < x.rank(); ++a) {
+    if (a != axis) reduced.push_back(a);
+  }
+  const auto weight = [&](const Variable& variable) {
+    return ops::reshape(variable.read(dtype), kept_extents(grouped, {axis, axis + 1}));
+  };
+  const DTensor centered = x - ops::mean(x, reduced, true);
+  DTensor y = centered *
+              ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + options_.epsilon);
+  if (gamma_.defined()) y = y * weight(gamma_);
+  if (beta_.defined()) y = y + weight(beta_);
+  return ops::cast(ops::reshape(y, inputs[0].shape()), dtype_policy().compute);
+}
+
+GroupNormalization GroupNormalization::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  GroupNormalizationOptions options;
+  options.groups = config.take_or("groups", options.groups);
+  options.axis = config.take_or("axis", options.axis);
+  take_affine(config, options);
+  options.name = base.name;
+  options.dtype = base.dtype;
+  options.trainable = base.trainable;
+  return GroupNormalization(options);
+}
+
+}  // namespace tessera

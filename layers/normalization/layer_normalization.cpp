@@ -1,0 +1,76 @@
+#include <tessera/layers/normalization/layer_normalization.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/normalization/normalized_axes.hpp>
+
+namespace tessera {
+
+LayerNormalizationLayer::LayerNormalizationLayer(const LayerNormalizationOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+  if (!options.axis.empty()) return;
+  throw ConfigError("LayerNormalization " + options.name, "axis names an axis at least", "none",
+                    "leave it out for the last one");
+}
+
+Json LayerNormalizationLayer::config() const {
+  Json json = Layer::config();
+  json["axis"] = axes_json(options_.axis);
+  json["rms_scaling"] = false;
+  put_affine(json, options_);
+  return json;
+}
+
+Shape LayerNormalizationLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  const std::string where = "LayerNormalization " + path();
+  const Shape extents = extents_of(input, normalized_axes(where, options_.axis, input));
+  if (built()) {
+    check_as_built(where, extents,
+                   extents_of(built_for()[0], normalized_axes(where, options_.axis,
+                                                              built_for()[0])));
+  }
+  return input;
+}
+
+void LayerNormalizationLayer::make_weights(const Shapes& inputs) {
+  const Shape shape = extents_of(inputs[0], normalized_axes(path(), options_.axis, inputs[0]));
+  const auto add = [this](auto&&... weight) { return add_weight(weight...); };
+  add_affine(options_, shape, add, gamma_, beta_);
+}
+
+DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
+  // Sums of half-precision numbers overflow.
+  const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
+  const DTensor x = ops::cast(inputs[0], dtype);
+  const std::vector<int64_t> axes = normalized_axes(path(), options_.axis, x.shape());
+  const auto weight = [&](const Variable& variable) {
+    return ops::reshape(variable.read(dtype), kept_extents(x.shape(), axes));
+  };
+  const DTensor centered = x - ops::mean(x, axes, true);
+  DTensor y = centered *
+              ops::rsqrt(ops::mean(ops::square(centered), axes, true) + options_.epsilon);
+  if (gamma_.defined()) y = y * weight(gamma_);
+  if (beta_.defined()) y = y + weight(beta_);
+  return ops::cast(y, dtype_policy().compute);
+}
+
+LayerNormalization LayerNormalization::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  LayerNormalizationOptions options;
+  if (config.has("axis")) options.axis = take_axes(config, "axis");
+  take_affine(config, options);
+  if (config.take_or("rms_scaling", false)) {
+    throw ConfigError(config.path().text(), "rms_scaling, which Keras deprecates, is false", "true",
+                      "use RMSNormalization");
+  }
+  options.name = base.name;
+  options.dtype = base.dtype;
+  options.trainable = base.trainable;
+  return LayerNormalization(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,221 @@
+#include <tessera/layers/preprocessing/normalization.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr double epsilon = 1e-7;
+constexpr int64_t batch_rows = 1024;
+
+/// Mean and biased variance over some axes of data that comes in batches, in float64.
+class RunningMoments {
+ public:
+  explicit RunningMoments(const std::vector<int64_t>& kept) : kept_(kept) {}
+
+  void add(const at::Tensor& batch) {
+    const at::Tensor x = batch.to(at::kDouble);
+    std::vector<int64_t> reduced;
+    for (int64_t a = 0; a < x.dim(); ++a) {
+      if (std::find(kept_.begin(), kept_.end(), a) == kept_.end()) reduced.push_back(a);
+    }
+    // ATen takes no axes for all of them.
+    const at::Tensor batch_mean = reduced.empty() ? x.clone() : x.mean(reduced);
+    const at::Tensor batch_variance =
+        reduced.empty() ? at::zeros_like(x) : x.var(reduced, /*unbiased=*/false);
+    double count = 1;
+    for (const int64_t axis : reduced) count *= double(x.size(axis));
+    if (count_ == 0) {
+      mean = batch_mean;
+      variance = batch_variance;
+    } else {
+      const double share = count / (count_ + count);
+      const at::Tensor between = (batch_mean - mean).square() * (share * (1 - share));
+      variance = variance * (1 - share) + batch_variance * share + between;
+      mean = mean * (1 - share) + batch_mean * share;
+    }
+    count_ += count;
+  }
+
+  at::Tensor mean, variance;
+
+ private:
+  std::vector<int64_t> kept_;
+  double count_ = 0;
+};
+
+}  // namespace
+
+NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
+    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+  check_options();
+}
+
+void NormalizationLayer::check_options() const {
+  const Numbers& mean = options_.mean;
+  const Numbers& variance = options_.variance;
+  const std::string where = "Normalization " + options_.name;
+  if (mean.defined() != variance.defined()) {
+    throw ConfigError(where, "mean and variance are given together",
+                      mean.defined() ? "only mean" : "only variance",
+                      "give both, or neither and call adapt()");
+  }
+  if (!mean.defined()) return;
+  if (mean.shape() != variance.shape() || mean.shape().size() > options_.axis.size()) {
+    throw ConfigError(where,
+                      str("mean and variance have one shape of at most ", options_.axis.size(),
+                          " axes, as many as `axis`"),
+                      to_string(mean.shape()) + " and " + to_string(variance.shape()),
+                      "give one number for each index of `axis`");
+  }
+}
+
+Json NormalizationLayer::config() const {
+  Json json = Layer::config();
+  json["axis"] = options_.axis;
+  json["mean"] = options_.mean.json();
+  json["variance"] = options_.variance.json();
+  json["invert"] = options_.invert;
+  return json;
+}
+
+std::vector<int64_t> NormalizationLayer::kept_axes(int64_t rank) const {
+  std::vector<int64_t> axes;
+  for (const int64_t axis : options_.axis) {
+    axes.push_back(normalize_axis(axis, rank, "Normalization " + path()));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) == axes.end()) return axes;
+  throw ShapeError("Normalization " + path(), "axis names each axis once",
+                   to_string(options_.axis), "leave out the second");
+}
+
+Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  const std::string where = "Normalization " + path();
+  if (built() && built_shape_.size() != input.size()) {
+    throw ShapeError(where, str("the input has ", built_shape_.size(), " axes, as when built"),
+                     to_string(input), "pass inputs of that rank");
+  }
+  const auto given = options_.mean.defined() ? options_.mean.shape() : Shape{};
+  const auto axes = kept_axes(static_cast<int64_t>(input.size()));
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const auto axis = static_cast<size_t>(axes[k]);
+    if (input[axis] < 0) {
+      throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
+                       "normalize over it, or give its extent");
+    }
+    // The given statistics belong to the last of the kept axes.
+    const size_t missing = axes.size() - given.size();
+    const bool fits = k < missing || given[k - missing] == 1 || given[k - missing] == input[axis];
+    if (!fits || (built() && built_shape_[axis] != input[axis])) {
+      throw ShapeError(where,
+                       str("axis ", axis, " has ", fits ? built_shape_[axis] : given[k - missing],
+                           " indices, as ", fits ? "when built" : "mean and variance have"),
+                       to_string(input), "pass inputs of that size");
+    }
+  }
+  return input;
+}
+
+void NormalizationLayer::make_weights(const Shapes& inputs) {
+  built_shape_ = inputs[0];
+  if (options_.mean.defined()) return;
+  Shape shape;
+  for (const int64_t axis : kept_axes(static_cast<int64_t>(built_shape_.size()))) {
+    shape.push_back(built_shape_[static_cast<size_t>(axis)]);
+  }
+  mean_ = add_weight("mean", shape, "zeros", {.trainable = false});
+  variance_ = add_weight("variance", shape, "ones", {.trainable = false});
+  // Keras has it, and never counts: weight files and summaries agree.
+  add_weight("count", {}, "zeros", {.trainable = false, .dtype = at::kLong});
+}
+
+DTensor NormalizationLayer::statistics(const Numbers& given, const Variable& learned,
+                                       const DTensor& x) const {
+  const auto axes = kept_axes(x.rank());
+  const Shape kept = learned.defined() ? learned.shape() : given.shape();
+  Shape shape(x.shape().size(), 1);
+  for (size_t i = 1; i <= kept.size(); ++i) {
+    shape[static_cast<size_t>(axes[axes.size() - i])] = kept[kept.size() - i];
+  }
+  if (learned.defined()) return ops::reshape(read(learned), shape);
+  return pack(given.tensor().reshape(shape).to(x.dtype()), Layout::replicated(x.mesh(), x.rank()));
+}
+
+DTensor NormalizationLayer::call(const Inputs& inputs, const CallContext&) {
+  const at::ScalarType dtype = dtype_policy().compute;
+  const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
+  const DTensor mean = statistics(options_.mean, mean_, x);
+  const DTensor deviation = ops::clip(ops::sqrt(statistics(options_.variance, variance_, x)),
+                                      epsilon, std::numeric_limits<double>::infinity());
+  return options_.invert ? x * deviation + mean : (x - mean) / deviation;
+}
+
+void NormalizationLayer::start_adapting(Shape shape) {
+  if (options_.mean.defined()) {
+    throw StateError("Normalization " + path(), "adapt() is for a layer without mean and variance",
+                     "options that give them", "leave them out");
+  }
+  if (shape.empty() || numel(shape) == 0) {
+    throw ConfigError("Normalization " + path(), "adapt() takes at least one row", to_string(shape),
+                      "give it data");
+  }
+  const auto axes = kept_axes(static_cast<int64_t>(shape.size()));
+  if (axes.empty() || axes[0] != 0) shape[0] = -1;
+  if (built()) output_shape({shape});
+  build({shape});
+}
+
+void NormalizationLayer::finish_adapting(const at::Tensor& mean, const at::Tensor& variance) {
+  mean_.assign(pack(mean.to(mean_.dtype()), mean_.layout()));
+  variance_.assign(pack(variance.to(variance_.dtype()), variance_.layout()));
+}
+
+void NormalizationLayer::adapt(const at::Tensor& data) {
+  start_adapting(data.sizes().vec());
+  RunningMoments moments(kept_axes(data.dim()));
+  moments.add(data.cpu());
+  finish_adapting(moments.mean, moments.variance);
+}
+
+void NormalizationLayer::adapt(const Dataset& data) {
+  Shape shape = data.input_shapes().at(0);
+  shape.insert(shape.begin(), data.size());
+  start_adapting(shape);
+  RunningMoments moments(kept_axes(static_cast<int64_t>(shape.size())));
+  for (int64_t first = 0; first < data.size(); first += batch_rows) {
+    std::vector<int64_t> rows(static_cast<size_t>(std::min(batch_rows, data.size() - first)));
+    std::iota(rows.begin(), rows.end(), first);
+    moments.add(data.get(rows).x.at(0));
+  }
+  finish_adapting(moments.mean, moments.variance);
+}
+
+Normalization Normalization::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  NormalizationOptions options;
+  if (config.has("axis")) {
+    const auto axis = config.take_optional<Json>("axis");
+    options.axis = axis ? take_axes(config, "axis") : std::vector<int64_t>{};
+  }
+  options.mean = config.take_or<Numbers>("mean", {});
+  options.variance = config.take_or<Numbers>("variance", {});
+  options.invert = config.take_or("invert", false);
+  options.name = base.name;
+  options.dtype = base.dtype;
+  options.trainable = base.trainable;
+  return Normalization(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,161 @@
+#include <tessera/layers/recurrent/bidirectional.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// A layer as this one's configuration says, called "forward_…" or "backward_…".
+LayerHandle copied(const Layer& layer, const std::string& prefix, bool turned) {
+  Json json = wrapped_json(layer);
+  Json& config = json["config"];
+  std::string name = layer.name().empty() ? snake_case(layer.class_name()) : layer.name();
+  if (name.starts_with(prefix)) name = name.substr(prefix.size());
+  config["name"] = prefix + name;
+  if (turned) config["go_backwards"] = true;
+  config["zero_output_for_mask"] = config.at("return_sequences");
+  return layer_from_config(json, JsonPath("Bidirectional"));
+}
+
+/// The inputs of a direction: the sequence, then its half of the states.
+template <class List>
+List half_of(const List& inputs, size_t direction) {
+  List list = {inputs[0]};
+  const size_t half = (inputs.size() - 1) / 2;
+  const auto begin = inputs.begin() + 1 + static_cast<int64_t>(direction * half);
+  list.insert(list.end(), begin, begin + static_cast<int64_t>(half));
+  return list;
+}
+
+DTensor flipped(const DTensor& sequence) {
+  std::vector<DTensor> steps = ops::unstack(sequence, 1);
+  std::reverse(steps.begin(), steps.end());
+  return ops::stack(steps, 1);
+}
+
+}  // namespace
+
+BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
+                                       const BidirectionalOptions& options)
+    : WrapperLayer({options.name, options.dtype, options.trainable}),
+      merge_mode_(options.merge_mode) {
+  hold(copied(*layer.layer(), "forward_", false));
+  const bool given = options.backward_layer.has_value();
+  hold(given ? copied(*options.backward_layer->layer(), "", false)
+             : copied(*layer.layer(), "backward_", true));
+  const RecurrentSettings& a = direction(0).settings();
+  const RecurrentSettings& b = direction(1).settings();
+  if (a.go_backwards == b.go_backwards) {
+    throw ConfigError("Bidirectional " + options.name,
+                      "one layer goes backwards, the other does not",
+                      str("go_backwards ", a.go_backwards, " in both"), "change it in one");
+  }
+  if (a.stateful != b.stateful || a.return_sequences != b.return_sequences ||
+      a.return_state != b.return_state) {
+    throw ConfigError("Bidirectional " + options.name,
+                      "both layers have equal stateful, return_sequences and return_state",
+                      "layers that differ", "make them equal");
+  }
+}
+
+const RecurrentLayer& BidirectionalLayer::direction(size_t i) const {
+  return static_cast<const RecurrentLayer&>(*inner(i));
+}
+
+void BidirectionalLayer::reset_state() {
+  for (const auto& layer : sublayers()) static_cast<RecurrentLayer&>(*layer).reset_state();
+}
+
+Json BidirectionalLayer::config() const {
+  Json json = Layer::config();
+  const bool merges = merge_mode_ != MergeMode::none;
+  json["merge_mode"] = merges ? option_json(merge_mode_) : Json(nullptr);
+  json["layer"] = wrapped_json(*inner(0));
+  json["backward_layer"] = wrapped_json(*inner(1));
+  return json;
+}
+
+Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
+  if (inputs.size() % 2 == 0) {
+    throw ShapeError("Bidirectional " + path(), "it takes a sequence, and states of both ways",
+                     str(inputs.size(), " inputs"), "pass every state, or none");
+  }
+  Shapes shapes = inner(0)->output_shapes(half_of(inputs, 0));
+  const Shapes back = inner(1)->output_shapes(half_of(inputs, 1));
+  shapes.insert(shapes.end(), back.begin() + 1, back.end());
+  if (merge_mode_ == MergeMode::none) {
+    shapes.insert(shapes.begin() + 1, back[0]);
+  } else if (merge_mode_ == MergeMode::concat) {
+    shapes[0].back() += back[0].back();
+  } else if (shapes[0] != back[0]) {
+    throw ShapeError("Bidirectional " + path(), "both ways have as many units",
+                     to_string(shapes[0]) + " and " + to_string(back[0]), "join them by concat");
+  }
+  return shapes;
+}
+
+void BidirectionalLayer::make_weights(const Shapes& inputs) {
+  WrapperLayer::make_weights(inputs);
+  for (const size_t i : {0, 1}) inner(i)->build(half_of(inputs, i));
+}
+
+DTensor BidirectionalLayer::merged(const DTensor& forward, const DTensor& backward) const {
+  switch (merge_mode_) {
+    case MergeMode::sum: return forward + backward;
+    case MergeMode::mul: return forward * backward;
+    case MergeMode::ave: return (forward + backward) / 2;
+    default: return ops::concat({forward, backward}, -1);
+  }
+}
+
+std::vector<DTensor> BidirectionalLayer::call_all(const Inputs& inputs,
+                                                  const CallContext& context) {
+  std::vector<DTensor> outputs = inner(0)->outputs(half_of(inputs, 0), context);
+  std::vector<DTensor> back = inner(1)->outputs(half_of(inputs, 1), context);
+  if (direction(0).settings().return_sequences) back[0] = flipped(back[0]);
+  outputs.insert(outputs.end(), back.begin() + 1, back.end());
+  const at::ScalarType compute = dtype_policy().compute;
+  const DTensor forward = ops::cast(outputs[0], compute).with_mask({});
+  const DTensor backward = ops::cast(back[0], compute);
+  if (merge_mode_ != MergeMode::none) {
+    outputs[0] = merged(forward, backward);
+    return outputs;
+  }
+  outputs[0] = forward;
+  outputs.insert(outputs.begin() + 1, backward);
+  return outputs;
+}
+
+std::vector<DTensor> BidirectionalLayer::masks(const Inputs& inputs, size_t outputs) {
+  std::vector<DTensor> list(outputs);
+  if (!direction(0).settings().return_sequences) return list;
+  list[0] = inputs[0].mask();
+  if (merge_mode_ == MergeMode::none) list[1] = list[0];
+  return list;
+}
+
+Bidirectional Bidirectional::from_config(JsonObject& config) {
+  const LayerOptions base = take_layer_options(config);
+  BidirectionalOptions options;
+  if (config.has("merge_mode")) options.merge_mode = config.take<MergeMode>("merge_mode");
+  const auto taken = [&](const Json& json, const std::string& key) {
+    const LayerHandle layer = layer_from_config(json, config.path().key(key));
+    if (dynamic_cast<RecurrentLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
+    throw ConfigError(config.path().key(key).text(), "a recurrent layer", layer->class_name(),
+                      "wrap SimpleRNN, LSTM or GRU");
+  };
+  const Json forward = config.take<Json>("layer");
+  if (const auto backward = config.take_optional<Json>("backward_layer")) {
+    options.backward_layer = taken(*backward, "backward_layer");
+  }
+  options.name = base.name;
+  options.dtype = base.dtype;
+  options.trainable = base.trainable;
+  return Bidirectional(taken(forward, "layer"), options);
+}
+
+}  // namespace tessera

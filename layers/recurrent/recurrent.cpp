@@ -1,0 +1,246 @@
+#include <tessera/layers/recurrent/recurrent.hpp>
+
+#include <numeric>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/abstract.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/regularization/noise.hpp>
+
+namespace tessera {
+namespace {
+
+/// (rows, gates · units) -> (gates, rows, units).
+DTensor gates_first(const DTensor& kernel, int64_t gates) {
+  const int64_t units = kernel.size(1) / gates;
+  return ops::transpose(ops::reshape(kernel, {kernel.size(0), gates, units}), {1, 0, 2});
+}
+
+DTensor zero_state(const DTensor& x, int64_t units) {
+  return filled({x.size(0), units}, 0, x.dtype(),
+                Layout::from_axes(x.mesh(), {x.layout().axis(0), {}}));
+}
+
+}  // namespace
+
+int64_t CellForm::gates() const { return std::accumulate(products.begin(), products.end(), 0L); }
+
+Recurrence::Recurrence(const CellForm& form, const DTensor& kernel, const DTensor& bias,
+                       const DTensor& dropped) {
+  const int64_t units = kernel.size(0);
+  const DTensor by_gate = dropped.defined() ? gates_first(kernel, form.gates()) : DTensor();
+  int64_t first = 0;
+  for (const int64_t gates : form.products) {
+    if (dropped.defined()) {
+      kernels_.push_back(ops::slice(by_gate, 0, first, gates));
+      dropped_.push_back(ops::slice(dropped, 0, first, gates));
+    } else {
+      kernels_.push_back(ops::slice(kernel, 1, first * units, gates * units));
+    }
+    if (bias.defined()) biases_.push_back(ops::slice(bias, 0, first * units, gates * units));
+    first += gates;
+  }
+}
+
+DTensor Recurrence::operator()(const DTensor& state, size_t i) const {
+  DTensor product;
+  if (dropped_.empty()) {
+    product = ops::matmul(state, kernels_[i]);
+  } else {
+    const DTensor each = ops::matmul(ops::expand_dims(state, 0) * dropped_[i], kernels_[i]);
+    product = ops::flatten(ops::transpose(each, {1, 0, 2}), 1);
+  }
+  return biases_.empty() ? product : product + biases_[i];
+}
+
+RecurrentLayer::RecurrentLayer(CellForm form, RecurrentSettings settings,
+                               const LayerOptions& options)
+    : Layer(options), form_(std::move(form)), settings_(std::move(settings)) {
+  const std::string where = form_.layer + " " + options.name;
+  // Four gates' kernels of as many rows can still be counted.
+  constexpr int64_t most = int64_t{1} << 29;
+  if (settings_.units < 1 || settings_.units > most) {
+    throw ConfigError(where, str("units is from 1 to ", most), str(settings_.units),
+                      "give the number of outputs");
+  }
+  check_rate(where + ", dropout", settings_.dropout);
+  check_rate(where + ", recurrent_dropout", settings_.recurrent_dropout);
+}
+
+Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
+  const std::string where = class_name() + " " + path();
+  if (inputs.size() != 1 && inputs.size() != 1 + form_.states) {
+    throw ShapeError(where, str("it is called on a sequence, or with ", form_.states,
+                                " first states after it"),
+                     str(inputs.size(), " inputs"), "pass every state, or none");
+  }
+  const Shape& x = inputs[0];
+  if (x.size() != 3 || x[2] < 0 || x[1] == 0) {
+    throw ShapeError(where, "a sequence has axes batch, time and features, the last one known",
+                     to_string(x), "expand or reshape it first");
+  }
+  if (built() && x[2] != kernel_.shape()[0]) {
+    throw ShapeError(where, str("the last axis has ", kernel_.shape()[0],
+                     " features, as when built"), to_string(x), "pass inputs of that size");
+  }
+  const Shape state = {x[0], settings_.units};
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& given = inputs[i];
+    const bool fits = given.size() == 2 && given[1] == state[1] &&
+                      (given[0] == state[0] || given[0] == -1 || state[0] == -1);
+    if (!fits) throw ShapeError(where, "a first state has shape " + to_string(state),
+                                to_string(given), "pass one number for each unit of each row");
+  }
+  Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], settings_.units} : state};
+  if (settings_.return_state) shapes.insert(shapes.end(), form_.states, state);
+  return shapes;
+}
+
+void RecurrentLayer::make_weights(const Shapes& inputs) {
+  const RecurrentSettings& s = settings_;
+  const int64_t width = form_.gates() * s.units;
+  kernel_ = add_weight(form_.name + "/kernel", {inputs[0][2], width}, s.kernel_initializer,
+                       {.regularizer = s.kernel_regularizer, .constraint = s.kernel_constraint});
+  recurrent_kernel_ = add_weight(
+      form_.name + "/recurrent_kernel", {s.units, width}, s.recurrent_initializer,
+      {.regularizer = s.recurrent_regularizer, .constraint = s.recurrent_constraint});
+  if (!s.use_bias) return;
+  const Shape shape = form_.recurrent_bias ? Shape{2, width} : Shape{width};
+  bias_ = add_weight(form_.name + "/bias", shape,
+                     form_.bias_initializer ? form_.bias_initializer : s.bias_initializer,
+                     {.regularizer = s.bias_regularizer, .constraint = s.bias_constraint});
+}
+
+/// Factors of 0 and 1 / (1 - rate) of this shape, the same for all steps; undefined for none.
+DTensor RecurrentLayer::dropped(const Shape& shape, double rate, const CallContext& context,
+                                const Mesh& mesh) const {
+  if (!context.training || rate == 0) return {};
+  const Layout whole = Layout::replicated(mesh, static_cast<int64_t>(shape.size()));
+  return ops::dropout(filled(shape, 1, dtype_policy().compute, whole), rate,
+                      draw_seed(context, path(), mesh, settings_.seed));
+}
+
+DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) const {
+  // As in Keras, gates drop elements of their own where states do.
+  const bool by_gate = settings_.recurrent_dropout > 0 && form_.gates() > 1;
+  const int64_t gates = by_gate ? form_.gates() : 1;
+  const DTensor factors =
+      dropped({gates, x.size(0), 1, x.size(2)}, settings_.dropout, context, x.mesh());
+  DTensor y;
+  if (!factors.defined()) {
+    y = ops::matmul(x, read(kernel_));
+  } else if (gates == 1) {
+    y = ops::matmul(x * ops::squeeze(factors, {0}), read(kernel_));
+  } else {
+    const DTensor kernels = ops::expand_dims(gates_first(read(kernel_), gates), 1);
+    const DTensor each = ops::matmul(ops::expand_dims(x, 0) * factors, kernels);
+    y = ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
+  }
+  if (!bias_.defined()) return y;
+  return y + (form_.recurrent_bias ? ops::unstack(read(bias_))[0] : read(bias_));
+}
+
+Recurrence RecurrentLayer::recurrence(const DTensor& x, const CallContext& context) const {
+  const DTensor factors = dropped({form_.gates(), x.size(0), settings_.units},
+                                  settings_.recurrent_dropout, context, x.mesh());
+  const bool biased = bias_.defined() && form_.recurrent_bias;
+  return Recurrence(form_, read(recurrent_kernel_),
+                    biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
+}
+
+std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
+  if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
+  const DTensor zero = zero_state(inputs[0], settings_.units);
+  std::vector<DTensor> states(form_.states, zero);
+  if (!settings_.stateful || planning()) return states;
+  if (states_.empty()) {
+    const DTensor start = zero_state(ops::cast(inputs[0], dtype_policy().variable),
+                                     settings_.units);
+    for (size_t s = 0; s < states.size(); ++s) {
+      states_.emplace_back(str(path(), "/rnn_state_", s), start, false);
+    }
+  }
+  if (states_[0].shape() != zero.shape()) {
+    throw ShapeError(class_name() + " " + path(),
+                     str("a stateful layer's batches have ", states_[0].shape()[0],
+                         " rows, as before"),
+                     str(zero.size(0)), "pass batches of one size, or call reset_state()");
+  }
+  for (size_t s = 0; s < states.size(); ++s) states[s] = read(states_[s]);
+  return states;
+}
+
+void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
+  if (!settings_.stateful || planning()) return;
+  const NoRecording untaped;
+  for (size_t s = 0; s < states_.size(); ++s) states_[s].assign(states[s]);
+}
+
+/// What the loop over time goes on with.
+struct RecurrentLayer::Track {
+  std::vector<DTensor> states;
+  DTensor output;                ///< of the last step so far
+  std::vector<DTensor> outputs;  ///< of all, if they are returned
+};
+
+void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, Track& track) const {
+  const DTensor& x = inputs[0];
+  const std::vector<DTensor> projected = ops::unstack(project(x, context), 1);
+  const Recurrence recurrent = recurrence(x, context);
+  std::vector<DTensor> counts;
+  if (const DTensor mask = x.mask(); mask.defined()) {
+    if (mask.rank() != 2) {
+      throw ShapeError(class_name() + " " + path(), "a mask has axes batch and time",
+                       to_string(mask.shape()), "mask steps, not features");
+    }
+    counts = ops::unstack(ops::expand_dims(mask, -1), 1);
+  }
+  const DTensor nothing = zero_state(x, settings_.units);
+  track.output = nothing;
+  for (size_t i = 0; i < projected.size(); ++i) {
+    const size_t t = settings_.go_backwards ? projected.size() - 1 - i : i;
+    std::vector<DTensor> next = step(projected[t], track.states, recurrent);
+    if (counts.empty()) {
+      track.output = next[0];
+    } else {
+      const DTensor& otherwise = settings_.zero_output_for_mask ? nothing : track.output;
+      track.output = ops::where(counts[t], next[0], otherwise);
+      for (size_t s = 0; s < next.size(); ++s) {
+        next[s] = ops::where(counts[t], next[s], track.states[s]);
+      }
+    }
+    track.states = std::move(next);
+    if (settings_.return_sequences) track.outputs.push_back(track.output);
+  }
+}
+
+std::vector<DTensor> RecurrentLayer::call_all(const Inputs& inputs, const CallContext& context) {
+  Track track;
+  track.states = first_states(inputs);
+  run(inputs, context, track);
+  keep_states(track.states);
+  std::vector<DTensor> results = {settings_.return_sequences ? ops::stack(track.outputs, 1)
+                                                             : track.output};
+  if (settings_.return_state) {
+    results.insert(results.end(), track.states.begin(), track.states.end());
+  }
+  if (settings_.activity_regularizer && results[0].size(0) > 0) {
+    for (const DTensor& y : results) {
+      add_loss((*settings_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
+    }
+  }
+  return results;
+}
+
+std::vector<DTensor> RecurrentLayer::masks(const Inputs& inputs, size_t outputs) {
+  std::vector<DTensor> list(outputs);
+  if (settings_.return_sequences) list[0] = inputs[0].mask();
+  return list;
+}
+
+}  // namespace tessera

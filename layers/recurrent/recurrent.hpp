@@ -1,0 +1,179 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/activations/activations.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/option_config.hpp>
+
+namespace tessera {
+
+/// What the options of the recurrent layers have in common.
+struct RecurrentSettings {
+  int64_t units = 0;
+  ActivationRef activation = "tanh";
+  ActivationRef recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  InitializerRef kernel_initializer, recurrent_initializer, bias_initializer;
+  RegularizerRef kernel_regularizer, recurrent_regularizer, bias_regularizer, activity_regularizer;
+  ConstraintRef kernel_constraint, recurrent_constraint, bias_constraint;
+  double dropout = 0, recurrent_dropout = 0;
+  std::optional<int64_t> seed;
+  bool return_sequences = false, return_state = false, go_backwards = false, stateful = false;
+  bool zero_output_for_mask = false;
+};
+
+/// What a kind of cell is made of.
+struct CellForm {
+  std::string layer;                ///< Keras' class name
+  std::string name;                 ///< of the cell in Keras, which the weights' paths have
+  size_t states = 1;                ///< the first of which is the output
+  std::vector<int64_t> products;    ///< gates of each product with the recurrent kernel, in order
+  bool recurrent_bias = false;      ///< the bias has a second row, of those products
+  InitializerRef bias_initializer;  ///< in place of the settings' if given
+
+  int64_t gates() const;
+};
+
+/// Products of states with the recurrent kernel, as all steps of a call take them.
+class Recurrence {
+ public:
+  /// kernel (units, gates · units); bias (gates · units) or undefined; dropped (gates, batch,
+  /// units), factors of the state for each gate, or undefined.
+  Recurrence(const CellForm& form, const DTensor& kernel, const DTensor& bias,
+             const DTensor& dropped);
+  /// (batch, units) -> (batch, gates of product `i` · units).
+  DTensor operator()(const DTensor& state, size_t i = 0) const;
+
+ private:
+  std::vector<DTensor> kernels_, biases_, dropped_;
+};
+
+/// The loop over time of SimpleRNN, LSTM and GRU (keras.layers.RNN). Inputs: x (batch, time,
+/// features), then the first states, each (batch, units), zeros without. Outputs: the last output
+/// (batch, units), or with return_sequences all (batch, time, units), in the order of the steps;
+/// then with return_state the last states. A step that the mask of x leaves out keeps the states
+/// and gives the output before it once more. Weights: kernel (features, gates · units),
+/// recurrent_kernel (units, gates · units), bias.
+/// All steps' inputs are projected in one product. Layouts: cut on the batch it costs no
+/// communication; time is gathered.
+class RecurrentLayer : public Layer {
+ public:
+  std::string class_name() const final { return form_.layer; }
+  Shape output_shape(const Shapes& inputs) const final { return output_shapes(inputs)[0]; }
+  /// Throws ShapeError for inputs that do not fit.
+  Shapes output_shapes(const Shapes& inputs) const final;
+  bool supports_masking() const final { return true; }
+  const RecurrentSettings& settings() const { return settings_; }
+  /// Forgets the states of a stateful layer (keras.layers.RNN.reset_state).
+  void reset_state() { states_.clear(); }
+
+ protected:
+  /// Throws ConfigError for units < 1 and rates outside [0, 1).
+  RecurrentLayer(CellForm form, RecurrentSettings settings, const LayerOptions& options);
+  /// The next states from the projected input (batch, gates · units) and the present states.
+  virtual std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
+                                    const Recurrence& recurrent) const = 0;
+
+  void make_weights(const Shapes& inputs) final;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) final;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) final;
+
+ private:
+  struct Track;
+  DTensor dropped(const Shape& shape, double rate, const CallContext& context,
+                  const Mesh& mesh) const;
+  /// (batch, time, gates · units).
+  DTensor project(const DTensor& x, const CallContext& context) const;
+  Recurrence recurrence(const DTensor& x, const CallContext& context) const;
+  std::vector<DTensor> first_states(const Inputs& inputs);
+  void keep_states(const std::vector<DTensor>& states);
+  void run(const Inputs& inputs, const CallContext& context, Track& track) const;
+
+  CellForm form_;
+  RecurrentSettings settings_;
+  Variable kernel_, recurrent_kernel_, bias_;
+  std::vector<Variable> states_;  ///< of a stateful layer, between calls
+};
+
+/// A handle to one of them.
+class RecurrentHandle : public LayerHandle {
+ public:
+  using LayerHandle::LayerHandle;
+  void reset_state() const { static_cast<RecurrentLayer&>(*layer()).reset_state(); }
+};
+
+/// Calls visit(key, member) for the options of a recurrent layer, by Keras' keys.
+template <class Options, class Visit>
+void recurrent_fields(Options& o, const Visit& visit) {
+  visit("activation", o.activation);
+  if constexpr (requires { o.recurrent_activation; }) {
+    visit("recurrent_activation", o.recurrent_activation);
+  }
+  visit("use_bias", o.use_bias);
+  kernel_fields(o, visit);
+  visit("recurrent_initializer", o.recurrent_initializer);
+  if constexpr (requires { o.unit_forget_bias; }) visit("unit_forget_bias", o.unit_forget_bias);
+  visit("recurrent_regularizer", o.recurrent_regularizer);
+  visit("recurrent_constraint", o.recurrent_constraint);
+  visit("dropout", o.dropout);
+  visit("recurrent_dropout", o.recurrent_dropout);
+  if constexpr (requires { o.reset_after; }) visit("reset_after", o.reset_after);
+  visit("seed", o.seed);
+  visit("return_sequences", o.return_sequences);
+  visit("return_state", o.return_state);
+  visit("go_backwards", o.go_backwards);
+  visit("stateful", o.stateful);
+  visit("unroll", o.unroll);
+  visit("zero_output_for_mask", o.zero_output_for_mask);
+}
+
+template <class Options>
+RecurrentSettings recurrent_settings(int64_t units, const Options& o) {
+  RecurrentSettings s;
+  s.units = units;
+  s.activation = o.activation;
+  if constexpr (requires { o.recurrent_activation; }) {
+    s.recurrent_activation = o.recurrent_activation;
+  }
+  s.use_bias = o.use_bias;
+  s.kernel_initializer = o.kernel_initializer;
+  s.recurrent_initializer = o.recurrent_initializer;
+  s.bias_initializer = o.bias_initializer;
+  s.kernel_regularizer = o.kernel_regularizer;
+  s.recurrent_regularizer = o.recurrent_regularizer;
+  s.bias_regularizer = o.bias_regularizer;
+  s.activity_regularizer = o.activity_regularizer;
+  s.kernel_constraint = o.kernel_constraint;
+  s.recurrent_constraint = o.recurrent_constraint;
+  s.bias_constraint = o.bias_constraint;
+  s.dropout = o.dropout;
+  s.recurrent_dropout = o.recurrent_dropout;
+  s.seed = o.seed;
+  s.return_sequences = o.return_sequences;
+  s.return_state = o.return_state;
+  s.go_backwards = o.go_backwards;
+  s.stateful = o.stateful;
+  s.zero_output_for_mask = o.zero_output_for_mask;
+  return s;
+}
+
+/// config() of a recurrent layer, from its options.
+template <class Options>
+void put_recurrent(Json& json, int64_t units, const Options& options) {
+  json["units"] = units;
+  recurrent_fields(options, PutOptions{json});
+}
+
+/// A recurrent layer from there.
+template <class Handle, class Options>
+Handle recurrent_from_config(JsonObject& config) {
+  Options options;
+  take_common(config, options);
+  recurrent_fields(options, TakeOptions{config});
+  return Handle(take_extent(config, "units"), options);
+}
+
+}  // namespace tessera

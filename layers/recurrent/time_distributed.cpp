@@ -1,0 +1,65 @@
+#include <tessera/layers/recurrent/time_distributed.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// Without the axis of steps.
+Shape of_step(Shape shape) {
+  shape.erase(shape.begin() + 1);
+  return shape;
+}
+
+}  // namespace
+
+TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
+    : WrapperLayer(options) {
+  hold(layer);
+}
+
+Json TimeDistributedLayer::config() const {
+  Json json = Layer::config();
+  json["layer"] = wrapped_json(*inner(0));
+  return json;
+}
+
+Shape TimeDistributedLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  if (input.size() < 3 || input[1] == 0) {
+    throw ShapeError("TimeDistributed " + path(), "a sequence has axes batch, time and more",
+                     to_string(input), "expand it first");
+  }
+  Shape shape = inner(0)->output_shape({of_step(input)});
+  shape.insert(shape.begin() + 1, input[1]);
+  return shape;
+}
+
+void TimeDistributedLayer::make_weights(const Shapes& inputs) {
+  WrapperLayer::make_weights(inputs);
+  inner(0)->build({of_step(inputs[0])});
+}
+
+DTensor TimeDistributedLayer::call(const Inputs& inputs, const CallContext& context) {
+  const DTensor mask = inputs[0].mask();
+  std::vector<DTensor> masks;
+  if (mask.defined() && mask.rank() > 1 && inner(0)->supports_masking()) {
+    masks = ops::unstack(mask, 1);
+  }
+  std::vector<DTensor> steps = ops::unstack(inputs[0], 1);
+  for (size_t t = 0; t < steps.size(); ++t) {
+    if (!masks.empty()) steps[t] = steps[t].with_mask(masks[t]);
+    steps[t] = (*inner(0))(steps[t], context);
+  }
+  return ops::stack(steps, 1);
+}
+
+TimeDistributed TimeDistributed::from_config(JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  const Json inner = config.take<Json>("layer");
+  return TimeDistributed(layer_from_config(inner, config.path().key("layer")), options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,51 @@
+#include <tessera/layers/reshaping/permute.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+
+PermuteLayer::PermuteLayer(std::vector<int64_t> dims, const LayerOptions& options)
+    : Layer(options), dims_(std::move(dims)) {
+  std::vector<int64_t> sorted = dims_;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int64_t>(i) + 1) continue;
+    throw ConfigError("Permute " + options.name, "dims holds each of 1, 2, … once",
+                      to_string(dims_), "count the axes after the batch from 1");
+  }
+}
+
+Json PermuteLayer::config() const {
+  Json json = Layer::config();
+  json["dims"] = dims_;
+  return json;
+}
+
+Shape PermuteLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = only(inputs);
+  if (input.size() != dims_.size() + 1) {
+    throw ShapeError("Permute " + path(),
+                     str("the input has ", dims_.size() + 1, " axes with the batch, as dims says"),
+                     to_string(input), "give one entry in dims for each axis after the batch");
+  }
+  Shape shape = {input[0]};
+  for (const int64_t axis : dims_) shape.push_back(input[static_cast<size_t>(axis)]);
+  return shape;
+}
+
+DTensor PermuteLayer::call(const Inputs& inputs, const CallContext&) {
+  std::vector<int64_t> axes = {0};
+  axes.insert(axes.end(), dims_.begin(), dims_.end());
+  return ops::transpose(inputs[0], axes);
+}
+
+Permute Permute::from_config(JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  return Permute(config.take<std::vector<int64_t>>("dims"), options);
+}
+
+}  // namespace tessera

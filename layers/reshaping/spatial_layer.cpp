@@ -1,0 +1,150 @@
+#include <tessera/layers/reshaping/spatial_layer.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// (n, c, spatial…) with channels last.
+std::vector<int64_t> order_to_last(int64_t spatial) {
+  std::vector<int64_t> order = {0};
+  for (int64_t i = 0; i < spatial; ++i) order.push_back(i + 2);
+  order.push_back(1);
+  return order;
+}
+
+/// (n, spatial…, c) with channels first.
+std::vector<int64_t> order_to_first(int64_t spatial) {
+  std::vector<int64_t> order = {0, spatial + 1};
+  for (int64_t i = 0; i < spatial; ++i) order.push_back(i + 1);
+  return order;
+}
+
+Shape ordered(const Shape& shape, const std::vector<int64_t>& order) {
+  Shape turned;
+  for (int64_t a : order) turned.push_back(shape[size_t(a)]);
+  return turned;
+}
+
+}  // namespace
+
+AxisValues take_axis_values(JsonObject& config, const std::string& key,
+                            const AxisValues& fallback) {
+  const std::optional<Json> given = config.take_optional<Json>(key);
+  if (!given) return fallback;
+  const JsonPath path = config.path().key(key);
+  if (given->is_array()) return json_as<std::vector<int64_t>>(*given, path);
+  return json_as<int64_t>(*given, path);
+}
+
+ImageLayer::ImageLayer(const std::string& class_name, int64_t spatial,
+                       const std::string& data_format, const LayerOptions& options)
+    : Layer(options), class_name_(class_name), spatial_(spatial),
+      channels_first_(data_format == "channels_first") {
+  if (channels_first_ || data_format.empty() || data_format == "channels_last") return;
+  throw ConfigError(class_name + " " + options.name,
+                    "data_format is \"channels_last\" or \"channels_first\"",
+                    in_quotes(data_format), "leave it out for channels last");
+}
+
+Json ImageLayer::config() const {
+  Json json = Layer::config();
+  json["data_format"] = channels_first_ ? "channels_first" : "channels_last";
+  return json;
+}
+
+Shape ImageLayer::channels_last_shape(const Shapes& inputs) const {
+  const Shape& x = only(inputs);
+  if (static_cast<int64_t>(x.size()) != spatial_ + 2) {
+    std::string axes = channels_first_ ? "(batch, channels" : "(batch";
+    for (int64_t i = 0; i < spatial_; ++i) {
+      axes += spatial_ == 1 ? ", steps" : spatial_ == 2 ? i ? ", width" : ", height" : ", extent";
+    }
+    axes += channels_first_ ? ")" : ", channels)";
+    throw ShapeError(where(), "the input is " + axes, to_string(x),
+                     "expand or reshape it first");
+  }
+  return channels_first_ ? ordered(x, order_to_last(spatial_)) : x;
+}
+
+Shape ImageLayer::output_shape(const Shapes& inputs) const {
+  Shape y = image_shape(channels_last_shape(inputs));
+  // A global pooling drops the spatial axes.
+  const bool turned = channels_first_ && static_cast<int64_t>(y.size()) == spatial_ + 2;
+  return finished_shape(turned ? ordered(y, order_to_first(spatial_)) : y);
+}
+
+DTensor ImageLayer::call(const Inputs& inputs, const CallContext& context) {
+  if (!channels_first_) return finished(transform(inputs[0], context));
+  const DTensor x = ops::transpose(inputs[0], order_to_last(spatial_));
+  const DTensor y = transform(x.with_mask(inputs[0].mask()), context);
+  const bool turned = y.rank() == spatial_ + 2;
+  return finished(turned ? ops::transpose(y, order_to_first(spatial_)) : y);
+}
+
+std::vector<int64_t> ImageLayer::each(const AxisValues& values, const std::string& argument,
+                                      int64_t least) const {
+  std::vector<int64_t> all = values.values;
+  if (all.size() == 1) all.resize(size_t(spatial_), all[0]);
+  const bool good = std::all_of(all.begin(), all.end(), [&](int64_t v) {
+    return v >= least && v <= std::numeric_limits<int32_t>::max();
+  });
+  if (good && static_cast<int64_t>(all.size()) == spatial_) return all;
+  throw ConfigError(class_name_ + " " + name(),
+                    str(argument, " is one whole number of at least ", least, ", or ", spatial_,
+                        " of them"),
+                    to_string(Shape(values.values)), "give one for each spatial axis");
+}
+
+void ImageLayer::check_padding(const std::string& padding,
+                               const std::vector<std::string>& known) const {
+  if (std::find(known.begin(), known.end(), padding) != known.end()) return;
+  throw ConfigError(class_name_ + " " + name(), "padding is one of " + quoted_list(known),
+                    in_quotes(padding), suggestion(padding, known));
+}
+
+std::vector<WindowAxis> ImageLayer::windows(const Shape& x, const std::vector<int64_t>& sizes,
+                                            const std::vector<int64_t>& strides,
+                                            const std::vector<int64_t>& dilations,
+                                            const std::string& padding) const {
+  std::vector<WindowAxis> axes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    WindowAxis axis{.size = sizes[i], .stride = strides[i], .dilation = dilations[i]};
+    const int64_t n = x[i + 1];
+    if (padding == "causal") axis.before = axis.reach() - 1;
+    if (padding == "same" && n >= 0) {
+      const int64_t last = (std::max<int64_t>(n, 1) - 1) / axis.stride * axis.stride;
+      const int64_t total = std::max<int64_t>(0, last + axis.reach() - n);
+      axis.before = total / 2;
+      axis.after = total - axis.before;
+    }
+    if (n >= 0 && axis.outputs(n) < 1) {
+      throw ShapeError(where(), str("a window of ", axis.reach(), " fits into spatial axis ", i),
+                       str(n, " elements in ", to_string(x)),
+                       "use a smaller window, or padding \"same\"");
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::vector<int64_t> ImageLayer::outputs(const Shape& x, const std::vector<WindowAxis>& axes) {
+  std::vector<int64_t> list;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    list.push_back(x[i + 1] < 0 ? -1 : axes[i].outputs(x[i + 1]));
+  }
+  return list;
+}
+
+Shape ImageLayer::shape_of(int64_t batch, const std::vector<int64_t>& extents, int64_t channels) {
+  Shape shape = {batch};
+  shape.insert(shape.end(), extents.begin(), extents.end());
+  shape.push_back(channels);
+  return shape;
+}
+
+}  // namespace tessera

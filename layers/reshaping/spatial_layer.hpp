@@ -1,0 +1,73 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/ops/window_axis.hpp>
+
+namespace tessera {
+
+/// A number for each spatial axis, or one for all of them (Keras' int or tuple).
+struct AxisValues {
+  AxisValues(int64_t all) : values{all} {}                                       // NOLINT
+  AxisValues(std::initializer_list<int64_t> each) : values(each) {}              // NOLINT
+  AxisValues(std::vector<int64_t> each) : values(std::move(each)) {}             // NOLINT
+  std::vector<int64_t> values;
+};
+
+/// The values of a config's key, or a fallback where it is absent or null.
+AxisValues take_axis_values(JsonObject& config, const std::string& key, const AxisValues& fallback);
+
+/// A layer on (batch, spatial…, channels), or, with data_format "channels_first", on (batch,
+/// channels, spatial…), which it turns around and back.
+class ImageLayer : public Layer {
+ public:
+  /// Throws ConfigError for an unknown data_format.
+  ImageLayer(const std::string& class_name, int64_t spatial, const std::string& data_format,
+             const LayerOptions& options);
+  std::string class_name() const final { return class_name_; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const final;
+
+ protected:
+  /// The output's shape for an input's, both with channels last; extents may be -1. Throws
+  /// ShapeError.
+  virtual Shape image_shape(const Shape& x) const = 0;
+  /// The output for an input, both with channels last.
+  virtual DTensor transform(const DTensor& x, const CallContext& context) = 0;
+  /// What is made of the output at last, its channels where data_format has them: activations of an
+  /// axis are of the last one.
+  virtual DTensor finished(DTensor y) { return y; }
+  virtual Shape finished_shape(const Shape& y) const { return y; }
+  DTensor call(const Inputs& inputs, const CallContext& context) final;
+
+  int64_t spatial() const { return spatial_; }
+  /// The input's shape with channels last. Throws ShapeError for another rank.
+  Shape channels_last_shape(const Shapes& inputs) const;
+  std::string where() const { return class_name_ + " " + path(); }
+  /// One number for each spatial axis, of at least `least`. Throws ConfigError naming the argument.
+  std::vector<int64_t> each(const AxisValues& values, const std::string& argument,
+                            int64_t least = 1) const;
+  /// Throws ConfigError unless `padding` is one of those.
+  void check_padding(const std::string& padding, const std::vector<std::string>& known) const;
+  /// Of the shape of a window over x, "valid", "same" or "causal". Throws ShapeError where it does
+  /// not fit into x. An unknown extent gives no padding.
+  std::vector<WindowAxis> windows(const Shape& x, const std::vector<int64_t>& sizes,
+                                  const std::vector<int64_t>& strides,
+                                  const std::vector<int64_t>& dilations,
+                                  const std::string& padding) const;
+  /// The outputs of windows along each spatial axis of x; -1 where it is unknown.
+  static std::vector<int64_t> outputs(const Shape& x, const std::vector<WindowAxis>& axes);
+  /// (batch, extents…, channels).
+  static Shape shape_of(int64_t batch, const std::vector<int64_t>& extents, int64_t channels);
+
+ private:
+  std::string class_name_;
+  int64_t spatial_;
+  bool channels_first_;
+};
+
+}  // namespace tessera

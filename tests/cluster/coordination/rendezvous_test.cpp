@@ -1,0 +1,213 @@
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/cluster/coordination/coordination_socket.hpp>
+#include <tessera/framework/cluster/coordination/wire_format.hpp>
+
+#include "tests/cluster/coordination/coordination_ranks.hpp"
+#include "tests/support/catch.hpp"
+
+namespace rendezvous_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using namespace std::chrono_literals;
+using test::connect_and_send;
+using test::error_of;
+using test::rank_options;
+
+namespace {
+
+/// Rank 0 on a thread of its own.
+std::future<std::shared_ptr<Control>> join_later(const ControlOptions& options) {
+  return std::async(std::launch::async, [options] { return Control::join(options); });
+}
+
+/// Waits until rank 0 listens.
+void wait_for(int port) {
+  while (!connect_and_send(port, "").valid()) std::this_thread::sleep_for(1ms);
+}
+
+std::string hello_frame(const Hello& hello) {
+  return encode_frame(FrameType::hello, encode_hello(hello));
+}
+
+}  // namespace
+
+TEST_CASE("ranks may come before rank 0 does") {
+  const int port = free_port();
+  auto first = join_later(rank_options(1, 2, port));
+  std::this_thread::sleep_for(100ms);
+  const auto zero = Control::join(rank_options(0, 2, port));
+  const auto one = first.get();
+  CHECK(one->peers().size() == 2);
+  one->leave();
+}
+
+TEST_CASE("a port that is taken is named") {
+  const Descriptor holder = listen_on("127.0.0.1", 0);
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  ::getsockname(holder.get(), reinterpret_cast<sockaddr*>(&name), &size);
+  const int port = ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
+  const std::string error = error_of([&] { Control::join(rank_options(0, 2, port)); });
+  CHECK_THAT(error, Contains(str("[control] rank 0 can listen on port ", port, ". Received: ")));
+  CHECK_THAT(error, Contains("in use") && Contains(str("end the program that holds port ", port)));
+  // Whoever holds it does not answer.
+  ControlOptions options = rank_options(1, 2, port);
+  options.connect_timeout = 300ms;
+  CHECK_THAT(error_of([&] { Control::join(options); }),
+             Contains(str("[control] rank 1 reaches rank 0 at 127.0.0.1:", port,
+                          ". Received: it does not answer, for 0.3 s")));
+}
+
+TEST_CASE("a rank that finds nobody names the address") {
+  const int port = free_port();
+  ControlOptions options = rank_options(1, 2, port);
+  options.connect_timeout = 200ms;
+  CHECK_THAT(error_of([&] { Control::join(options); }),
+             Contains(str("127.0.0.1:", port, ". Received: Connection refused, for 0.2 s")));
+  options.address = "no.such.host.invalid";
+  CHECK_THAT(error_of([&] { Control::join(options); }), Contains("no.such.host.invalid"));
+}
+
+TEST_CASE("ranks that do not come are named while the others wait and when they give up") {
+  const int port = free_port();
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto errors = test::on_threads(3, [&](int rank) {
+    ControlOptions options = rank_options(rank, 5, port);
+    options.connect_timeout = 1800ms;
+    options.say = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      lines.push_back(line);
+    };
+    Control::join(options);
+  });
+  for (const std::string& error : errors) {
+    CHECK_THAT(error, Contains(str("[control] all 5 ranks join at 127.0.0.1:", port,
+                                   ". Received: after 1.8 s no sign of ranks 3 and 4. To fix: ")));
+  }
+  CHECK(lines == std::vector<std::string>{"[control] waiting for ranks 3 and 4"});
+}
+
+TEST_CASE("who does not belong is told so, and the others go on") {
+  const int port = free_port();
+  ControlOptions zero = rank_options(0, 3, port);
+  zero.job = "job a";
+  auto hub = join_later(zero);
+  const auto changed = [&](int rank, int size, const std::string& job) {
+    ControlOptions options = rank_options(rank, size, port);
+    options.job = job;
+    return options;
+  };
+  auto one = join_later(changed(1, 3, "job a"));
+  wait_for(port);
+  CHECK_THROWS_WITH(Control::join(changed(1, 3, "job b")),
+                    Contains("[control] the processes that meet at 127.0.0.1:") &&
+                        Contains("belong to one run. Received: job \"job b\" of rank 1 (pid ") &&
+                        !Contains("job a"));
+  CHECK_THROWS_AS(Control::join(changed(2, 3, "")), ConfigError);
+  CHECK_THROWS_WITH(Control::join(changed(2, 4, "job a")),
+                    Contains("[control] all ranks are told the same number of processes. "
+                             "Received: 4 of rank 2 (pid ") &&
+                        Contains(", 3 of rank 0"));
+  const Descriptor beyond = connect_and_send(port, hello_frame({"job a", 3, {3, 1, "host", ""}}));
+  CHECK_THAT(test::read_all(beyond), Contains("ranks of 3 processes are 0 to 2. Received: rank 3"));
+  const Descriptor second = connect_and_send(port, hello_frame({"job a", 3, {0, 1, "host", ""}}));
+  CHECK_THAT(test::read_all(second), Contains("each rank is one process. Received: rank 0 (pid 1"));
+  // Whichever of two comes first is the one.
+  auto first_two = join_later(changed(2, 3, "job a"));
+  const auto control = hub.get();
+  CHECK_THROWS_WITH(Control::join(changed(2, 3, "job a")),
+                    Contains("[control] each rank is one process. Received: rank 2 (pid ") &&
+                        Contains("where rank 2 (pid "));
+  test::Ranks ranks{control, one.get(), first_two.get()};
+  const auto errors = test::on_threads(3, [&](int rank) {
+    ranks[static_cast<size_t>(rank)]->gather("still", "there");
+    ranks[static_cast<size_t>(rank)]->leave();
+  });
+  CHECK(errors == std::vector<std::string>(3));
+}
+
+TEST_CASE("options of a rank are checked before it connects") {
+  CHECK_THROWS_AS(Control::join({.rank = 3, .size = 3, .port = 1, .say = {}}), ConfigError);
+  CHECK_THROWS_AS(Control::join({.rank = -1, .size = 3, .port = 1, .say = {}}), ConfigError);
+  CHECK_THROWS_WITH(Control::join({.rank = 1, .size = 2, .port = 70000, .say = {}}),
+                    Contains("Received: 70000"));
+}
+
+TEST_CASE("a thousand strangers do no harm, before and after the start") {
+  const int port = free_port();
+  auto hub = join_later(rank_options(0, 2, port));
+  wait_for(port);
+  std::mt19937 random(1);
+  std::vector<Descriptor> silent;
+  const auto disturb = [&](int count) {
+    std::string noise(200, '\0');
+    for (char& c : noise) c = static_cast<char>(random());
+    const std::string hello = hello_frame({"", 2, {1, 1, "host", ""}});
+    const std::vector<std::string> inputs = {
+        "", noise, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string("TSRC\xff\xff\xff\x7f\0", 9),
+        hello.substr(0, hello.size() / 2), encode_frame(FrameType::goodbye, ""),
+        encode_frame(FrameType::hello, "short"), std::string(100000, 'x')};
+    for (int i = 0; i < count; ++i) {
+      const std::string& input = inputs[static_cast<size_t>(i) % inputs.size()];
+      Descriptor connection = connect_and_send(port, input);
+      // Some stay and say nothing, or nothing more.
+      if (i % 4 == 0 && silent.size() < 300) silent.push_back(std::move(connection));
+    }
+  };
+  disturb(1000);
+  const auto one = Control::join(rank_options(1, 2, port));
+  const auto zero = hub.get();
+  disturb(200);
+  const auto errors = test::on_threads(2, [&](int rank) {
+    (rank == 0 ? zero : one)->gather("key", "text");
+    (rank == 0 ? zero : one)->leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(zero->reason() == "");
+}
+
+TEST_CASE("a rank that stops talking the protocol ends the run with a clear text") {
+  const int port = free_port();
+  auto hub = join_later(rank_options(0, 2, port));
+  wait_for(port);
+  const std::string hello = hello_frame({"", 2, {1, 4711, "host", ""}});
+  const auto run_with = [&](const std::string& bytes) {
+    const Descriptor connection = connect_and_send(port, hello);
+    const auto control = hub.get();
+    ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return error_of([&] { control->gather("key", ""); });
+  };
+  const std::string sent = "Received: rank 1 (pid 4711 on host) sent ";
+  SECTION("noise") {
+    CHECK_THAT(run_with("noise"), Contains(sent + "bytes that begin with \"nois\""));
+  }
+  SECTION("a length beyond the cap") {
+    CHECK_THAT(run_with(std::string("TSRC\xff\xff\xff\x7f\0", 9)),
+               Contains(sent + "a frame of 2147483647 bytes"));
+  }
+  SECTION("a body that ends too early") {
+    CHECK_THAT(run_with(encode_frame(FrameType::gather, "x")),
+               Contains(sent + "a frame that ends too early"));
+  }
+  SECTION("a text before the start") {
+    const Descriptor connection =
+        connect_and_send(port, hello + encode_frame(FrameType::gather, ""));
+    CHECK_THAT(error_of([&] { hub.get()->gather("key", ""); }), Contains(sent + "a frame of type"));
+  }
+  SECTION("a frame of rank 0") {
+    CHECK_THAT(run_with(encode_frame(FrameType::started, "")), Contains(sent + "a frame of type"));
+  }
+}
+
+}  // namespace rendezvous_test

@@ -1,0 +1,22 @@
+#include <tessera/framework/cluster/rank_text.hpp>
+
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+namespace rank_text_test {
+
+using namespace tessera;
+
+TEST_CASE("ranks are named one by one, and as a range where there are three in a row") {
+  const auto names = [](const std::vector<int>& ranks) { return rank_names(ranks); };
+  CHECK(names({2}) == "rank 2");
+  CHECK(names({0, 1}) == "ranks 0 and 1");
+  CHECK(names({0, 2, 3}) == "ranks 0, 2 and 3");
+  CHECK(names({0, 1, 2}) == "ranks 0-2");
+  CHECK(names({0, 2, 3, 4, 7}) == "ranks 0, 2-4 and 7");
+}
+
+TEST_CASE("the host has a name") { CHECK(!host_name().empty()); }
+
+}  // namespace rank_text_test

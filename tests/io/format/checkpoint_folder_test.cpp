@@ -1,0 +1,200 @@
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/io/format/checkpoint_writer.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+namespace checkpoint_folder_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void save(const fs::path& folder, int64_t step) { write_checkpoint(folder, {}, {}, step); }
+
+int64_t state(const fs::path& folder) { return CheckpointReader(folder).state().get<int64_t>(); }
+
+std::vector<int64_t> steps_in(const fs::path& root) {
+  std::vector<int64_t> steps;
+  for (const CheckpointEntry& entry : list_checkpoints(root)) {
+    CHECK(entry.folder == (root / checkpoint_name(entry.step)).string());
+    steps.push_back(entry.step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints are listed by step, and nothing else is") {
+  const test::TempFolder root;
+  CHECK(list_checkpoints((root / "none").string()).empty());
+  for (const int64_t step : {12, 3, 1234567, 0}) save(root / checkpoint_name(step), step);
+  save(root / "latest", 5);
+  for (const std::string name : {"step-000777", "step-7", "tmp.step-000008.12.0", "step-000009x",
+                                 "step--00001", "step-99999999999999999999"}) {
+    fs::create_directory(root / name);
+    if (name != "step-000777") test::write_file(root / name / "index.json", "{}");
+  }
+  test::write_file(root / "step-000778", "");
+  CHECK(steps_in(root.path()) == std::vector<int64_t>{0, 3, 12, 1234567});
+  CHECK(checkpoint_name(123) == "step-000123");
+  CHECK_THROWS_AS(checkpoint_name(-1), ConfigError);
+  CHECK_THROWS_WITH(list_checkpoints((root / "step-000778").string()), Contains("step-000778"));
+}
+
+TEST_CASE("a checkpoint replaces the one of its name, through a link too") {
+  const test::TempFolder root;
+  save(root / "a", 1);
+  fs::create_directory_symlink(root / "a", root / "link");
+  save(root / "link/", 2);
+  CHECK(state(root / "a") == 2);
+  CHECK(fs::is_symlink(root / "link"));
+  fs::create_directory(root / "empty");
+  save(root / "empty", 3);
+  CHECK(state(root / "empty") == 3);
+}
+
+TEST_CASE("what is no checkpoint is neither replaced nor removed") {
+  const test::TempFolder root;
+  save(root / "c", 1);
+  test::write_file(root / "c/notes.txt", "mine");
+  CHECK_THROWS_WITH(save(root / "c", 2), Contains("notes.txt") && Contains("move it"));
+  CHECK_THROWS_WITH(remove_checkpoint(root / "c"), Contains("notes.txt"));
+  CHECK(state(root / "c") == 1);
+  test::write_file(root / "file", "mine");
+  CHECK_THROWS_AS(save(root / "file", 2), FileError);
+  CHECK_THROWS_AS(remove_checkpoint(root / "file"), FileError);
+  CHECK_THROWS_AS(save(root / "file/c", 2), FileError);
+  CHECK(test::read_file(root / "file") == "mine");
+}
+
+TEST_CASE("removing a checkpoint removes its folder") {
+  const test::TempFolder root;
+  save(root / "c", 1);
+  CHECK(is_checkpoint(root / "c"));
+  remove_checkpoint(root / "c");
+  CHECK_FALSE(is_checkpoint(root / "c"));
+  remove_checkpoint(root / "c");
+  CHECK(fs::is_empty(root.path()));
+}
+
+TEST_CASE("leftovers are removed, and nothing that is not one") {
+  const test::TempFolder root;
+  save(root / "c", 1);
+  const std::string dead = root / "tmp.c.4711.0";
+  fs::copy(root / "c", dead);
+  const std::string mixed = root / "tmp.c.4711.1";
+  fs::create_directory(mixed);
+  test::write_file(mixed + "/notes.txt", "mine");
+  test::write_file(mixed + "/shard-x.safetensors", "mine");
+  for (const std::string name : {"tmp", "tmp.c", "tmp.c.1", "tmp.c.x.1", "tmp.c.1.x", "c.1.2"}) {
+    fs::copy(root / "c", root / name);
+  }
+  fs::create_directory_symlink(root / "c", root / "tmp.c.4711.2");
+  const TemporaryFolder alive(checkpoint_place(root / "c"));
+  CHECK(remove_leftovers(root.path()) == 1);
+  CHECK_FALSE(fs::exists(dead));
+  CHECK(fs::exists(alive.path()));
+  CHECK(fs::exists(mixed + "/notes.txt"));
+  CHECK(fs::exists(mixed + "/shard-x.safetensors"));
+  CHECK(is_checkpoint(root / "tmp.c.x.1"));
+  CHECK(state(root / "c") == 1);
+  CHECK(remove_leftovers((root / "none").string()) == 0);
+}
+
+TEST_CASE("a replacement interrupted between its two renames loses nothing") {
+  const test::TempFolder root;
+  const fs::path folder = root / checkpoint_name(7);
+  const fs::path former = root / "tmp.step-000007.former";
+  save(folder, 7);
+  fs::rename(folder, former);
+  CHECK(is_checkpoint(folder));
+  CHECK(state(folder) == 7);
+  CHECK(steps_in(root.path()) == std::vector<int64_t>{7});
+  SECTION("put back") {
+    CHECK(remove_leftovers(root.path()) == 1);
+    CHECK(fs::exists(folder));
+  }
+  SECTION("finished by the next save") {
+    save(folder, 8);
+    CHECK(state(folder) == 8);
+  }
+  SECTION("removed") {
+    remove_checkpoint(folder);
+    CHECK(steps_in(root.path()).empty());
+  }
+  CHECK_FALSE(fs::exists(former));
+}
+
+TEST_CASE("who saves to a new place at the same time replaces, and fails at nothing") {
+  const test::TempFolder root;
+  std::atomic<int> arrived{0};
+  std::atomic<int> failures{0};
+  const auto saver = [&](int64_t state) {
+    for (int step = 0; step < 300; ++step) {
+      ++arrived;
+      while (arrived < 2 * step + 2) std::this_thread::yield();
+      try {
+        save(root / checkpoint_name(step), state);
+      } catch (const FileError&) {
+        ++failures;
+      }
+    }
+  };
+  std::thread other(saver, 1);
+  saver(2);
+  other.join();
+  CHECK(failures == 0);
+  CHECK(steps_in(root.path()).size() == 300);
+}
+
+TEST_CASE("a directory is claimed by one process at a time, until that one ends") {
+  const test::TempFolder root;
+  const std::string directory = root / "runs/one";
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto claim = claim_directory(directory);
+    const bool told = ::write(pipe[1], claim ? "y" : "n", 1) == 1;
+    ::pause();
+    ::_exit(told);
+  }
+  char answer = 0;
+  REQUIRE(::read(pipe[0], &answer, 1) == 1);
+  CHECK(answer == 'y');
+  CHECK_THROWS_WITH(claim_directory(directory, std::chrono::milliseconds(50)),
+                    Contains(directory) && Contains("another process"));
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::kill(child, SIGKILL);
+  });
+  const auto claim = claim_directory(directory, std::chrono::seconds(20));
+  killer.join();
+  ::waitpid(child, nullptr, 0);
+  for (const int end : pipe) ::close(end);
+  CHECK(claim != nullptr);
+  CHECK(claim_directory(directory) == claim);
+  fs::remove_all(directory);
+  // Another folder of the name is another directory.
+  CHECK(claim_directory(directory) != claim);
+  test::write_file(root / "file", "");
+  CHECK(claim_directory(root / "file/run") == nullptr);
+}
+
+}  // namespace checkpoint_folder_test

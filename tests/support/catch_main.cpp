@@ -1,0 +1,3 @@
+int run_catch(int argc, char** argv);
+
+int main(int argc, char** argv) { return run_catch(argc, argv); }
