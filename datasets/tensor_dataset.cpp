@@ -119,13 +119,14 @@ TensorDataset TensorDataset::take(int64_t n) const {
       transformed(all_, [&](const at::Tensor& tensor) { return tensor.narrow(0, 0, n); }), name_);
 }
 
-DatasetRef::DatasetRef(const Examples& all) : DatasetRef(TensorDataset(all)) {}
+DatasetHandle::DatasetHandle(const Examples& all) : DatasetHandle(TensorDataset(all)) {}
 
-DatasetRef::DatasetRef(const at::Tensor& x, const at::Tensor& y, const at::Tensor& sample_weight) {
+DatasetHandle::DatasetHandle(const at::Tensor& x, const at::Tensor& y,
+                             const at::Tensor& sample_weight) {
   Examples all{.x = {x}};
   if (y.defined()) all.y = {y};
   if (sample_weight.defined()) all.sample_weight = {sample_weight};
-  *this = DatasetRef(all);
+  *this = DatasetHandle(all);
 }
 
 }  // namespace tessera

@@ -117,17 +117,18 @@ std::shared_ptr<Metric> sparse_top_k(const SparseTopKCategoricalAccuracyOptions&
 
 }  // namespace
 
-Accuracy::Accuracy(MetricOptions options) : MetricRef(mean_of("Accuracy", options, equal_values)) {}
+Accuracy::Accuracy(MetricOptions options)
+    : MetricHandle(mean_of("Accuracy", options, equal_values)) {}
 BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
-    : MetricRef(binary_accuracy(options)) {}
+    : MetricHandle(binary_accuracy(options)) {}
 CategoricalAccuracy::CategoricalAccuracy(MetricOptions options)
-    : MetricRef(mean_of("CategoricalAccuracy", options, same_largest)) {}
+    : MetricHandle(mean_of("CategoricalAccuracy", options, same_largest)) {}
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options)
-    : MetricRef(mean_of("SparseCategoricalAccuracy", options, largest_is)) {}
+    : MetricHandle(mean_of("SparseCategoricalAccuracy", options, largest_is)) {}
 TopKCategoricalAccuracy::TopKCategoricalAccuracy(TopKCategoricalAccuracyOptions options)
-    : MetricRef(top_k(options)) {}
+    : MetricHandle(top_k(options)) {}
 SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(
     SparseTopKCategoricalAccuracyOptions options)
-    : MetricRef(sparse_top_k(options)) {}
+    : MetricHandle(sparse_top_k(options)) {}
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 namespace tessera {
 
 /// How often predictions equal labels (keras.metrics.Accuracy).
-class Accuracy : public MetricRef {
+class Accuracy : public MetricHandle {
  public:
   explicit Accuracy(MetricOptions options = {});
 };
@@ -24,21 +24,21 @@ void fields(BinaryAccuracyOptions& o, Visit visit) {
 
 /// How often labels 0 and 1 say whether a prediction exceeds the threshold
 /// (keras.metrics.BinaryAccuracy). Throws ConfigError unless 0 < threshold < 1.
-class BinaryAccuracy : public MetricRef {
+class BinaryAccuracy : public MetricHandle {
  public:
   explicit BinaryAccuracy(BinaryAccuracyOptions options = {});
 };
 
 /// How often the largest prediction is at the largest of the labels, one-hot or distributions
 /// (keras.metrics.CategoricalAccuracy). The class axis may be sharded.
-class CategoricalAccuracy : public MetricRef {
+class CategoricalAccuracy : public MetricHandle {
  public:
   explicit CategoricalAccuracy(MetricOptions options = {});
 };
 
 /// How often the largest of the predictions (…, classes) is at the label, labels (…) or (…, 1)
 /// (keras.metrics.SparseCategoricalAccuracy). The class axis may be sharded.
-class SparseCategoricalAccuracy : public MetricRef {
+class SparseCategoricalAccuracy : public MetricHandle {
  public:
   explicit SparseCategoricalAccuracy(MetricOptions options = {});
 };
@@ -56,7 +56,7 @@ void fields(TopKCategoricalAccuracyOptions& o, Visit visit) {
 /// How often fewer than k predictions exceed that of the largest of the labels, one-hot or
 /// distributions (keras.metrics.TopKCategoricalAccuracy). Predictions that are not all finite miss.
 /// The class axis may be sharded. Throws ConfigError unless k >= 1.
-class TopKCategoricalAccuracy : public MetricRef {
+class TopKCategoricalAccuracy : public MetricHandle {
  public:
   explicit TopKCategoricalAccuracy(TopKCategoricalAccuracyOptions options = {});
 };
@@ -77,7 +77,7 @@ void fields(SparseTopKCategoricalAccuracyOptions& o, Visit visit) {
 /// (…, 1); with `from_sorted_ids` predictions are class numbers, the likeliest first
 /// (keras.metrics.SparseTopKCategoricalAccuracy). Predictions that are not all finite, and labels
 /// that are no class, miss. The class axis may be sharded. Throws ConfigError unless k >= 1.
-class SparseTopKCategoricalAccuracy : public MetricRef {
+class SparseTopKCategoricalAccuracy : public MetricHandle {
  public:
   explicit SparseTopKCategoricalAccuracy(SparseTopKCategoricalAccuracyOptions options = {});
 };

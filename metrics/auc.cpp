@@ -149,6 +149,6 @@ std::shared_ptr<Metric> auc(const AUCOptions& options) {
 
 }  // namespace
 
-AUC::AUC(AUCOptions options) : MetricRef(auc(options)) {}
+AUC::AUC(AUCOptions options) : MetricHandle(auc(options)) {}
 
 }  // namespace tessera

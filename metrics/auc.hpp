@@ -49,7 +49,7 @@ void fields(AUCOptions& o, Visit visit) {
 /// (keras.metrics.AUC). With multi_label result_values() has the area of each label. Throws
 /// ConfigError for fewer than 2 thresholds, for one outside [0, 1] and for num_labels without
 /// multi_label.
-class AUC : public MetricRef {
+class AUC : public MetricHandle {
  public:
   explicit AUC(AUCOptions options = {});
 };

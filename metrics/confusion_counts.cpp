@@ -34,12 +34,12 @@ std::shared_ptr<Metric> count_of(const char* class_name, double Confusion::*coun
 }  // namespace
 
 TruePositives::TruePositives(ConfusionCountOptions options)
-    : MetricRef(count_of("TruePositives", &Confusion::true_positives, options)) {}
+    : MetricHandle(count_of("TruePositives", &Confusion::true_positives, options)) {}
 TrueNegatives::TrueNegatives(ConfusionCountOptions options)
-    : MetricRef(count_of("TrueNegatives", &Confusion::true_negatives, options)) {}
+    : MetricHandle(count_of("TrueNegatives", &Confusion::true_negatives, options)) {}
 FalsePositives::FalsePositives(ConfusionCountOptions options)
-    : MetricRef(count_of("FalsePositives", &Confusion::false_positives, options)) {}
+    : MetricHandle(count_of("FalsePositives", &Confusion::false_positives, options)) {}
 FalseNegatives::FalseNegatives(ConfusionCountOptions options)
-    : MetricRef(count_of("FalseNegatives", &Confusion::false_negatives, options)) {}
+    : MetricHandle(count_of("FalseNegatives", &Confusion::false_negatives, options)) {}
 
 }  // namespace tessera

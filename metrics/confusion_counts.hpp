@@ -21,28 +21,28 @@ void fields(ConfusionCountOptions& o, Visit visit) {
 /// Weight of the positive labels whose prediction exceeds the threshold (keras.metrics.
 /// TruePositives). A label other than 0 is positive. With several thresholds result_values() has
 /// one for each, and result() is their mean. Throws ConfigError for a threshold outside [0, 1].
-class TruePositives : public MetricRef {
+class TruePositives : public MetricHandle {
  public:
   explicit TruePositives(ConfusionCountOptions options = {});
 };
 
 /// Weight of the other labels whose prediction does not exceed the threshold
 /// (keras.metrics.TrueNegatives); otherwise as TruePositives.
-class TrueNegatives : public MetricRef {
+class TrueNegatives : public MetricHandle {
  public:
   explicit TrueNegatives(ConfusionCountOptions options = {});
 };
 
 /// Weight of the other labels whose prediction exceeds the threshold
 /// (keras.metrics.FalsePositives); otherwise as TruePositives.
-class FalsePositives : public MetricRef {
+class FalsePositives : public MetricHandle {
  public:
   explicit FalsePositives(ConfusionCountOptions options = {});
 };
 
 /// Weight of the positive labels whose prediction does not exceed the threshold
 /// (keras.metrics.FalseNegatives); otherwise as TruePositives.
-class FalseNegatives : public MetricRef {
+class FalseNegatives : public MetricHandle {
  public:
   explicit FalseNegatives(ConfusionCountOptions options = {});
 };

@@ -40,14 +40,14 @@ DTensor concordance(const DTensor& y_true, const DTensor& y_pred, int64_t axis) 
 }  // namespace
 
 PearsonCorrelation::PearsonCorrelation(PearsonCorrelationOptions options)
-    : MetricRef(std::make_shared<FunctionMetric>(
+    : MetricHandle(std::make_shared<FunctionMetric>(
           "PearsonCorrelation", named_config("PearsonCorrelation", options),
           [axis = options.axis](const DTensor& y_true, const DTensor& y_pred) {
             return pearson(y_true, y_pred, axis);
           })) {}
 
 ConcordanceCorrelation::ConcordanceCorrelation(ConcordanceCorrelationOptions options)
-    : MetricRef(std::make_shared<FunctionMetric>(
+    : MetricHandle(std::make_shared<FunctionMetric>(
           "ConcordanceCorrelation", named_config("ConcordanceCorrelation", options),
           [axis = options.axis](const DTensor& y_true, const DTensor& y_pred) {
             return concordance(y_true, y_pred, axis);

@@ -19,7 +19,7 @@ void fields(PearsonCorrelationOptions& o, Visit visit) {
 /// Mean over samples of the correlation of labels and predictions along an axis, their covariance
 /// divided by both standard deviations; no number where one of these is 0
 /// (keras.metrics.PearsonCorrelation). A cut axis is reduced in every update.
-class PearsonCorrelation : public MetricRef {
+class PearsonCorrelation : public MetricHandle {
  public:
   explicit PearsonCorrelation(PearsonCorrelationOptions options = {});
 };
@@ -37,7 +37,7 @@ void fields(ConcordanceCorrelationOptions& o, Visit visit) {
 /// Mean over samples of 2 · covariance / (variances + (t - p)²) along an axis, with t and p the
 /// means of labels and predictions (keras.metrics.ConcordanceCorrelation). A cut axis is reduced in
 /// every update.
-class ConcordanceCorrelation : public MetricRef {
+class ConcordanceCorrelation : public MetricHandle {
  public:
   explicit ConcordanceCorrelation(ConcordanceCorrelationOptions options = {});
 };

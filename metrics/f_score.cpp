@@ -130,10 +130,10 @@ class FBetaMetric : public Metric {
 }  // namespace
 
 FBetaScore::FBetaScore(FBetaScoreOptions options)
-    : MetricRef(std::make_shared<FBetaMetric>("FBetaScore", named_config("FBetaScore", options),
+    : MetricHandle(std::make_shared<FBetaMetric>("FBetaScore", named_config("FBetaScore", options),
                                               options)) {}
 F1Score::F1Score(F1ScoreOptions options)
-    : MetricRef(std::make_shared<FBetaMetric>(
+    : MetricHandle(std::make_shared<FBetaMetric>(
           "F1Score", named_config("F1Score", options),
           FBetaScoreOptions{
               .average = options.average, .threshold = options.threshold, .name = options.name})) {}

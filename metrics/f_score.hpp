@@ -32,7 +32,7 @@ void fields(FBetaScoreOptions& o, Visit visit) {
 /// (batch, classes) (keras.metrics.FBetaScore). Positive are the predictions above the threshold,
 /// without one the largest of each sample. Without `average` result_values() has the score of each
 /// class, and result() is their mean. Throws ConfigError unless beta > 0 and 0 < threshold <= 1.
-class FBetaScore : public MetricRef {
+class FBetaScore : public MetricHandle {
  public:
   explicit FBetaScore(FBetaScoreOptions options = {});
 };
@@ -50,7 +50,7 @@ void fields(F1ScoreOptions& o, Visit visit) {
 }
 
 /// FBetaScore of beta 1 (keras.metrics.F1Score).
-class F1Score : public MetricRef {
+class F1Score : public MetricHandle {
  public:
   explicit F1Score(F1ScoreOptions options = {});
 };

@@ -151,23 +151,24 @@ IoUOptions of_one_hot(const OneHotIoUOptions& options) {
 }  // namespace
 
 IoU::IoU(int64_t num_classes, std::vector<int64_t> target_class_ids, IoUOptions options)
-    : MetricRef(std::make_shared<IoUMetric>(
+    : MetricHandle(std::make_shared<IoUMetric>(
           "IoU", config_with("IoU", options, num_classes, &target_class_ids), num_classes,
           target_class_ids, options)) {}
 MeanIoU::MeanIoU(int64_t num_classes, IoUOptions options)
-    : MetricRef(std::make_shared<IoUMetric>("MeanIoU", config_with("MeanIoU", options, num_classes),
-                                            num_classes, all_classes(num_classes), options)) {}
+    : MetricHandle(std::make_shared<IoUMetric>("MeanIoU",
+                                               config_with("MeanIoU", options, num_classes),
+                                               num_classes, all_classes(num_classes), options)) {}
 OneHotIoU::OneHotIoU(int64_t num_classes, std::vector<int64_t> target_class_ids,
                      OneHotIoUOptions options)
-    : MetricRef(std::make_shared<IoUMetric>(
+    : MetricHandle(std::make_shared<IoUMetric>(
           "OneHotIoU", config_with("OneHotIoU", options, num_classes, &target_class_ids),
           num_classes, target_class_ids, of_one_hot(options))) {}
 OneHotMeanIoU::OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options)
-    : MetricRef(std::make_shared<IoUMetric>(
+    : MetricHandle(std::make_shared<IoUMetric>(
           "OneHotMeanIoU", config_with("OneHotMeanIoU", options, num_classes), num_classes,
           all_classes(num_classes), of_one_hot(options))) {}
 BinaryIoU::BinaryIoU(BinaryIoUOptions options)
-    : MetricRef(std::make_shared<IoUMetric>("BinaryIoU", named_config("BinaryIoU", options), 2,
+    : MetricHandle(std::make_shared<IoUMetric>("BinaryIoU", named_config("BinaryIoU", options), 2,
                                             options.target_class_ids,
                                             IoUOptions{.dtype = options.dtype},
                                             options.threshold)) {}

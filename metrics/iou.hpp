@@ -49,26 +49,26 @@ void fields(OneHotIoUOptions& o, Visit visit) {
 /// negatives), without the classes that are in neither labels nor predictions; 0 without any
 /// (keras.metrics.IoU). Samples of which label or prediction is no class do not count. Throws
 /// ConfigError unless every target class is in [0, num_classes).
-class IoU : public MetricRef {
+class IoU : public MetricHandle {
  public:
   explicit IoU(int64_t num_classes, std::vector<int64_t> target_class_ids, IoUOptions options = {});
 };
 
 /// IoU of all classes (keras.metrics.MeanIoU).
-class MeanIoU : public MetricRef {
+class MeanIoU : public MetricHandle {
  public:
   explicit MeanIoU(int64_t num_classes, IoUOptions options = {});
 };
 
 /// IoU of labels that are one-hot along `axis` (keras.metrics.OneHotIoU).
-class OneHotIoU : public MetricRef {
+class OneHotIoU : public MetricHandle {
  public:
   explicit OneHotIoU(int64_t num_classes, std::vector<int64_t> target_class_ids,
                      OneHotIoUOptions options = {});
 };
 
 /// OneHotIoU of all classes (keras.metrics.OneHotMeanIoU).
-class OneHotMeanIoU : public MetricRef {
+class OneHotMeanIoU : public MetricHandle {
  public:
   explicit OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options = {});
 };
@@ -89,7 +89,7 @@ void fields(BinaryIoUOptions& o, Visit visit) {
 
 /// IoU of two classes; predictions of at least the threshold are of class 1
 /// (keras.metrics.BinaryIoU).
-class BinaryIoU : public MetricRef {
+class BinaryIoU : public MetricHandle {
  public:
   explicit BinaryIoU(BinaryIoUOptions options = {});
 };

@@ -15,7 +15,7 @@ namespace {
 /// The mean of a loss of each sample.
 class LossMetric : public MeanMetricWrapper {
  public:
-  LossMetric(const char* class_name, Json config, LossRef loss)
+  LossMetric(const char* class_name, Json config, LossHandle loss)
       : MeanMetricWrapper(class_name, std::move(config),
                           [loss](const DTensor& y_true, const DTensor& y_pred) {
                             return loss->values(y_true, y_pred);
@@ -36,12 +36,12 @@ class LossMetric : public MeanMetricWrapper {
   }
 
  private:
-  LossRef loss_;
+  LossHandle loss_;
 };
 
 class CosineMetric : public MeanMetricWrapper {
  public:
-  CosineMetric(Json config, const LossRef& loss)
+  CosineMetric(Json config, const LossHandle& loss)
       : MeanMetricWrapper("CosineSimilarity", std::move(config),
                           [loss](const DTensor& y_true, const DTensor& y_pred) {
                             return ops::neg(loss->values(y_true, y_pred));
@@ -67,7 +67,7 @@ class RootMeanSquaredErrorMetric : public MeanMetricWrapper {
 };
 
 template <class Options>
-std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options, LossRef loss) {
+std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options, LossHandle loss) {
   return std::make_shared<LossMetric>(class_name, named_config(class_name, options),
                                       std::move(loss));
 }
@@ -75,43 +75,43 @@ std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options, 
 }  // namespace
 
 RootMeanSquaredError::RootMeanSquaredError(MetricOptions options)
-    : MetricRef(std::make_shared<RootMeanSquaredErrorMetric>(
+    : MetricHandle(std::make_shared<RootMeanSquaredErrorMetric>(
           named_config("RootMeanSquaredError", options))) {}
 LogCoshError::LogCoshError(LogCoshErrorOptions options)
-    : MetricRef(mean_of("LogCoshError", options, LogCosh())) {}
+    : MetricHandle(mean_of("LogCoshError", options, LogCosh())) {}
 
 namespace metrics {
 
 MeanSquaredError::MeanSquaredError(MetricOptions options)
-    : MetricRef(mean_of("MeanSquaredError", options, tessera::MeanSquaredError())) {}
+    : MetricHandle(mean_of("MeanSquaredError", options, tessera::MeanSquaredError())) {}
 MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)
-    : MetricRef(mean_of("MeanAbsoluteError", options, tessera::MeanAbsoluteError())) {}
+    : MetricHandle(mean_of("MeanAbsoluteError", options, tessera::MeanAbsoluteError())) {}
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(MetricOptions options)
-    : MetricRef(mean_of("MeanAbsolutePercentageError", options,
+    : MetricHandle(mean_of("MeanAbsolutePercentageError", options,
                         tessera::MeanAbsolutePercentageError())) {}
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(MetricOptions options)
-    : MetricRef(mean_of("MeanSquaredLogarithmicError", options,
+    : MetricHandle(mean_of("MeanSquaredLogarithmicError", options,
                         tessera::MeanSquaredLogarithmicError())) {}
 CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
-    : MetricRef(std::make_shared<CosineMetric>(
+    : MetricHandle(std::make_shared<CosineMetric>(
           named_config("CosineSimilarity", options),
           tessera::CosineSimilarity({.axis = options.axis, .name = options.name}))) {}
-Hinge::Hinge(MetricOptions options) : MetricRef(mean_of("Hinge", options, tessera::Hinge())) {}
+Hinge::Hinge(MetricOptions options) : MetricHandle(mean_of("Hinge", options, tessera::Hinge())) {}
 SquaredHinge::SquaredHinge(MetricOptions options)
-    : MetricRef(mean_of("SquaredHinge", options, tessera::SquaredHinge())) {}
+    : MetricHandle(mean_of("SquaredHinge", options, tessera::SquaredHinge())) {}
 CategoricalHinge::CategoricalHinge(MetricOptions options)
-    : MetricRef(mean_of("CategoricalHinge", options, tessera::CategoricalHinge())) {}
+    : MetricHandle(mean_of("CategoricalHinge", options, tessera::CategoricalHinge())) {}
 KLDivergence::KLDivergence(MetricOptions options)
-    : MetricRef(mean_of("KLDivergence", options, tessera::KLDivergence())) {}
+    : MetricHandle(mean_of("KLDivergence", options, tessera::KLDivergence())) {}
 Poisson::Poisson(MetricOptions options)
-    : MetricRef(mean_of("Poisson", options, tessera::Poisson())) {}
+    : MetricHandle(mean_of("Poisson", options, tessera::Poisson())) {}
 BinaryCrossentropy::BinaryCrossentropy(BinaryCrossentropyOptions options)
-    : MetricRef(mean_of("BinaryCrossentropy", options,
+    : MetricHandle(mean_of("BinaryCrossentropy", options,
                         tessera::BinaryCrossentropy({.from_logits = options.from_logits,
                                                      .label_smoothing = options.label_smoothing,
                                                      .name = options.name}))) {}
 CategoricalCrossentropy::CategoricalCrossentropy(CategoricalCrossentropyOptions options)
-    : MetricRef(
+    : MetricHandle(
           mean_of("CategoricalCrossentropy", options,
                   tessera::CategoricalCrossentropy({.from_logits = options.from_logits,
                                                     .label_smoothing = options.label_smoothing,
@@ -119,7 +119,7 @@ CategoricalCrossentropy::CategoricalCrossentropy(CategoricalCrossentropyOptions 
                                                     .name = options.name}))) {}
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     SparseCategoricalCrossentropyOptions options)
-    : MetricRef(
+    : MetricHandle(
           mean_of("SparseCategoricalCrossentropy", options,
                   tessera::SparseCategoricalCrossentropy({.from_logits = options.from_logits,
                                                           .ignore_class = options.ignore_class,

@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// Square root of the mean of (y_true - y_pred)² (keras.metrics.RootMeanSquaredError).
-class RootMeanSquaredError : public MetricRef {
+class RootMeanSquaredError : public MetricHandle {
  public:
   explicit RootMeanSquaredError(MetricOptions options = {});
 };
@@ -22,7 +22,7 @@ void fields(LogCoshErrorOptions& o, Visit visit) {
 }
 
 /// The mean of the loss LogCosh (keras.metrics.LogCoshError).
-class LogCoshError : public MetricRef {
+class LogCoshError : public MetricHandle {
  public:
   explicit LogCoshError(LogCoshErrorOptions options = {});
 };
@@ -34,25 +34,25 @@ class LogCoshError : public MetricRef {
 namespace tessera::metrics {
 
 /// keras.metrics.MeanSquaredError.
-class MeanSquaredError : public MetricRef {
+class MeanSquaredError : public MetricHandle {
  public:
   explicit MeanSquaredError(MetricOptions options = {});
 };
 
 /// keras.metrics.MeanAbsoluteError.
-class MeanAbsoluteError : public MetricRef {
+class MeanAbsoluteError : public MetricHandle {
  public:
   explicit MeanAbsoluteError(MetricOptions options = {});
 };
 
 /// keras.metrics.MeanAbsolutePercentageError.
-class MeanAbsolutePercentageError : public MetricRef {
+class MeanAbsolutePercentageError : public MetricHandle {
  public:
   explicit MeanAbsolutePercentageError(MetricOptions options = {});
 };
 
 /// keras.metrics.MeanSquaredLogarithmicError.
-class MeanSquaredLogarithmicError : public MetricRef {
+class MeanSquaredLogarithmicError : public MetricHandle {
  public:
   explicit MeanSquaredLogarithmicError(MetricOptions options = {});
 };
@@ -68,37 +68,37 @@ void fields(CosineSimilarityOptions& o, Visit visit) {
 }
 
 /// The cosine itself, 1 for one direction; the loss is minus it (keras.metrics.CosineSimilarity).
-class CosineSimilarity : public MetricRef {
+class CosineSimilarity : public MetricHandle {
  public:
   explicit CosineSimilarity(CosineSimilarityOptions options = {});
 };
 
 /// keras.metrics.Hinge.
-class Hinge : public MetricRef {
+class Hinge : public MetricHandle {
  public:
   explicit Hinge(MetricOptions options = {});
 };
 
 /// keras.metrics.SquaredHinge.
-class SquaredHinge : public MetricRef {
+class SquaredHinge : public MetricHandle {
  public:
   explicit SquaredHinge(MetricOptions options = {});
 };
 
 /// keras.metrics.CategoricalHinge.
-class CategoricalHinge : public MetricRef {
+class CategoricalHinge : public MetricHandle {
  public:
   explicit CategoricalHinge(MetricOptions options = {});
 };
 
 /// keras.metrics.KLDivergence.
-class KLDivergence : public MetricRef {
+class KLDivergence : public MetricHandle {
  public:
   explicit KLDivergence(MetricOptions options = {});
 };
 
 /// keras.metrics.Poisson.
-class Poisson : public MetricRef {
+class Poisson : public MetricHandle {
  public:
   explicit Poisson(MetricOptions options = {});
 };
@@ -116,7 +116,7 @@ void fields(BinaryCrossentropyOptions& o, Visit visit) {
 }
 
 /// keras.metrics.BinaryCrossentropy.
-class BinaryCrossentropy : public MetricRef {
+class BinaryCrossentropy : public MetricHandle {
  public:
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
@@ -136,7 +136,7 @@ void fields(CategoricalCrossentropyOptions& o, Visit visit) {
 }
 
 /// keras.metrics.CategoricalCrossentropy.
-class CategoricalCrossentropy : public MetricRef {
+class CategoricalCrossentropy : public MetricHandle {
  public:
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
 };
@@ -157,7 +157,7 @@ void fields(SparseCategoricalCrossentropyOptions& o, Visit visit) {
 
 /// keras.metrics.SparseCategoricalCrossentropy. As in Keras, samples of label `ignore_class` add a
 /// value of 0, and they count in the mean unless there are sample weights.
-class SparseCategoricalCrossentropy : public MetricRef {
+class SparseCategoricalCrossentropy : public MetricHandle {
  public:
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});
 };

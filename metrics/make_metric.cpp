@@ -6,7 +6,7 @@ namespace tessera {
 namespace {
 
 template <class Made, class Options>
-MetricRef made(const JsonObject& options) {
+MetricHandle made(const JsonObject& options) {
   JsonObject given = options;
   given.take_optional<Json>("dtype");
   return Made(options_from<Options>(given));
@@ -14,7 +14,7 @@ MetricRef made(const JsonObject& options) {
 
 /// Of a class that takes the part `key` first.
 template <class Made>
-MetricRef made_at(JsonObject given, const char* key) {
+MetricHandle made_at(JsonObject given, const char* key) {
   const auto part = given.take<double>(key);
   given.take_optional<Json>("dtype");
   return Made(part, options_from<AtRateOptions>(given));
@@ -22,20 +22,20 @@ MetricRef made_at(JsonObject given, const char* key) {
 
 /// Of those that count classes; their dtype matters.
 template <class Made, class Options>
-MetricRef made_of_targets(const JsonObject& options) {
+MetricHandle made_of_targets(const JsonObject& options) {
   JsonObject given = options;
   const auto count = given.take<int64_t>("num_classes");
   const auto targets = given.take<std::vector<int64_t>>("target_class_ids");
   return Made(count, targets, options_from<Options>(given));
 }
 template <class Made, class Options>
-MetricRef made_of_classes(const JsonObject& options) {
+MetricHandle made_of_classes(const JsonObject& options) {
   JsonObject given = options;
   const auto count = given.take<int64_t>("num_classes");
   return Made(count, options_from<Options>(given));
 }
 
-using MetricFactories = Factories<MetricRef, JsonObject>;
+using MetricFactories = Factories<MetricHandle, JsonObject>;
 
 MetricFactories rates() {
   const auto at = [](auto made_with, const char* key) {
@@ -143,7 +143,7 @@ const MetricFactories& factories() {
 }  // namespace
 
 std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options) {
-  return make_by_name("metric", factories(), kind, options).made();
+  return make_by_name("metric", factories(), kind, options).get();
 }
 
 std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name) {

@@ -103,22 +103,22 @@ DTensor MeanMetricWrapper::values(const DTensor& y_true, const DTensor& y_pred) 
 }
 
 Mean::Mean(MetricOptions options)
-    : MetricRef(std::make_shared<FunctionMetric>("Mean", named_config("Mean", options),
+    : MetricHandle(std::make_shared<FunctionMetric>("Mean", named_config("Mean", options),
                                                  given_values)) {}
 
 void Mean::update(const DTensor& values, const DTensor& sample_weight) const {
-  static_cast<MeanMetric&>(*made()).add_values(values, sample_weight);
+  static_cast<MeanMetric&>(*get()).add_values(values, sample_weight);
 }
 
 void Mean::update(const DTensor& value, double weight) const {
-  static_cast<MeanMetric&>(*made()).add_value(value, weight);
+  static_cast<MeanMetric&>(*get()).add_value(value, weight);
 }
 
 Sum::Sum(MetricOptions options)
-    : MetricRef(std::make_shared<SumMetric>(options.name.empty() ? "sum" : options.name)) {}
+    : MetricHandle(std::make_shared<SumMetric>(options.name.empty() ? "sum" : options.name)) {}
 
 void Sum::update(const DTensor& values, const DTensor& sample_weight) const {
-  made()->update({}, values, sample_weight);
+  get()->update({}, values, sample_weight);
 }
 
 }  // namespace tessera

@@ -55,7 +55,7 @@ class FunctionMetric : public MeanMetricWrapper {
 };
 
 /// Weighted mean of what it is given (keras.metrics.Mean).
-class Mean : public MetricRef {
+class Mean : public MetricHandle {
  public:
   explicit Mean(MetricOptions options = {});
   /// As MeanMetric::add_values.
@@ -63,19 +63,19 @@ class Mean : public MetricRef {
   /// As MeanMetric::add_value.
   void update(const DTensor& value, double weight) const;
   /// Collective.
-  double result() const { return made()->result(); }
-  void reset() const { made()->reset(); }
+  double result() const { return get()->result(); }
+  void reset() const { get()->reset(); }
 };
 
 /// Weighted sum of what it is given (keras.metrics.Sum).
-class Sum : public MetricRef {
+class Sum : public MetricHandle {
  public:
   explicit Sum(MetricOptions options = {});
   /// Further axes of the values than `sample_weight` has are summed before they are weighed.
   void update(const DTensor& values, const DTensor& sample_weight = {}) const;
   /// Collective.
-  double result() const { return made()->result(); }
-  void reset() const { made()->reset(); }
+  double result() const { return get()->result(); }
+  void reset() const { get()->reset(); }
 };
 
 }  // namespace tessera

@@ -40,8 +40,9 @@ class PartMetric : public ConfusionMetric {
 }  // namespace
 
 Precision::Precision(PrecisionRecallOptions options)
-    : MetricRef(std::make_shared<PartMetric>("Precision", &Confusion::false_positives, options)) {}
+    : MetricHandle(
+          std::make_shared<PartMetric>("Precision", &Confusion::false_positives, options)) {}
 Recall::Recall(PrecisionRecallOptions options)
-    : MetricRef(std::make_shared<PartMetric>("Recall", &Confusion::false_negatives, options)) {}
+    : MetricHandle(std::make_shared<PartMetric>("Recall", &Confusion::false_negatives, options)) {}
 
 }  // namespace tessera

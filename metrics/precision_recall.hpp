@@ -26,14 +26,14 @@ void fields(PrecisionRecallOptions& o, Visit visit) {
 /// Part of the positive predictions whose label is positive, 0 without any
 /// (keras.metrics.Precision). With several thresholds result_values() has one for each, and
 /// result() is their mean. Throws ConfigError for a threshold outside [0, 1] and for top_k < 1.
-class Precision : public MetricRef {
+class Precision : public MetricHandle {
  public:
   explicit Precision(PrecisionRecallOptions options = {});
 };
 
 /// Part of the positive labels whose prediction is positive, 0 without any (keras.metrics.Recall);
 /// otherwise as Precision.
-class Recall : public MetricRef {
+class Recall : public MetricHandle {
  public:
   explicit Recall(PrecisionRecallOptions options = {});
 };

@@ -110,6 +110,6 @@ class R2Metric : public Metric {
 
 }  // namespace
 
-R2Score::R2Score(R2ScoreOptions options) : MetricRef(std::make_shared<R2Metric>(options)) {}
+R2Score::R2Score(R2ScoreOptions options) : MetricHandle(std::make_shared<R2Metric>(options)) {}
 
 }  // namespace tessera

@@ -33,7 +33,7 @@ void fields(R2ScoreOptions& o, Visit visit) {
 /// and predictions (batch, outputs) (keras.metrics.R2Score); 0 for an output whose labels do not
 /// differ and are not met. Without aggregation result_values() has the score of each output, and
 /// result() is their mean. Throws ConfigError for a negative num_regressors.
-class R2Score : public MetricRef {
+class R2Score : public MetricHandle {
  public:
   explicit R2Score(R2ScoreOptions options = {});
 };

@@ -80,24 +80,24 @@ class AtRateMetric : public ConfusionMetric {
   float bound_;
 };
 
-MetricRef made(const Kind& kind, double bound, const AtRateOptions& options) {
+MetricHandle made(const Kind& kind, double bound, const AtRateOptions& options) {
   check(kind, bound, options);
-  return MetricRef(std::make_shared<AtRateMetric>(kind, bound, options));
+  return MetricHandle(std::make_shared<AtRateMetric>(kind, bound, options));
 }
 
 }  // namespace
 
 SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity_, AtRateOptions options)
-    : MetricRef(tessera::made({"SensitivityAtSpecificity", "specificity", specificity, recall},
+    : MetricHandle(tessera::made({"SensitivityAtSpecificity", "specificity", specificity, recall},
                               specificity_, options)) {}
 SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity, AtRateOptions options)
-    : MetricRef(tessera::made({"SpecificityAtSensitivity", "sensitivity", recall, specificity},
+    : MetricHandle(tessera::made({"SpecificityAtSensitivity", "sensitivity", recall, specificity},
                               sensitivity, options)) {}
 PrecisionAtRecall::PrecisionAtRecall(double recall_, AtRateOptions options)
-    : MetricRef(tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_,
+    : MetricHandle(tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_,
                               options)) {}
 RecallAtPrecision::RecallAtPrecision(double precision_, AtRateOptions options)
-    : MetricRef(tessera::made({"RecallAtPrecision", "precision", precision, recall}, precision_,
+    : MetricHandle(tessera::made({"RecallAtPrecision", "precision", precision, recall}, precision_,
                               options)) {}
 
 }  // namespace tessera

@@ -24,26 +24,26 @@ void fields(AtRateOptions& o, Visit visit) {
 /// `specificity` of the negative labels is recognized; 0 without any
 /// (keras.metrics.SensitivityAtSpecificity). Throws ConfigError unless the part lies in [0, 1] and
 /// num_thresholds is positive, as do the next three.
-class SensitivityAtSpecificity : public MetricRef {
+class SensitivityAtSpecificity : public MetricHandle {
  public:
   explicit SensitivityAtSpecificity(double specificity, AtRateOptions options = {});
 };
 
 /// The converse (keras.metrics.SpecificityAtSensitivity).
-class SpecificityAtSensitivity : public MetricRef {
+class SpecificityAtSensitivity : public MetricHandle {
  public:
   explicit SpecificityAtSensitivity(double sensitivity, AtRateOptions options = {});
 };
 
 /// Highest part of the positive predictions that are right, of the thresholds at which at least the
 /// part `recall` of the positive labels is found; 0 without any (keras.metrics.PrecisionAtRecall).
-class PrecisionAtRecall : public MetricRef {
+class PrecisionAtRecall : public MetricHandle {
  public:
   explicit PrecisionAtRecall(double recall, AtRateOptions options = {});
 };
 
 /// The converse (keras.metrics.RecallAtPrecision).
-class RecallAtPrecision : public MetricRef {
+class RecallAtPrecision : public MetricHandle {
  public:
   explicit RecallAtPrecision(double precision, AtRateOptions options = {});
 };

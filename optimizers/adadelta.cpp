@@ -43,7 +43,7 @@ class AdadeltaOptimizer : public Optimizer {
 }  // namespace
 
 Adadelta::Adadelta(LearningRate learning_rate, AdadeltaOptions options)
-    : OptimizerRef(std::make_shared<AdadeltaOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<AdadeltaOptimizer>(learning_rate, options)) {}
 
 Adadelta Adadelta::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

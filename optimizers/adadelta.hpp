@@ -23,7 +23,7 @@ struct AdadeltaOptions {
 /// Adadelta (Zeiler, 2012; keras.optimizers.Adadelta): d = g · sqrt(u + epsilon) / sqrt(a +
 /// epsilon) with a and u the running means of g² and d², w -= rate·d. Throws ConfigError unless rho
 /// lies in [0, 1] and epsilon >= 0.
-class Adadelta : public OptimizerRef {
+class Adadelta : public OptimizerHandle {
  public:
   explicit Adadelta(LearningRate learning_rate = 0.001, AdadeltaOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

@@ -101,7 +101,7 @@ class AdafactorOptimizer : public Optimizer {
 }  // namespace
 
 Adafactor::Adafactor(LearningRate learning_rate, AdafactorOptions options)
-    : OptimizerRef(std::make_shared<AdafactorOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<AdafactorOptimizer>(learning_rate, options)) {}
 
 Adafactor Adafactor::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

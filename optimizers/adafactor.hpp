@@ -28,7 +28,7 @@ struct AdafactorOptions {
 /// the elements; the update is clipped by its root mean square, and the rate, at most 1 / sqrt(t),
 /// is relative to that of the weights. Means and squares are those of the whole variable however it
 /// is cut. Throws ConfigError unless beta_2_decay <= 0, the epsilons >= 0 and clip_threshold > 0.
-class Adafactor : public OptimizerRef {
+class Adafactor : public OptimizerHandle {
  public:
   explicit Adafactor(LearningRate learning_rate = 0.001, AdafactorOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

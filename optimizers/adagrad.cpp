@@ -40,7 +40,7 @@ class AdagradOptimizer : public Optimizer {
 }  // namespace
 
 Adagrad::Adagrad(LearningRate learning_rate, AdagradOptions options)
-    : OptimizerRef(std::make_shared<AdagradOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<AdagradOptimizer>(learning_rate, options)) {}
 
 Adagrad Adagrad::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

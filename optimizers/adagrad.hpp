@@ -22,7 +22,7 @@ struct AdagradOptions {
 
 /// Adagrad (Duchi et al., 2011; keras.optimizers.Adagrad): a is the sum of g² from an initial value
 /// on, w -= rate·g / sqrt(a + epsilon). Throws ConfigError for a negative option.
-class Adagrad : public OptimizerRef {
+class Adagrad : public OptimizerHandle {
  public:
   explicit Adagrad(LearningRate learning_rate = 0.001, AdagradOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

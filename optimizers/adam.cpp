@@ -75,9 +75,9 @@ class AdamOptimizer : public Optimizer {
 
 }  // namespace
 
-OptimizerRef make_adam(const std::string& class_name, const LearningRate& learning_rate,
+OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
                        const AdamOptions& options) {
-  return OptimizerRef(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
+  return OptimizerHandle(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
 }
 
 void take_adam_options(JsonObject& config, AdamOptions& options) {
@@ -88,7 +88,7 @@ void take_adam_options(JsonObject& config, AdamOptions& options) {
 }
 
 Adam::Adam(LearningRate learning_rate, AdamOptions options)
-    : OptimizerRef(make_adam("Adam", learning_rate, options)) {}
+    : OptimizerHandle(make_adam("Adam", learning_rate, options)) {}
 
 Adam Adam::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

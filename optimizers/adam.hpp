@@ -28,7 +28,7 @@ struct AdamOptions {
 /// Adam (Kingma and Ba, 2014; keras.optimizers.Adam): m and v are running means of g and g²,
 /// w -= rate·sqrt(1 - beta_2^t)/(1 - beta_1^t) · m / (sqrt(v) + epsilon); with amsgrad v is the
 /// largest so far. Throws ConfigError unless the betas lie in [0, 1) and epsilon >= 0.
-class Adam : public OptimizerRef {
+class Adam : public OptimizerHandle {
  public:
   explicit Adam(LearningRate learning_rate = 0.001, AdamOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
@@ -36,7 +36,7 @@ class Adam : public OptimizerRef {
 };
 
 /// The optimizer behind Adam and AdamW, as `class_name`.
-OptimizerRef make_adam(const std::string& class_name, const LearningRate& learning_rate,
+OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
                        const AdamOptions& options);
 /// Reads what Adam and AdamW have in common.
 void take_adam_options(JsonObject& config, AdamOptions& options);

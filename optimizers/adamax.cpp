@@ -43,7 +43,7 @@ class AdamaxOptimizer : public Optimizer {
 }  // namespace
 
 Adamax::Adamax(LearningRate learning_rate, AdamaxOptions options)
-    : OptimizerRef(std::make_shared<AdamaxOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<AdamaxOptimizer>(learning_rate, options)) {}
 
 Adamax Adamax::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

@@ -24,7 +24,7 @@ struct AdamaxOptions {
 /// Adamax (Kingma and Ba, 2014; keras.optimizers.Adamax): m is the running mean of g,
 /// u = max(beta_2·u, |g|), w -= rate / (1 - beta_1^t) · m / (u + epsilon). Throws ConfigError
 /// unless the betas lie in [0, 1) and epsilon >= 0.
-class Adamax : public OptimizerRef {
+class Adamax : public OptimizerHandle {
  public:
   explicit Adamax(LearningRate learning_rate = 0.001, AdamaxOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

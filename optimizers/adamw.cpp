@@ -18,7 +18,7 @@ void copy_adam_options(const From& from, To& to) {
   copy_base_options(from, to);
 }
 
-OptimizerRef make(const LearningRate& learning_rate, const AdamWOptions& options) {
+OptimizerHandle make(const LearningRate& learning_rate, const AdamWOptions& options) {
   if (!options.weight_decay) {
     throw ConfigError("AdamW", "weight_decay is a number", "none", "use Adam, or 0.004");
   }
@@ -30,7 +30,7 @@ OptimizerRef make(const LearningRate& learning_rate, const AdamWOptions& options
 }  // namespace
 
 AdamW::AdamW(LearningRate learning_rate, AdamWOptions options)
-    : OptimizerRef(make(learning_rate, options)) {}
+    : OptimizerHandle(make(learning_rate, options)) {}
 
 AdamW AdamW::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

@@ -25,7 +25,7 @@ struct AdamWOptions {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, 2017; keras.optimizers.AdamW). Throws
 /// ConfigError without a weight_decay.
-class AdamW : public OptimizerRef {
+class AdamW : public OptimizerHandle {
  public:
   explicit AdamW(LearningRate learning_rate = 0.001, AdamWOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

@@ -60,7 +60,7 @@ class FtrlOptimizer : public Optimizer {
 }  // namespace
 
 Ftrl::Ftrl(LearningRate learning_rate, FtrlOptions options)
-    : OptimizerRef(std::make_shared<FtrlOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<FtrlOptimizer>(learning_rate, options)) {}
 
 Ftrl Ftrl::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

@@ -27,7 +27,7 @@ struct FtrlOptions {
 /// Follow the regularized leader (McMahan et al., 2013; keras.optimizers.Ftrl): n sums g², z sums
 /// g - (n_new^-p - n^-p) / rate · w, and w is (clip(z, ±l1) - z) / (n^-p / rate + 2 · l2), with p
 /// the learning_rate_power. Throws ConfigError for a positive power and for a negative strength.
-class Ftrl : public OptimizerRef {
+class Ftrl : public OptimizerHandle {
  public:
   explicit Ftrl(LearningRate learning_rate = 0.001, FtrlOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

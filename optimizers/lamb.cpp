@@ -69,7 +69,7 @@ class LambOptimizer : public Optimizer {
 }  // namespace
 
 Lamb::Lamb(LearningRate learning_rate, LambOptions options)
-    : OptimizerRef(std::make_shared<LambOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<LambOptimizer>(learning_rate, options)) {}
 
 Lamb Lamb::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

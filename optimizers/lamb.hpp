@@ -25,7 +25,7 @@ struct LambOptions {
 /// |w| / |step|, norms of the whole variable however it is cut: one all-reduce a step for all
 /// variables that are cut alike. Throws ConfigError unless the betas lie in [0, 1) and
 /// epsilon >= 0.
-class Lamb : public OptimizerRef {
+class Lamb : public OptimizerHandle {
  public:
   explicit Lamb(LearningRate learning_rate = 0.001, LambOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

@@ -43,7 +43,7 @@ class LionOptimizer : public Optimizer {
 }  // namespace
 
 Lion::Lion(LearningRate learning_rate, LionOptions options)
-    : OptimizerRef(std::make_shared<LionOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<LionOptimizer>(learning_rate, options)) {}
 
 Lion Lion::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

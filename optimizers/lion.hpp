@@ -23,7 +23,7 @@ struct LionOptions {
 /// Lion (Chen et al., 2023; keras.optimizers.Lion): w -= rate·sign(beta_1·m + (1 - beta_1)·g), then
 /// m, a running mean of g, moves by beta_2. Throws ConfigError unless beta_1 lies in (0, 1] and
 /// beta_2 in [0, 1].
-class Lion : public OptimizerRef {
+class Lion : public OptimizerHandle {
  public:
   explicit Lion(LearningRate learning_rate = 0.001, LionOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

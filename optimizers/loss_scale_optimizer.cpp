@@ -28,7 +28,7 @@ BaseOptions named(const std::string& name) {
 
 class LossScaling : public Optimizer {
  public:
-  LossScaling(OptimizerRef inner, const LossScaleOptimizerOptions& options)
+  LossScaling(OptimizerHandle inner, const LossScaleOptimizerOptions& options)
       : Optimizer(loss_scale_name, 0.0, named(options.name)),
         inner_(std::move(inner)),
         options_(options),
@@ -50,7 +50,7 @@ class LossScaling : public Optimizer {
             {"initial_scale", options_.initial_scale},
             {"dynamic_growth_steps", options_.dynamic_growth_steps}};
   }
-  std::vector<OptimizerRef> inner() const override { return {inner_}; }
+  std::vector<OptimizerHandle> inner() const override { return {inner_}; }
   double learning_rate() const override { return inner_->learning_rate(); }
   void set_learning_rate(const LearningRate& rate) override { inner_->set_learning_rate(rate); }
   bool has_schedule() const override { return inner_->has_schedule(); }
@@ -96,7 +96,7 @@ class LossScaling : public Optimizer {
     }
     const std::vector<double> factors(gradients.size(), 1 / static_cast<double>(scale_));
     inner_->apply_reduced(scaled(gradients, factors), variables);
-    if (planning() || ++finite_steps_ < options_.dynamic_growth_steps) return;
+    if (is_abstract() || ++finite_steps_ < options_.dynamic_growth_steps) return;
     finite_steps_ = 0;
     if (std::isfinite(scale_ * 2)) scale_ *= 2;
   }
@@ -113,20 +113,20 @@ class LossScaling : public Optimizer {
     return made;
   }
 
-  OptimizerRef inner_;
+  OptimizerHandle inner_;
   LossScaleOptimizerOptions options_;
   float scale_;
   int64_t finite_steps_ = 0;  ///< since the scale last changed
 };
 
 LossScaleOptimizer::LossScaleOptimizer(const std::shared_ptr<LossScaling>& made)
-    : OptimizerRef(made), scaling_(made) {}
+    : OptimizerHandle(made), scaling_(made) {}
 
-LossScaleOptimizer::LossScaleOptimizer(OptimizerRef inner_optimizer,
+LossScaleOptimizer::LossScaleOptimizer(OptimizerHandle inner_optimizer,
                                        LossScaleOptimizerOptions options)
     : LossScaleOptimizer(std::make_shared<LossScaling>(std::move(inner_optimizer), options)) {}
 
-OptimizerRef LossScaleOptimizer::inner_optimizer() const { return scaling_->inner()[0]; }
+OptimizerHandle LossScaleOptimizer::inner_optimizer() const { return scaling_->inner()[0]; }
 
 double LossScaleOptimizer::dynamic_scale() const { return scaling_->scale(); }
 

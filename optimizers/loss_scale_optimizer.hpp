@@ -19,13 +19,14 @@ struct LossScaleOptimizerOptions {
 /// changes nothing but the scale, which halves. The inner optimizer gets the gradients divided by
 /// the scale, and loses its own loss_scale_factor. Rates and iterations are those of the inner
 /// optimizer; steps() counts skipped ones too. Throws ConfigError unless the options are positive.
-class LossScaleOptimizer : public OptimizerRef {
+class LossScaleOptimizer : public OptimizerHandle {
  public:
-  explicit LossScaleOptimizer(OptimizerRef inner_optimizer, LossScaleOptimizerOptions options = {});
+  explicit LossScaleOptimizer(OptimizerHandle inner_optimizer,
+                              LossScaleOptimizerOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
   static LossScaleOptimizer from_config(JsonObject& config);
 
-  OptimizerRef inner_optimizer() const;
+  OptimizerHandle inner_optimizer() const;
   /// What the next step's loss is multiplied by.
   double dynamic_scale() const;
 

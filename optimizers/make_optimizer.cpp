@@ -5,8 +5,8 @@ namespace tessera {
 namespace {
 
 /// By Keras' class names: those that are made without another one.
-const ConfigFactories<OptimizerRef>& by_class() {
-  static const ConfigFactories<OptimizerRef> all = {
+const ConfigFactories<OptimizerHandle>& by_class() {
+  static const ConfigFactories<OptimizerHandle> all = {
       {"Adadelta", Adadelta::from_config},
       {"Adafactor", Adafactor::from_config},
       {"Adagrad", Adagrad::from_config},
@@ -25,9 +25,9 @@ const ConfigFactories<OptimizerRef>& by_class() {
   return all;
 }
 
-const ConfigFactories<OptimizerRef>& factories() {
-  static const ConfigFactories<OptimizerRef> all = [] {
-    ConfigFactories<OptimizerRef> by_name;
+const ConfigFactories<OptimizerHandle>& factories() {
+  static const ConfigFactories<OptimizerHandle> all = [] {
+    ConfigFactories<OptimizerHandle> by_name;
     for (const auto& [name, make] : by_class()) by_name[lower_case(name)] = make;
     by_name["lossscaleoptimizer"] = LossScaleOptimizer::from_config;
     by_name["multioptimizer"] = MultiOptimizer::from_config;
@@ -38,17 +38,17 @@ const ConfigFactories<OptimizerRef>& factories() {
 
 }  // namespace
 
-OptimizerRef make_optimizer(const std::string& name) {
+OptimizerHandle make_optimizer(const std::string& name) {
   return make_default("optimizer", factories(), name);
 }
 
-OptimizerRef optimizer_from_config(const Json& json, const std::string& where) {
+OptimizerHandle optimizer_from_config(const Json& json, const std::string& where) {
   const JsonPath path(where);
   auto [name, config] = read_serialized(json, path);
   return made_from("optimizer", factories(), lower_case(name), std::move(config), path);
 }
 
-Json optimizer_to_config(const OptimizerRef& optimizer) {
+Json optimizer_to_config(const OptimizerHandle& optimizer) {
   return {{"module", "keras.optimizers"},
           {"class_name", optimizer->class_name()},
           {"config", optimizer->config()},
@@ -61,6 +61,6 @@ std::vector<std::string> optimizer_names() {
   return names;
 }
 
-OptimizerRef::OptimizerRef(const char* name) : OptimizerRef(make_optimizer(name)) {}
+OptimizerHandle::OptimizerHandle(const char* name) : OptimizerHandle(make_optimizer(name)) {}
 
 }  // namespace tessera

@@ -22,7 +22,7 @@ BaseOptions base_of(const MultiOptimizerOptions& options) {
   return base;
 }
 
-void check_ordinary(const std::string& where, const OptimizerRef& optimizer) {
+void check_ordinary(const std::string& where, const OptimizerHandle& optimizer) {
   if (optimizer && optimizer->inner().empty()) return;
   throw ConfigError(where, "an optimizer without inner ones",
                     optimizer ? optimizer->class_name() : "none", "use such as Adam or SGD");
@@ -53,7 +53,7 @@ class Several : public Optimizer {
             {"loss_scale_factor", factor_ ? Json(*factor_) : Json(nullptr)},
             {"name", name()}};
   }
-  std::vector<OptimizerRef> inner() const override { return optimizers_; }
+  std::vector<OptimizerHandle> inner() const override { return optimizers_; }
 
   double learning_rate() const override { no_rate(); }
   void set_learning_rate(const LearningRate&) override { no_rate(); }
@@ -61,7 +61,7 @@ class Several : public Optimizer {
   void set_loss_scale_factor(const std::optional<double>& factor) override {
     Optimizer::set_loss_scale_factor(factor);
     factor_ = factor;
-    for (const OptimizerRef& optimizer : optimizers_) optimizer->set_loss_scale_factor(factor);
+    for (const OptimizerHandle& optimizer : optimizers_) optimizer->set_loss_scale_factor(factor);
   }
 
   void build(const std::vector<Variable>& variables) override {
@@ -91,10 +91,10 @@ class Several : public Optimizer {
                      "one that has several inner", "ask the optimizers inside for theirs");
   }
 
-  size_t number_of(const OptimizerRef& optimizer) {
+  size_t number_of(const OptimizerHandle& optimizer) {
     const auto found = std::find_if(
         optimizers_.begin(), optimizers_.end(),
-        [&](const OptimizerRef& known) { return known.operator->() == optimizer.operator->(); });
+        [&](const OptimizerHandle& known) { return known.operator->() == optimizer.operator->(); });
     const auto number = static_cast<size_t>(found - optimizers_.begin());
     if (found == optimizers_.end()) {
       optimizer->set_loss_scale_factor(factor_);
@@ -106,7 +106,7 @@ class Several : public Optimizer {
   size_t chosen(const Variable& variable) {
     const auto known = numbers_.find(variable.id());
     if (known != numbers_.end()) return known->second;
-    const OptimizerRef optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
+    const OptimizerHandle optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
     check_ordinary(str(multi_name, ", ", variable.path()), optimizer);
     return numbers_[variable.id()] = number_of(optimizer);
   }
@@ -114,13 +114,13 @@ class Several : public Optimizer {
   std::optional<OptimizerMap> map_;
   MultiOptimizer::Choose choose_;
   std::optional<double> factor_;
-  std::vector<OptimizerRef> optimizers_;
+  std::vector<OptimizerHandle> optimizers_;
   std::map<uint64_t, size_t> numbers_;  ///< of each variable's optimizer
 };
 
 }  // namespace
 
-OptimizerMap::OptimizerMap(OptimizerRef default_optimizer, const Items& optimizer_map)
+OptimizerMap::OptimizerMap(OptimizerHandle default_optimizer, const Items& optimizer_map)
     : default_(std::move(default_optimizer)) {
   check_ordinary("OptimizerMap, default_optimizer", default_);
   for (const auto& [key, optimizer] : optimizer_map) set(key, optimizer);
@@ -144,7 +144,7 @@ OptimizerMap OptimizerMap::from_config(JsonObject& config) {
   return made;
 }
 
-void OptimizerMap::set(const std::string& key, const OptimizerRef& optimizer) {
+void OptimizerMap::set(const std::string& key, const OptimizerHandle& optimizer) {
   const std::string where = str("OptimizerMap, ", in_quotes(key));
   check_ordinary(where, optimizer);
   if (std::any_of(items_.begin(), items_.end(), [&](const auto& i) { return i.first == key; })) {
@@ -158,8 +158,8 @@ void OptimizerMap::set(const std::string& key, const OptimizerRef& optimizer) {
   items_.emplace_back(key, optimizer);
 }
 
-const OptimizerRef& OptimizerMap::at(const std::string& path) const {
-  const OptimizerRef* found = nullptr;
+const OptimizerHandle& OptimizerMap::at(const std::string& path) const {
+  const OptimizerHandle* found = nullptr;
   for (const auto& [key, optimizer] : items_) {
     if (key == path) return optimizer;
   }
@@ -175,10 +175,10 @@ const OptimizerRef& OptimizerMap::at(const std::string& path) const {
 }
 
 MultiOptimizer::MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options)
-    : OptimizerRef(std::make_shared<Several>(std::move(optimizer_map), nullptr, options)) {}
+    : OptimizerHandle(std::make_shared<Several>(std::move(optimizer_map), nullptr, options)) {}
 
 MultiOptimizer::MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options)
-    : OptimizerRef(std::make_shared<Several>(std::nullopt, std::move(optimizer_map), options)) {}
+    : OptimizerHandle(std::make_shared<Several>(std::nullopt, std::move(optimizer_map), options)) {}
 
 MultiOptimizer MultiOptimizer::from_config(JsonObject& config) {
   const JsonPath path = config.path().key("optimizer_map");

@@ -13,24 +13,24 @@ namespace tessera {
 /// Which optimizer updates which variables (keras.optimizers.OptimizerMap).
 class OptimizerMap {
  public:
-  using Items = std::vector<std::pair<std::string, OptimizerRef>>;
+  using Items = std::vector<std::pair<std::string, OptimizerHandle>>;
   /// The optimizer of a variable whose path a key is or, as an RE2 expression, matches as a whole;
   /// `default_optimizer` takes the others. Throws as set() does.
-  explicit OptimizerMap(OptimizerRef default_optimizer, const Items& optimizer_map = {});
+  explicit OptimizerMap(OptimizerHandle default_optimizer, const Items& optimizer_map = {});
   /// From Keras' config. Throws ConfigError naming a wrong value.
   static OptimizerMap from_config(JsonObject& config);
   Json config() const;
 
   /// Throws ConfigError for a key that is there already, an expression that RE2 does not take and
   /// an optimizer that has inner ones.
-  void set(const std::string& key, const OptimizerRef& optimizer);
+  void set(const std::string& key, const OptimizerHandle& optimizer);
   /// The optimizer of this path. Throws ConfigError if several expressions match.
-  const OptimizerRef& at(const std::string& path) const;
-  const OptimizerRef& default_optimizer() const { return default_; }
+  const OptimizerHandle& at(const std::string& path) const;
+  const OptimizerHandle& default_optimizer() const { return default_; }
   const Items& items() const { return items_; }
 
  private:
-  OptimizerRef default_;
+  OptimizerHandle default_;
   Items items_;
 };
 
@@ -44,9 +44,9 @@ struct MultiOptimizerOptions {
 /// reduced together; clipping, decay, accumulation and moving averages are those of each inner
 /// optimizer. There is no learning rate of all: learning_rate() and set_learning_rate() throw
 /// StateError.
-class MultiOptimizer : public OptimizerRef {
+class MultiOptimizer : public OptimizerHandle {
  public:
-  using Choose = std::function<OptimizerRef(const Variable& variable)>;
+  using Choose = std::function<OptimizerHandle(const Variable& variable)>;
 
   explicit MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options = {});
   /// By what the function gives for each variable when the optimizer is built; it is then an error
@@ -56,7 +56,7 @@ class MultiOptimizer : public OptimizerRef {
   static MultiOptimizer from_config(JsonObject& config);
 
   /// In the order of the map, its default at the end; then as the function gave them.
-  std::vector<OptimizerRef> optimizers() const { return (**this).inner(); }
+  std::vector<OptimizerHandle> optimizers() const { return (**this).inner(); }
 };
 
 }  // namespace tessera

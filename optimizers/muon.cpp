@@ -147,7 +147,7 @@ void take_optional(JsonObject& config, const std::string& key, std::optional<dou
 }  // namespace
 
 Muon::Muon(LearningRate learning_rate, MuonOptions options)
-    : OptimizerRef(std::make_shared<MuonOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<MuonOptimizer>(learning_rate, options)) {}
 
 Muon Muon::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

@@ -39,7 +39,7 @@ struct MuonOptions {
 /// cut; all other variables, embeddings and what exclude_layers matches move as by Adam, at
 /// adam_lr_ratio of the rate. Throws ConfigError for an expression that RE2 does not take, betas
 /// outside [0, 1), a momentum outside [0, 1] and a negative ns_steps.
-class Muon : public OptimizerRef {
+class Muon : public OptimizerHandle {
  public:
   explicit Muon(LearningRate learning_rate = 0.001, MuonOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

@@ -59,7 +59,7 @@ class NadamOptimizer : public Optimizer {
 }  // namespace
 
 Nadam::Nadam(LearningRate learning_rate, NadamOptions options)
-    : OptimizerRef(std::make_shared<NadamOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<NadamOptimizer>(learning_rate, options)) {}
 
 Nadam Nadam::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

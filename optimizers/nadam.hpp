@@ -23,7 +23,7 @@ struct NadamOptions {
 
 /// Adam with Nesterov's momentum (Dozat, 2016; keras.optimizers.Nadam); its factor of step t is
 /// beta_1·(1 - 0.96^t / 2). Throws ConfigError unless the betas lie in [0, 1) and epsilon >= 0.
-class Nadam : public OptimizerRef {
+class Nadam : public OptimizerHandle {
  public:
   explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

@@ -29,10 +29,10 @@ namespace tessera {
 
 /// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
 /// naming `where` and the nearest class or key.
-OptimizerRef optimizer_from_config(const Json& json, const std::string& where = "optimizer");
+OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
 
 /// An optimizer as Keras serializes it (keras.optimizers.serialize).
-Json optimizer_to_config(const OptimizerRef& optimizer);
+Json optimizer_to_config(const OptimizerHandle& optimizer);
 
 /// Keras' class names of all optimizers that work without another one, sorted.
 std::vector<std::string> optimizer_names();

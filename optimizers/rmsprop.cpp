@@ -60,7 +60,7 @@ class RMSpropOptimizer : public Optimizer {
 }  // namespace
 
 RMSprop::RMSprop(LearningRate learning_rate, RMSpropOptions options)
-    : OptimizerRef(std::make_shared<RMSpropOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<RMSpropOptimizer>(learning_rate, options)) {}
 
 RMSprop RMSprop::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.001);

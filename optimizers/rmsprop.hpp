@@ -26,7 +26,7 @@ struct RMSpropOptions {
 /// u = rate·g / sqrt(v + epsilon), v less the squared running mean of g if centered; w -= u, or
 /// with momentum m = momentum·m + u and w -= m. Throws ConfigError unless rho and momentum lie in
 /// [0, 1] and epsilon >= 0.
-class RMSprop : public OptimizerRef {
+class RMSprop : public OptimizerHandle {
  public:
   explicit RMSprop(LearningRate learning_rate = 0.001, RMSpropOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

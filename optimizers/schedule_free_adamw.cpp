@@ -61,7 +61,7 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
 }  // namespace
 
 ScheduleFreeAdamW::ScheduleFreeAdamW(LearningRate learning_rate, ScheduleFreeAdamWOptions options)
-    : OptimizerRef(std::make_shared<ScheduleFreeAdamWOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<ScheduleFreeAdamWOptimizer>(learning_rate, options)) {}
 
 ScheduleFreeAdamW ScheduleFreeAdamW::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.0025);

@@ -26,7 +26,7 @@ struct ScheduleFreeAdamWOptions {
 /// on a second copy z of the weights, the slot "momentum", whose running mean is x; the weights are
 /// (1 - beta_1) · z + beta_1 · x. Throws ConfigError unless beta_1 lies in (0, 1), beta_2 in
 /// [0, 1) and the others are not negative.
-class ScheduleFreeAdamW : public OptimizerRef {
+class ScheduleFreeAdamW : public OptimizerHandle {
  public:
   explicit ScheduleFreeAdamW(LearningRate learning_rate = 0.0025,
                              ScheduleFreeAdamWOptions options = {});

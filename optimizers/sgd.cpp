@@ -50,7 +50,7 @@ class SGDOptimizer : public Optimizer {
 }  // namespace
 
 SGD::SGD(LearningRate learning_rate, SGDOptions options)
-    : OptimizerRef(std::make_shared<SGDOptimizer>(learning_rate, options)) {}
+    : OptimizerHandle(std::make_shared<SGDOptimizer>(learning_rate, options)) {}
 
 SGD SGD::from_config(JsonObject& config) {
   const LearningRate rate = take_learning_rate(config, 0.01);

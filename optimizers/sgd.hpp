@@ -23,7 +23,7 @@ struct SGDOptions {
 /// Gradient descent (keras.optimizers.SGD): w -= rate·g; with momentum m = momentum·m - rate·g and
 /// w += m, or w += momentum·m - rate·g with Nesterov's. Throws ConfigError unless momentum lies in
 /// [0, 1].
-class SGD : public OptimizerRef {
+class SGD : public OptimizerHandle {
  public:
   explicit SGD(LearningRate learning_rate = 0.01, SGDOptions options = {});
   /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.

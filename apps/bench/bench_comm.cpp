@@ -70,7 +70,7 @@ WorkPtr all_reduce(Engine& engine, const at::Tensor& in, at::Tensor& out) {
   return engine.all_reduce(group, Reduce::sum, {in}, out);
 }
 
-Way over(const std::string& name, std::unique_ptr<Channel> channel) {
+Way over(const std::string& name, std::unique_ptr<Transport> channel) {
   const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
   return {name, [engine](const at::Tensor& in, at::Tensor& out) {
             wait(all_reduce(*engine, in, out));
@@ -90,8 +90,8 @@ std::vector<Way> make_ways(int rank, int ranks, const Gather& gather) {
                             &gloo::sum<float>));
                     gloo::allreduce(options);
                   }});
-  ways.push_back(over("gloo", gloo_channel({.rank = rank, .size = ranks, .gather = gather})));
-  ways.push_back(over("shared", shared_memory_channel({rank, ranks, gather, nullptr})));
+  ways.push_back(over("gloo", gloo_transport({.rank = rank, .size = ranks, .gather = gather})));
+  ways.push_back(over("shared", shared_memory_transport({rank, ranks, gather, nullptr})));
   return ways;
 }
 

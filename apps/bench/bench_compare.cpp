@@ -113,7 +113,7 @@ int bench_compare(int argc, const char* const* argv) {
   const CompareFlags flags = parse(argc, argv, help);
   if (help) return 0;
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
-  const app::TemporaryFolder folder;
+  const app::TemporaryDirectory folder;
   CompareRun run{Peers(flags.python), flags.rounds, flags.steps, folder.path()};
   for (const Work& work : works()) {
     if (!flags.work.empty() && std::find(flags.work.begin(), flags.work.end(), work.name) ==

@@ -93,7 +93,7 @@ struct ServerRow {
 
 /// Runs a job of this program's own processes.
 ServerRow run_job(const ServerFlags& flags, int64_t workers) {
-  const app::TemporaryFolder folder;
+  const app::TemporaryDirectory folder;
   const std::string file = folder.path() + "/paces.json";
   const std::vector<std::string> command = {
       "/proc/self/exe", "parameter-server-task", "--rounds", str(flags.rounds),

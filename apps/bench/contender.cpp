@@ -13,7 +13,7 @@ namespace tessera::bench {
 namespace {
 
 /// What a turn may take: slower contenders make fewer steps.
-constexpr double most_milliseconds = 3000;
+constexpr double max_milliseconds = 3000;
 constexpr int64_t fewest_steps = 5;
 
 struct PeerName {
@@ -85,9 +85,9 @@ Peers::Peers(const std::vector<std::string>& interpreters) {
   }
 }
 
-const Peers::Environment* Peers::environment_of(const std::string& peer) const {
+const Peers::EnvironmentLookup* Peers::environment_of(const std::string& peer) const {
   const PeerName& name = name_of(peer);
-  for (const Environment& environment : environments_) {
+  for (const EnvironmentLookup& environment : environments_) {
     const bool has_all = std::all_of(
         name.packages.begin(), name.packages.end(),
         [&](const std::string& package) { return environment.versions.count(package) > 0; });
@@ -99,7 +99,7 @@ const Peers::Environment* Peers::environment_of(const std::string& peer) const {
 std::optional<Contender> Peers::find(const std::string& key, const std::string& peer,
                                      const std::string& how, const std::string& program,
                                      const std::vector<std::string>& arguments) const {
-  const Environment* environment = environment_of(peer);
+  const EnvironmentLookup* environment = environment_of(peer);
   if (!environment) return std::nullopt;
   std::vector<std::string> command = {environment->python, TESSERA_PEERS_DIR "/" + program};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -109,7 +109,7 @@ std::optional<Contender> Peers::find(const std::string& key, const std::string& 
 std::string Peers::to_string() const {
   std::string text;
   for (const PeerName& name : peer_names()) {
-    const Environment* environment = environment_of(name.key);
+    const EnvironmentLookup* environment = environment_of(name.key);
     text += name.name + (environment ? " " + environment->versions.at(name.packages[0])
                                      : ": not found, see --python") + "\n";
   }
@@ -119,7 +119,7 @@ std::string Peers::to_string() const {
 Json Peers::versions() const {
   Json versions = Json::object();
   for (const PeerName& name : peer_names()) {
-    if (const Environment* environment = environment_of(name.key)) {
+    if (const EnvironmentLookup* environment = environment_of(name.key)) {
       versions[name.name] = environment->versions.at(name.packages[0]);
     }
   }
@@ -135,7 +135,7 @@ Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& 
   with_each(runners, [&](Runner& runner) {
     runner.run(1);
     const double step = runner.run(std::max<int64_t>(options.warm_up, 1));
-    const auto affordable = static_cast<int64_t>(most_milliseconds / step);
+    const auto affordable = static_cast<int64_t>(max_milliseconds / step);
     runner.steps = std::min(options.steps, std::max(affordable, fewest_steps));
   });
   for (int64_t round = 0; round < options.rounds; ++round) {

@@ -39,13 +39,13 @@ class Peers {
   Json versions() const;
 
  private:
-  struct Environment {
+  struct EnvironmentLookup {
     std::string python;
     std::map<std::string, std::string> versions;
   };
-  const Environment* environment_of(const std::string& peer) const;
+  const EnvironmentLookup* environment_of(const std::string& peer) const;
 
-  std::vector<Environment> environments_;
+  std::vector<EnvironmentLookup> environments_;
 };
 
 struct TurnOptions {

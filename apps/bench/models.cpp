@@ -15,7 +15,7 @@ TensorDataset random_rows(int64_t rows, int64_t width, int64_t classes) {
 }
 
 Sequential mlp_of(const std::vector<int64_t>& sizes, const LayoutMap& layouts) {
-  const InitializerRef xavier = GlorotUniform({.seed = Seed{22, 23}});
+  const InitializerHandle xavier = GlorotUniform({.seed = Seed{22, 23}});
   std::vector<LayerHandle> layers = {Flatten()};
   for (size_t i = 1; i < sizes.size(); ++i) {
     const char* activation = i + 1 < sizes.size() ? "relu" : "linear";

@@ -16,7 +16,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr int most_ranks = 16;
+constexpr int max_ranks = 16;
 
 /// Memory that all ranks share.
 struct Board {
@@ -30,14 +30,14 @@ struct Board {
     std::string read() const { return {bytes.data(), size}; }
   };
   pthread_barrier_t all;
-  std::array<Text, most_ranks> texts;
+  std::array<Text, max_ranks> texts;
   Text result;
 };
 
 Board& make_board(int ranks) {
   void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                       -1, 0);
-  if (memory == MAP_FAILED || ranks > most_ranks) {
+  if (memory == MAP_FAILED || ranks > max_ranks) {
     throw StateError("bench", "the ranks share a page of memory", str(ranks, " ranks"), "");
   }
   Board& board = *new (memory) Board;

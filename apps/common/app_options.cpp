@@ -14,7 +14,7 @@
 namespace tessera::app {
 namespace {
 
-constexpr int64_t most_processes = 4096, most_seconds = 7 * 86400;
+constexpr int64_t max_processes = 4096, max_seconds = 7 * 86400;
 
 std::vector<Option> common_options(CommonOptions& o) {
   const std::string run = "Devices and layout";
@@ -24,7 +24,7 @@ std::vector<Option> common_options(CommonOptions& o) {
   return {
       {"device", run, "kind of device to run on", choice(o.device, {"cpu", "cuda"})},
       {"devices", run, "devices of this process; its share of the mesh if absent",
-       integer(o.devices, 1, most_devices)},
+       integer(o.devices, 1, max_devices)},
       {"mesh", run, "mesh dimensions and sizes, such as batch=4,model=2", mesh_dims(o.mesh)},
       {"layouts", run, "layout rules of weights and data", input_file(o.layouts, "FILE.json")},
       {"dtype", run, "type of weights and activations", choice(o.dtype, {"float32", "float64"})},
@@ -59,12 +59,12 @@ std::vector<Option> process_options(CommonOptions& o) {
   return {
       {"coordinator", group, "where rank 0 listens; see the environment if absent",
        text(o.coordinator, "HOST:PORT")},
-      {"rank", group, "of this process", integer(o.rank, 0, most_processes - 1)},
-      {"processes", group, "of the run", integer(o.processes, 1, most_processes)},
+      {"rank", group, "of this process", integer(o.rank, 0, max_processes - 1)},
+      {"processes", group, "of the run", integer(o.processes, 1, max_processes)},
       {"timeout", group, "seconds until a process that others wait for is given up",
-       integer(o.timeout, 1, most_seconds)},
+       integer(o.timeout, 1, max_seconds)},
       {"connect-timeout", group, "seconds until all processes have to be there",
-       integer(o.connect_timeout, 1, most_seconds)},
+       integer(o.connect_timeout, 1, max_seconds)},
       {"check-collectives", group, "compare every collective before it, not the first steps' only",
        toggle(o.check_collectives)},
       {"shared-memory", group, "exchange tensors within a host through memory",

@@ -14,7 +14,7 @@
 namespace tessera::app {
 
 /// Devices that a mesh has at most.
-constexpr int64_t most_devices = 4096;
+constexpr int64_t max_devices = 4096;
 
 /// The options every application has; an application sets its own defaults before parsing.
 struct CommonOptions {

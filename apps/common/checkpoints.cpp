@@ -38,7 +38,7 @@ void settle_checkpoint_options(CheckpointFlags& flags) {
 }
 
 int64_t newest_step(const Mesh& mesh, const std::string& folder) {
-  const std::string text = first_text(mesh, folder, [&]() -> std::string {
+  const std::string text = broadcast_text(mesh, folder, [&]() -> std::string {
     if (!is_first_rank(mesh)) return "";
     const std::vector<CheckpointEntry> entries = list_checkpoints(folder);
     return entries.empty() ? "0" : str(entries.back().step);

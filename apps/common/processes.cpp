@@ -8,8 +8,8 @@ namespace {
 int64_t device_count(const MeshDims& mesh) {
   int64_t size = 1;
   for (const auto& dim : mesh) {
-    if (dim.second > most_devices / size) {
-      throw ConfigError("--mesh", str("must have at most ", most_devices, " devices"),
+    if (dim.second > max_devices / size) {
+      throw ConfigError("--mesh", str("must have at most ", max_devices, " devices"),
                         to_string(mesh), "write smaller sizes");
     }
     size *= dim.second;

@@ -20,7 +20,7 @@ constexpr const char* out_of_memory = "out of memory. To fix: use a smaller batc
 
 int report(const std::string& program, const std::string& text, int code = 1) {
   std::cout << std::flush;
-  note_failure(text);
+  report_failure(text);
   std::cerr << program << ": error: " << one_line(text, longest_text) << std::endl;
   return code;
 }

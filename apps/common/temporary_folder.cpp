@@ -25,14 +25,14 @@ std::string make_folder() {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() : path_(make_folder()) {}
+TemporaryDirectory::TemporaryDirectory() : path_(make_folder()) {}
 
-TemporaryFolder::TemporaryFolder(const Mesh& mesh) : is_maker_(is_first_rank(mesh)) {
+TemporaryDirectory::TemporaryDirectory(const Mesh& mesh) : is_maker_(is_first_rank(mesh)) {
   const std::string made = is_maker_ ? make_folder() : "";
   path_ = communicator_of(mesh).gather("temporary folder", made).front();
 }
 
-TemporaryFolder::~TemporaryFolder() {
+TemporaryDirectory::~TemporaryDirectory() {
   if (!is_maker_) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);

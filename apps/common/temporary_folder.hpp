@@ -7,15 +7,15 @@
 namespace tessera::app {
 
 /// An empty folder for the time of a run, removed with everything in it.
-class TemporaryFolder {
+class TemporaryDirectory {
  public:
   /// Throws FileError.
-  TemporaryFolder();
+  TemporaryDirectory();
   /// The same one for all processes of the mesh, on a disk that they share. Collective.
-  explicit TemporaryFolder(const Mesh& mesh);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  explicit TemporaryDirectory(const Mesh& mesh);
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   const std::string& path() const { return path_; }
 

@@ -71,7 +71,7 @@ std::vector<DTensor> values(const std::vector<Variable>& variables) {
   return list;
 }
 
-double train_step(const Mlp& mlp, const Batch& batch, OptimizerRef optimizer) {
+double train_step(const Mlp& mlp, const Batch& batch, OptimizerHandle optimizer) {
   const std::vector<Variable> variables = mlp.variables();
   GradientTape tape;
   const DTensor loss = cross_entropy_loss(mlp(batch.x[0]), batch.y[0]);
@@ -88,7 +88,7 @@ int train(int, char**) {
   const LayoutMap data(mesh);  // batches are cut over the dimension named "batch"
   const Mlp mlp({DenseLayer(784, 700, weights, "relu"), DenseLayer(700, 500, weights, "relu"),
                  DenseLayer(500, 10, weights)});
-  const OptimizerRef adam = Adam(1e-3, {.epsilon_on_corrected_root = true});
+  const OptimizerHandle adam = Adam(1e-3, {.epsilon_on_corrected_root = true});
   adam->build(mlp.variables());
 
   const MnistDataset training = datasets::mnist({.split = "train", .size = 5000, .flatten = true});

@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   options.add({"strategy", "Training", "of tf.distribute",
                app::choice(flags.strategy, strategy::strategy_names())});
   options.add({"devices", "Training", "virtual CPUs of this process, one replica each",
-               app::integer(flags.devices, 1, app::most_devices)});
+               app::integer(flags.devices, 1, app::max_devices)});
   return options.parse(argc, argv) ? train(flags) : 0;
 }
 

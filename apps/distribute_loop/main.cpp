@@ -34,7 +34,7 @@ int train(const Flags& flags) {
 
   // What makes variables is called in the strategy's scope.
   const Sequential model = strategy->run(make_model);
-  const OptimizerRef optimizer = SGD();
+  const OptimizerHandle optimizer = SGD();
 
   const TensorDataset dataset({.x = {at::ones({1000, 1})}, .y = {at::ones({1000, 1})}});
   const auto dist_dataset =
@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
   options.add({"strategy", "Training", "of tf.distribute",
                app::choice(flags.strategy, strategy::strategy_names())});
   options.add({"devices", "Training", "virtual CPUs of this process, one replica each",
-               app::integer(flags.devices, 1, app::most_devices)});
+               app::integer(flags.devices, 1, app::max_devices)});
   options.add({"batch-size", "Training", "of all replicas", app::integer(flags.batch_size, 1)});
   return options.parse(argc, argv) ? train(flags) : 0;
 }

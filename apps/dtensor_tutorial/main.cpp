@@ -239,7 +239,7 @@ Flags parse(int argc, char** argv) {
 int run(int argc, char** argv) {
   const Flags flags = parse(argc, argv);
   const auto data = vectorized_reviews(flags.data_dir);
-  const app::TemporaryFolder temporary(create_distributed_mesh(schemes[0].mesh));
+  const app::TemporaryDirectory temporary(create_distributed_mesh(schemes[0].mesh));
   const std::string folder =
       flags.checkpoint_dir.empty() ? temporary.path() : flags.checkpoint_dir;
   Json phases = Json::array();

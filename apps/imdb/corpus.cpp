@@ -19,10 +19,10 @@ void show_pass(const std::string& headline, int64_t texts, int64_t verbose, cons
   bar.finish();
 }
 
-DatasetRef vectorized(const TextVectorization& vectorize,
+DatasetHandle vectorized(const TextVectorization& vectorize,
                       const std::shared_ptr<const ImdbReviews>& reviews, const std::string& split,
                       int64_t verbose) {
-  DatasetRef data;
+  DatasetHandle data;
   show_pass("Vectorizing the " + split + " reviews", reviews->size(), verbose,
             [&](const TextPassOptions& options) {
               data = vectorize.dataset(reviews, options);

@@ -12,8 +12,8 @@ namespace tessera::imdb {
 struct Corpus {
   TextVectorization vectorize;
   std::shared_ptr<const ImdbReviews> reviews;  ///< those trained on
-  DatasetRef train = {};
-  DatasetRef test = {};  ///< none without --validation
+  DatasetHandle train = {};
+  DatasetHandle test = {};  ///< none without --validation
 };
 
 /// Reads the reviews, learns the vocabulary of those to train on and vectorizes them, with a

@@ -4,7 +4,7 @@ namespace tessera::imdb {
 namespace {
 
 /// tf.random.stateless_normal's numbers for this seed.
-InitializerRef stateless_normal_from(const Seed& seed) {
+InitializerHandle stateless_normal_from(const Seed& seed) {
   return RandomNormal({.stddev = 1, .seed = seed});
 }
 

@@ -15,7 +15,7 @@
 namespace tessera::imdb {
 namespace {
 
-constexpr size_t most_lines = 256;
+constexpr size_t max_lines = 256;
 
 struct PredictFlags {
   std::string folder;
@@ -62,7 +62,7 @@ void print_lines(const ExportedModel& model, std::istream& in, bool json) {
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with('\r')) line.pop_back();
     lines.push_back(line);
-    if (lines.size() < most_lines && in.rdbuf()->in_avail() > 0) continue;
+    if (lines.size() < max_lines && in.rdbuf()->in_avail() > 0) continue;
     print(model, lines, json);
     lines.clear();
   }

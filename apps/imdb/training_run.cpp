@@ -96,7 +96,7 @@ void TrainingRun::find_start(const Mesh& mesh) {
   first_step_ = app::newest_step(mesh, folder_);
   if (!flags_.checkpoints.resume) return;
   // File systems may show processes something else.
-  const std::string text = first_text(mesh, folder_, [&] {
+  const std::string text = broadcast_text(mesh, folder_, [&] {
     return is_first_rank(mesh) ? to_json_text(newest_state(folder_), -1) : "";
   });
   const Json state = parse_json(text, folder_);
@@ -148,7 +148,7 @@ void TrainingRun::show_model() const {
 
 void TrainingRun::train_phase(size_t number) {
   make_model(schemes_[number]);
-  std::vector<CallbackRef> callbacks;
+  std::vector<CallbackHandle> callbacks;
   Checkpoint checkpoint(*model_);
   std::optional<CheckpointManager> manager;
   std::string from;

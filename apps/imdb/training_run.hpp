@@ -45,7 +45,7 @@ class TrainingRun {
   const app::CommonOptions& common_;
   const Corpus& corpus_;
   std::vector<Scheme> schemes_;
-  std::optional<app::TemporaryFolder> temporary_;
+  std::optional<app::TemporaryDirectory> temporary_;
   std::string folder_;  ///< of the checkpoints; empty: none
   std::vector<Phase> phases_;
   std::optional<ModelHandle> model_;

@@ -115,9 +115,9 @@ struct Saving {
   int64_t first_step = 0;
 };
 
-std::vector<CallbackRef> callbacks_of(const app::CommonOptions& common,
+std::vector<CallbackHandle> callbacks_of(const app::CommonOptions& common,
                                       std::optional<Saving>& saving) {
-  std::vector<CallbackRef> callbacks;
+  std::vector<CallbackHandle> callbacks;
   if (saving) {
     callbacks.push_back(app::TrainingCheckpoints(saving->checkpoint, saving->manager,
                                                  saving->first_step, saving->flags));

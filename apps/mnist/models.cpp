@@ -55,7 +55,7 @@ Style parse_style(const std::string& text) {
 }
 
 Recipe core_api(Style style, const std::vector<int64_t>& hidden, double learning_rate) {
-  const InitializerRef xavier = GlorotUniform({.seed = Seed{22, 23}});
+  const InitializerHandle xavier = GlorotUniform({.seed = Seed{22, 23}});
   Layers layers = {Flatten()};
   for (size_t i = 0; i < hidden.size(); ++i) {
     layers.push_back(Dense(hidden[i], {.activation = "relu",

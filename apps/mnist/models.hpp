@@ -15,7 +15,7 @@ Style parse_style(const std::string& text);
 /// A classifier of digits and how its guide trains it.
 struct Recipe {
   ModelHandle model;
-  OptimizerRef optimizer;
+  OptimizerHandle optimizer;
 };
 
 /// The Core-API guide's MLP: ReLU layers of the given sizes and 10 logits, Xavier-uniform weights

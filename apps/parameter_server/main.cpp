@@ -22,7 +22,7 @@ using namespace tessera;
 constexpr int rounds = 8, steps_per_round = 30;
 
 /// One step of the guide; the loss, on this worker's batch.
-double train_step(const Sequential& model, OptimizerRef optimizer, const Batch& batch) {
+double train_step(const Sequential& model, OptimizerHandle optimizer, const Batch& batch) {
   const BinaryCrossentropy loss_object({.from_logits = true, .reduction = Reduction::none});
   std::vector<DTensor> values;
   for (const Variable& variable : model.trainable_weights()) values.push_back(variable.value());
@@ -72,7 +72,7 @@ int run(int argc, char** argv) {
   const auto scope = strategy.scope();
   const Sequential model({Input({1}), Dense(1, {.kernel_initializer = Constant(-0.38224268),
                                                 .kernel_regularizer = L2(1e-4)})});
-  const OptimizerRef optimizer = SGD();
+  const OptimizerHandle optimizer = SGD();
   strategy.place(model.weights(), optimizer);
   strategy.add_dataset(
       "train",

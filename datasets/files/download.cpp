@@ -24,7 +24,7 @@ namespace tessera {
 namespace {
 
 constexpr long slowest_bytes_per_second = 1000;
-constexpr long most_redirects = 5;
+constexpr long max_redirects = 5;
 constexpr long partial_content = 206;
 constexpr long range_not_satisfiable = 416;
 
@@ -99,7 +99,7 @@ class ProgressLine {
 /// One request for what is missing of a file.
 class Transfer {
  public:
-  Transfer(const DownloadOptions& options, PartFile& part)
+  Transfer(const DownloadOptions& options, ResumableFile& part)
       : options_(options), part_(part), line_(options), offset_(part.size()) {
     static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
     curl_.reset(ready == CURLE_OK ? curl_easy_init() : nullptr);
@@ -138,7 +138,7 @@ class Transfer {
     set(CURLOPT_PROTOCOLS_STR, "https");
     set(CURLOPT_REDIR_PROTOCOLS_STR, "https");
     set(CURLOPT_FOLLOWLOCATION, 1L);
-    set(CURLOPT_MAXREDIRS, most_redirects);
+    set(CURLOPT_MAXREDIRS, max_redirects);
     set(CURLOPT_FAILONERROR, 1L);
     set(CURLOPT_NOSIGNAL, 1L);
     // Else a name server that does not answer is waited for beyond the time-out.
@@ -213,7 +213,7 @@ class Transfer {
   };
 
   const DownloadOptions& options_;
-  PartFile& part_;
+  ResumableFile& part_;
   ProgressLine line_;
   uint64_t offset_;
   bool too_large_ = false;
@@ -223,7 +223,7 @@ class Transfer {
 };
 
 /// Brings the part to the wanted contents, from what an earlier transfer left if that fits.
-void complete(const DownloadOptions& options, PartFile& part) {
+void complete(const DownloadOptions& options, ResumableFile& part) {
   const std::string wanted = lower(options.sha256);
   if (part.size() > 0) {
     if (part.sha256() == wanted) return;
@@ -245,7 +245,7 @@ void download(const DownloadOptions& options) {
   check_options(options);
   make_folder_of(options.path);
   if (holds(options.path, options.sha256)) return;
-  PartFile part(options.path + ".part");
+  ResumableFile part(options.path + ".part");
   // Another process may have finished while this one waited.
   if (!holds(options.path, options.sha256)) {
     complete(options, part);

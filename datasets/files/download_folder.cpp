@@ -26,7 +26,7 @@ void download_folder(const DownloadSource& source, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(part, error);
   // One process at a time, else one might rename what another still fills.
-  const PartFile turn(folder + ".lock");
+  const ResumableFile turn(folder + ".lock");
   if (exists(folder) && !std::filesystem::is_empty(folder, error)) {
     std::filesystem::remove(part, error);
     return;

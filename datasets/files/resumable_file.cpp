@@ -13,18 +13,18 @@
 
 namespace tessera {
 
-PartFile::PartFile(const std::string& path) : path_(path) {
+ResumableFile::ResumableFile(const std::string& path) : path_(path) {
   while (!take()) ::close(descriptor_);
 }
 
-PartFile::~PartFile() {
+ResumableFile::~ResumableFile() {
   if (descriptor_ < 0) return;
   // Before the lock goes, so that no other process is writing to it.
   if (size_ == 0) ::unlink(path_.c_str());
   ::close(descriptor_);
 }
 
-bool PartFile::take() {
+bool ResumableFile::take() {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) fail();
   while (::flock(descriptor_, LOCK_EX) != 0) {
@@ -38,7 +38,7 @@ bool PartFile::take() {
          named.st_dev == held.st_dev;
 }
 
-void PartFile::append(std::span<const std::byte> bytes) {
+void ResumableFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count =
         ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(size_));
@@ -49,24 +49,24 @@ void PartFile::append(std::span<const std::byte> bytes) {
   }
 }
 
-void PartFile::clear() {
+void ResumableFile::clear() {
   if (::ftruncate(descriptor_, 0) != 0) fail();
   size_ = 0;
 }
 
-std::string PartFile::sha256() const {
+std::string ResumableFile::sha256() const {
   const std::string sum = sha256_of(descriptor_);
   if (sum.empty()) fail();
   return sum;
 }
 
-void PartFile::rename_to(const std::string& target) {
+void ResumableFile::rename_to(const std::string& target) {
   if (::fsync(descriptor_) != 0 || ::rename(path_.c_str(), target.c_str()) != 0) fail();
   ::close(descriptor_);
   descriptor_ = -1;
 }
 
-void PartFile::fail() const {
+void ResumableFile::fail() const {
   throw FileError(path_, "the file must be writable", std::strerror(errno),
                   "check the folder, its permissions and the free space");
 }

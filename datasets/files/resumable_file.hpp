@@ -9,14 +9,14 @@ namespace tessera {
 
 /// A file that grows until it is whole and then takes its final name. One process at a time holds
 /// it; what one leaves behind the next goes on with. Failures are FileErrors naming the path.
-class PartFile {
+class ResumableFile {
  public:
   /// Opens or makes the file, waiting until no other process holds it.
-  explicit PartFile(const std::string& path);
+  explicit ResumableFile(const std::string& path);
   /// Lets go of the file, and removes it if it is empty.
-  ~PartFile();
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
+  ~ResumableFile();
+  ResumableFile(const ResumableFile&) = delete;
+  ResumableFile& operator=(const ResumableFile&) = delete;
 
   uint64_t size() const { return size_; }
   void append(std::span<const std::byte> bytes);

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 /// As an operation: a tape around this one differentiates through it.
-DTensor brought(const DTensor& gradient, const Layout& layout) {
+DTensor relayouted(const DTensor& gradient, const Layout& layout) {
   return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
 }
 
@@ -82,7 +82,7 @@ class GradientTape::Backward {
   }
 
   void visit(Entry& entry) {
-    const CommPlace place(entry.place);
+    const CommLabel place(entry.place);
     Cotangents dy(entry.out_ids.size());
     bool any = false;
     for (size_t o = 0; o < dy.size(); ++o) {
@@ -91,7 +91,7 @@ class GradientTape::Backward {
       any = true;
       dy[o] = found->second;
       if (!(entry.out_parameters >> o & 1)) {
-        dy[o] = brought(dy[o], entry.out_forms[o]->layout.resolved());
+        dy[o] = relayouted(dy[o], entry.out_forms[o]->layout.resolved());
         found->second = dy[o];
       }
       if (!source_of_.count(entry.out_ids[o])) gradients_.erase(found);
@@ -135,7 +135,7 @@ class GradientTape::Backward {
       return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
     }
     if (source.is_parameter()) return found->second;
-    return brought(found->second, fetch_layout(source));
+    return relayouted(found->second, fetch_layout(source));
   }
 
   GradientTape& tape_;
@@ -186,8 +186,8 @@ void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>&
     tracked_.insert(out[o].id());
   }
   const bool named = CommLogScope::current() || tracer() || !out[0].mesh().is_local();
-  if (named) entry.place = CommPlace::current();
-  if (planning_notes()) note_kept(entry, in, out);
+  if (named) entry.place = CommLabel::current();
+  if (abstract_notes()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));
 }
 
@@ -206,7 +206,7 @@ void GradientTape::note_kept(const Entry& entry, std::span<const DTensor> in,
   }
   const auto note = [&](const DTensor& value) {
     if (!value.defined() || value.tag() || !noted_.insert(memory(value.id())).second) return;
-    planning_notes()->kept.push_back({entry.place, value.sharding()});
+    abstract_notes()->kept.push_back({entry.place, value.sharding()});
   };
   for (const DTensor& value : entry.in) note(value);
   for (const DTensor& value : entry.out) note(value);

@@ -99,7 +99,7 @@ class InputFile::Gzip {
 };
 
 InputFile::InputFile(const std::string& path, Unpack unpack) : path_(path) {
-  Descriptor opened = open_descriptor(path, O_RDONLY | O_NONBLOCK);
+  FileDescriptor opened = open_descriptor(path, O_RDONLY | O_NONBLOCK);
   struct stat info {};
   if (!opened.valid() || ::fstat(opened.get(), &info) != 0) fail_read(path);
   if (!S_ISREG(info.st_mode)) {
@@ -187,7 +187,7 @@ class TemporaryFile {
 
  private:
   std::string path_;
-  Descriptor descriptor_;
+  FileDescriptor descriptor_;
   bool exists_ = false;
 };
 

@@ -24,22 +24,23 @@ auto uninterrupted(Call call) {
 
 }  // namespace
 
-bool Descriptor::reset() {
+bool FileDescriptor::reset() {
   const int value = release();
   // After EINTR the descriptor is closed all the same.
   return value < 0 || ::close(value) == 0 || errno == EINTR;
 }
 
-Descriptor open_descriptor(const std::string& path, int flags, mode_t mode) {
-  return Descriptor(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
+FileDescriptor open_descriptor(const std::string& path, int flags, mode_t mode) {
+  return FileDescriptor(
+      uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
 }
 
-Descriptor open_descriptor(const Descriptor& folder, const std::string& path, int flags) {
-  return Descriptor(
+FileDescriptor open_descriptor(const FileDescriptor& folder, const std::string& path, int flags) {
+  return FileDescriptor(
       uninterrupted([&] { return ::openat(folder.get(), path.c_str(), flags | O_CLOEXEC); }));
 }
 
-bool is_at(const Descriptor& opened, const std::string& path) {
+bool is_at(const FileDescriptor& opened, const std::string& path) {
   struct stat held {};
   struct stat named {};
   return ::fstat(opened.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
@@ -65,7 +66,7 @@ bool sync_descriptor(int descriptor) {
 }
 
 bool sync_folder(const std::string& folder) {
-  const Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+  const FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
   // Some file systems have no fsync for folders; there is nothing more to do on them.
   return opened.valid() && (sync_descriptor(opened.get()) || errno == EINVAL);
 }

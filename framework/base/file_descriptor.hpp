@@ -10,12 +10,12 @@
 namespace tessera {
 
 /// Owns a file descriptor; negative for none.
-class Descriptor {
+class FileDescriptor {
  public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  explicit FileDescriptor(int value = -1) : value_(value) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : value_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
@@ -32,11 +32,11 @@ class Descriptor {
 
 /// open(2), again after a signal; `path` may be relative to the open `folder`. Invalid where it
 /// fails, errno set.
-Descriptor open_descriptor(const std::string& path, int flags, mode_t mode = 0);
-Descriptor open_descriptor(const Descriptor& folder, const std::string& path, int flags);
+FileDescriptor open_descriptor(const std::string& path, int flags, mode_t mode = 0);
+FileDescriptor open_descriptor(const FileDescriptor& folder, const std::string& path, int flags);
 
 /// Whether what is open still lies at `path`.
-bool is_at(const Descriptor& opened, const std::string& path);
+bool is_at(const FileDescriptor& opened, const std::string& path);
 
 /// Writes all bytes, going on after signals and short writes; false leaves errno.
 bool write_all(int descriptor, std::span<const std::byte> bytes);

@@ -36,7 +36,7 @@ int64_t ProfileClock::take(int64_t count) {
 ProfileLane::ProfileLane(std::shared_ptr<ProfileClock> clock)
     : clock_(std::move(clock)), is_main_(::getpid() == ::syscall(SYS_gettid)) {}
 
-bool ProfileLane::begin(Spent kind, std::string_view name, int64_t bytes) noexcept {
+bool ProfileLane::begin(SpanKind kind, std::string_view name, int64_t bytes) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (room_ == 0) room_ = clock_->take(room_at_once);
@@ -135,7 +135,7 @@ std::vector<detail::LaneSpans> spans_of(const detail::Recording& from) {
 
 namespace detail {
 
-bool begin_span(uint64_t profile, Spent kind, std::string_view name, int64_t bytes) noexcept {
+bool begin_span(uint64_t profile, SpanKind kind, std::string_view name, int64_t bytes) noexcept {
   ThreadLane& here = thread_lane();
   if (here.profile != profile && !enter(here, profile)) return false;
   return here.lane->begin(kind, name, bytes);

@@ -11,7 +11,7 @@ namespace tessera {
 
 /// What a span of time in a profile was spent on. Spans nest: an op's contains the ATen calls on
 /// its blocks, the relayouts of its operands and the collectives of those.
-enum class Spent : uint8_t {
+enum class SpanKind : uint8_t {
   step,        ///< a step of fit, evaluate or predict; contains the others
   op,          ///< an operation, all of it
   aten,        ///< ATen's work on one block of an operation
@@ -29,7 +29,7 @@ struct Recording;
 /// The number of the profile that records; 0: none.
 extern std::atomic<uint64_t> current_profile;
 /// False if nothing was recorded.
-bool begin_span(uint64_t profile, Spent kind, std::string_view name, int64_t bytes) noexcept;
+bool begin_span(uint64_t profile, SpanKind kind, std::string_view name, int64_t bytes) noexcept;
 /// Ends the innermost one of this thread.
 void end_span() noexcept;
 }  // namespace detail
@@ -39,7 +39,7 @@ class ProfileSpan {
  public:
   /// `name` has to live as long as the profile: a literal, an operation's name. `bytes` are those
   /// of one member of a collective, as CommEntry has them.
-  explicit ProfileSpan(Spent kind, std::string_view name, int64_t bytes = 0) noexcept {
+  explicit ProfileSpan(SpanKind kind, std::string_view name, int64_t bytes = 0) noexcept {
     const uint64_t profile = detail::current_profile.load(std::memory_order_relaxed);
     recorded_ = profile != 0 && detail::begin_span(profile, kind, name, bytes);
   }
@@ -88,7 +88,7 @@ class Profile {
   /// What was spent on one operation, collective or part of a step, in seconds. Without what has a
   /// row of its own, `aten`, `waiting` and `overhead` add up.
   struct Row {
-    Spent kind = Spent::op;
+    SpanKind kind = SpanKind::op;
     std::string name;
     int64_t calls = 0;
     double total = 0;     ///< from begin to end, with all that is inside
@@ -123,6 +123,6 @@ class Profile {
 };
 
 /// "op", "collective", …
-std::string_view to_string(Spent kind);
+std::string_view to_string(SpanKind kind);
 
 }  // namespace tessera

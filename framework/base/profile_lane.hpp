@@ -23,7 +23,7 @@ struct SpanRecord {
   int64_t end = 0;
   int64_t bytes = 0;
   uint32_t depth = 0;  ///< spans around it
-  Spent kind = Spent::op;
+  SpanKind kind = SpanKind::op;
 };
 
 /// What all threads of a profile share.
@@ -44,7 +44,7 @@ class ProfileLane {
  public:
   explicit ProfileLane(std::shared_ptr<ProfileClock> clock);
 
-  bool begin(Spent kind, std::string_view name, int64_t bytes) noexcept;
+  bool begin(SpanKind kind, std::string_view name, int64_t bytes) noexcept;
   void end() noexcept;
   /// Gives the memory back; the thread may still end spans.
   void clear();

@@ -11,15 +11,15 @@ double seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 
 
 /// A row in nanoseconds: sums of integers are exact.
 struct Sums {
-  Spent kind = Spent::op;
+  SpanKind kind = SpanKind::op;
   int64_t calls = 0, total = 0, aten = 0, waiting = 0, overhead = 0, in_steps = 0, bytes = 0;
   int64_t open = 0;  ///< its spans around the present one
 };
 
-void spend(Sums& row, Spent kind, int64_t time) {
-  if (kind == Spent::aten) {
+void spend(Sums& row, SpanKind kind, int64_t time) {
+  if (kind == SpanKind::aten) {
     row.aten += time;
-  } else if (kind == Spent::parallel || kind == Spent::wait) {
+  } else if (kind == SpanKind::parallel || kind == SpanKind::wait) {
     row.waiting += time;
   } else {
     row.overhead += time;
@@ -44,18 +44,18 @@ class Accountant {
     Sums* row;      ///< whose time it is
     bool is_part;   ///< of the span around, whose row it is
     bool in_step;
-    Spent kind;
+    SpanKind kind;
     int64_t duration;
     int64_t own;  ///< of that, outside of the spans inside
   };
 
   /// ATen's work and blocks on several threads are part of what is around them; so are collectives
   /// and waits inside a collective.
-  bool is_part(Spent kind) const {
+  bool is_part(SpanKind kind) const {
     if (open_.empty()) return false;
-    if (kind == Spent::aten || kind == Spent::parallel) return true;
-    const bool exchanges = kind == Spent::collective || kind == Spent::wait;
-    return exchanges && open_.back().row->kind == Spent::collective;
+    if (kind == SpanKind::aten || kind == SpanKind::parallel) return true;
+    const bool exchanges = kind == SpanKind::collective || kind == SpanKind::wait;
+    return exchanges && open_.back().row->kind == SpanKind::collective;
   }
 
   void open(const SpanRecord& span) {
@@ -68,7 +68,7 @@ class Accountant {
       ++row.calls;
       if (row.open++ == 0) row.total += duration;
     }
-    const bool starts = span.kind == Spent::step;
+    const bool starts = span.kind == SpanKind::step;
     const bool around = !open_.empty() && open_.back().in_step;
     if (starts && !around) {
       ++steps_;
@@ -88,7 +88,7 @@ class Accountant {
     span.row->in_steps += span.own;
   }
 
-  std::map<std::pair<Spent, std::string_view>, Sums> sums_;
+  std::map<std::pair<SpanKind, std::string_view>, Sums> sums_;
   std::vector<Open> open_;
   Sums in_steps_;
   int64_t steps_ = 0, step_time_ = 0;

@@ -31,7 +31,7 @@ std::string size_text(int64_t bytes) {
   return fixed(value / 1e6, 1) + " MB";
 }
 
-bool helps(const Row& row) { return row.kind == Spent::aten || row.kind == Spent::parallel; }
+bool helps(const Row& row) { return row.kind == SpanKind::aten || row.kind == SpanKind::parallel; }
 
 Cells cells_of(const Row& row, double all) {
   const double own = row.in_steps;
@@ -82,27 +82,27 @@ std::string steps_line(const Profile::Totals& all) {
 
 }  // namespace
 
-std::string_view to_string(Spent kind) {
+std::string_view to_string(SpanKind kind) {
   switch (kind) {
-    case Spent::step:
+    case SpanKind::step:
       return "step";
-    case Spent::op:
+    case SpanKind::op:
       return "op";
-    case Spent::aten:
+    case SpanKind::aten:
       return "aten";
-    case Spent::parallel:
+    case SpanKind::parallel:
       return "parallel";
-    case Spent::collective:
+    case SpanKind::collective:
       return "collective";
-    case Spent::wait:
+    case SpanKind::wait:
       return "wait";
-    case Spent::optimizer:
+    case SpanKind::optimizer:
       return "optimizer";
-    case Spent::metrics:
+    case SpanKind::metrics:
       return "metrics";
-    case Spent::data:
+    case SpanKind::data:
       return "data";
-    case Spent::callback:
+    case SpanKind::callback:
       return "callback";
   }
   return "?";

@@ -18,7 +18,7 @@ void require_flag(bool given, const std::string& flag) {
 std::optional<Cluster> from_flags(const ClusterFlags& flags) {
   if (flags.coordinator.empty() && flags.rank < 0 && flags.size < 0) return std::nullopt;
   require_flag(flags.size >= 0, "--processes");
-  read_integer("--processes", std::to_string(flags.size), 1, most_processes);
+  read_integer("--processes", std::to_string(flags.size), 1, max_processes);
   Cluster cluster;
   cluster.size = flags.size;
   cluster.source = "--processes";
@@ -40,10 +40,10 @@ std::optional<Cluster> from_flags(const ClusterFlags& flags) {
 }
 
 /// What torchrun, mpirun's wrappers and our own launcher set.
-std::optional<Cluster> from_rank(const Variables& variables) {
+std::optional<Cluster> from_rank(const Environment& variables) {
   if (!variables.find("RANK") && !variables.find("WORLD_SIZE")) return std::nullopt;
   Cluster cluster;
-  cluster.size = variables.require_integer("WORLD_SIZE", "RANK", 1, most_processes);
+  cluster.size = variables.require_integer("WORLD_SIZE", "RANK", 1, max_processes);
   cluster.rank = variables.require_integer("RANK", "WORLD_SIZE", 0, cluster.size - 1);
   cluster.local_rank =
       variables.find_integer("LOCAL_RANK", 0, cluster.size - 1).value_or(cluster.rank);
@@ -69,8 +69,8 @@ std::string to_string(TaskType type) {
   return "evaluator";
 }
 
-Cluster find_cluster(const ClusterFlags& flags, const Environment& environment) {
-  const Variables variables(environment);
+Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environment) {
+  const Environment variables(environment);
   std::optional<Cluster> cluster = from_flags(flags);
   if (!cluster) cluster = cluster_from_tf_config(variables);
   if (!cluster) cluster = cluster_from_dtensor(variables);

@@ -42,13 +42,13 @@ struct ClusterFlags {
 };
 
 /// Value of an environment variable; null if there is none.
-using Environment = std::function<const char*(const char* name)>;
+using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 /// Finds the cluster from, in this order: flags, TF_CONFIG (cluster and task, types chief, worker,
 /// ps and evaluator), DTENSOR_JOBS with DTENSOR_CLIENT_ID, RANK with WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT (LOCAL_RANK), Slurm's variables of a job of more than one task; else this process is
 /// alone. Throws ConfigError naming flag, variable or key for what is missing, malformed, repeated
 /// or out of range.
-Cluster find_cluster(const ClusterFlags& flags = {}, const Environment& environment = {});
+Cluster find_cluster(const ClusterFlags& flags = {}, const EnvironmentLookup& environment = {});
 
 }  // namespace tessera

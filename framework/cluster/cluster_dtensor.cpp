@@ -26,16 +26,16 @@ std::vector<HostPort> read_jobs(const std::string& jobs) {
 }
 
 /// Without jobs a client can only be alone.
-void check_alone(const Variables& variables) {
-  const auto id = variables.find_integer("DTENSOR_CLIENT_ID", 0, most_processes - 1);
-  const auto count = variables.find_integer("DTENSOR_NUM_CLIENTS", 1, most_processes);
+void check_alone(const Environment& variables) {
+  const auto id = variables.find_integer("DTENSOR_CLIENT_ID", 0, max_processes - 1);
+  const auto count = variables.find_integer("DTENSOR_NUM_CLIENTS", 1, max_processes);
   if (id.value_or(0) > 0) variables.require("DTENSOR_JOBS", "DTENSOR_CLIENT_ID");
   if (count.value_or(1) > 1) variables.require("DTENSOR_JOBS", "DTENSOR_NUM_CLIENTS");
 }
 
 }  // namespace
 
-std::optional<Cluster> cluster_from_dtensor(const Variables& variables) {
+std::optional<Cluster> cluster_from_dtensor(const Environment& variables) {
   const auto jobs = variables.find("DTENSOR_JOBS");
   if (!jobs) {
     check_alone(variables);
@@ -44,7 +44,7 @@ std::optional<Cluster> cluster_from_dtensor(const Variables& variables) {
   const std::vector<HostPort> addresses = read_jobs(*jobs);
   Cluster cluster;
   cluster.size = static_cast<int>(addresses.size());
-  const auto count = variables.find_integer("DTENSOR_NUM_CLIENTS", 1, most_processes);
+  const auto count = variables.find_integer("DTENSOR_NUM_CLIENTS", 1, max_processes);
   if (count.value_or(cluster.size) != cluster.size) {
     throw ConfigError("DTENSOR_NUM_CLIENTS",
                       str("must be the number of jobs in DTENSOR_JOBS, ", cluster.size),

@@ -11,7 +11,7 @@ constexpr int lowest_port = 15000;
 constexpr size_t port_digits = 4;
 
 /// The name of the first of two variables that is set; the second if none is.
-std::string either(const Variables& variables, const std::string& step, const std::string& job) {
+std::string either(const Environment& variables, const std::string& step, const std::string& job) {
   return variables.find(step) ? step : job;
 }
 
@@ -64,14 +64,14 @@ std::string first_slurm_host(const std::string& where, const std::string& list) 
   return host.empty() || !plain ? fail() : host;
 }
 
-std::optional<Cluster> cluster_from_slurm(const Variables& variables) {
+std::optional<Cluster> cluster_from_slurm(const Environment& variables) {
   if (!variables.find("SLURM_PROCID")) return std::nullopt;
   // A shell within an allocation is no task of a step, whatever the allocation could run.
   const std::string name = variables.find("SLURM_JOB_NAME").value_or("");
   if (name == "bash" || name == "interactive") return std::nullopt;
   const std::string count = either(variables, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
   Cluster cluster;
-  cluster.size = variables.find_integer(count, 1, most_processes).value_or(1);
+  cluster.size = variables.find_integer(count, 1, max_processes).value_or(1);
   if (cluster.size == 1) return std::nullopt;
   cluster.rank = variables.require_integer("SLURM_PROCID", count, 0, cluster.size - 1);
   cluster.local_rank =

@@ -80,7 +80,7 @@ void place(Cluster& cluster, const Json& json, const JsonPath& path) {
     throw ConfigError(path.key("type").text(), "must be a type that cluster has tasks of",
                       in_quotes(to_string(cluster.type)), "add it to cluster");
   }
-  const int count = list == nullptr ? most_processes : static_cast<int>(list->size());
+  const int count = list == nullptr ? max_processes : static_cast<int>(list->size());
   if (!given && list != nullptr && count > 1) {
     throw ConfigError(path.key("index").text(), str("must say which of ", count, " tasks it is"),
                       "nothing", str("set an integer from 0 to ", count - 1));
@@ -94,7 +94,7 @@ void place(Cluster& cluster, const Json& json, const JsonPath& path) {
 
 }  // namespace
 
-std::optional<Cluster> cluster_from_tf_config(const Variables& variables) {
+std::optional<Cluster> cluster_from_tf_config(const Environment& variables) {
   const auto text = variables.find("TF_CONFIG");
   if (!text) return std::nullopt;
   const Json json = parse_json(*text, "TF_CONFIG");

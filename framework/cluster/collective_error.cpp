@@ -28,7 +28,7 @@ RankFailures::RankFailures(const std::string& where, const std::string& expected
     : FileError(where, expected, received(failures), ""),
       failures_(std::move(failures)) {}
 
-std::vector<std::string> do_together(const GatherTexts& gather, const std::string& where,
+std::vector<std::string> collectively(const GatherTexts& gather, const std::string& where,
                                      const std::string& expected,
                                      const std::function<std::string()>& work) {
   if (!gather) return {work()};

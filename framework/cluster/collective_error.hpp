@@ -28,7 +28,7 @@ using GatherTexts = std::function<std::vector<std::string>(const std::string& te
 /// Does what may fail on one process alone; then every one gets the texts of all by rank, or every
 /// one throws: those at fault their own errors, the others RankFailures `[where] expected. ...`.
 /// Throws what `gather` throws.
-std::vector<std::string> do_together(const GatherTexts& gather, const std::string& where,
+std::vector<std::string> collectively(const GatherTexts& gather, const std::string& where,
                                      const std::string& expected,
                                      const std::function<std::string()>& work);
 

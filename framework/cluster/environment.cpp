@@ -53,30 +53,30 @@ int local_rank_of(const std::vector<HostPort>& addresses, int rank) {
   }));
 }
 
-Variables::Variables(Environment environment) : environment_(std::move(environment)) {
+Environment::Environment(EnvironmentLookup environment) : environment_(std::move(environment)) {
   if (!environment_) environment_ = [](const char* name) { return std::getenv(name); };
 }
 
-std::optional<std::string> Variables::find(const std::string& name) const {
+std::optional<std::string> Environment::find(const std::string& name) const {
   const char* text = environment_(name.c_str());
   if (text == nullptr || *text == '\0') return std::nullopt;
   return text;
 }
 
-std::string Variables::require(const std::string& name, const std::string& reason) const {
+std::string Environment::require(const std::string& name, const std::string& reason) const {
   if (auto text = find(name)) return *text;
   throw ConfigError(name, "must be set where " + reason + " is", "nothing",
                     "set " + name + ", or unset " + reason);
 }
 
-std::optional<int> Variables::find_integer(const std::string& name, int minimum,
+std::optional<int> Environment::find_integer(const std::string& name, int minimum,
                                            int maximum) const {
   const auto text = find(name);
   if (!text) return std::nullopt;
   return read_integer(name, *text, minimum, maximum);
 }
 
-int Variables::require_integer(const std::string& name, const std::string& reason, int minimum,
+int Environment::require_integer(const std::string& name, const std::string& reason, int minimum,
                                int maximum) const {
   return read_integer(name, require(name, reason), minimum, maximum);
 }

@@ -24,13 +24,13 @@ int read_integer(const std::string& where, const std::string& text, int minimum,
 int local_rank_of(const std::vector<HostPort>& addresses, int rank);
 
 /// Processes that a run has at most.
-constexpr int most_processes = 65536;
+constexpr int max_processes = 65536;
 
 /// Reads environment variables; an empty one is none.
-class Variables {
+class Environment {
  public:
   /// Of this process if `environment` is empty.
-  explicit Variables(Environment environment);
+  explicit Environment(EnvironmentLookup environment);
 
   std::optional<std::string> find(const std::string& name) const;
   /// Throws ConfigError saying that it has to be there because `reason` is.
@@ -41,15 +41,15 @@ class Variables {
                       int maximum) const;
 
  private:
-  Environment environment_;
+  EnvironmentLookup environment_;
 };
 
 /// The cluster that TF_CONFIG describes, if it does.
-std::optional<Cluster> cluster_from_tf_config(const Variables& variables);
+std::optional<Cluster> cluster_from_tf_config(const Environment& variables);
 /// DTENSOR_JOBS, DTENSOR_CLIENT_ID and DTENSOR_NUM_CLIENTS.
-std::optional<Cluster> cluster_from_dtensor(const Variables& variables);
+std::optional<Cluster> cluster_from_dtensor(const Environment& variables);
 /// The variables of a Slurm step of more than one task.
-std::optional<Cluster> cluster_from_slurm(const Variables& variables);
+std::optional<Cluster> cluster_from_slurm(const Environment& variables);
 
 /// The first host of Slurm's list: "gpu03" of "gpu[03-05,09],cpu1". Throws ConfigError naming
 /// `where`.

@@ -62,9 +62,9 @@ void CommLog::add(CommEntry entry) {
   entries_.push_back(std::move(entry));
 }
 
-CommPlace::CommPlace(const std::string& place) : former_(current_place) { current_place = &place; }
-CommPlace::~CommPlace() { current_place = former_; }
-const std::string& CommPlace::current() { return *current_place; }
+CommLabel::CommLabel(const std::string& place) : former_(current_place) { current_place = &place; }
+CommLabel::~CommLabel() { current_place = former_; }
+const std::string& CommLabel::current() { return *current_place; }
 
 CommLogScope::CommLogScope(CommLog& log) : former_(current_log) { current_log = &log; }
 CommLogScope::~CommLogScope() { current_log = former_; }

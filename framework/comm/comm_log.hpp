@@ -67,12 +67,12 @@ class CommLogScope {
 
 /// While alive, collectives of this thread are for the layer or weight of this path. The text must
 /// outlive it.
-class CommPlace {
+class CommLabel {
  public:
-  explicit CommPlace(const std::string& place);
-  ~CommPlace();
-  CommPlace(const CommPlace&) = delete;
-  CommPlace& operator=(const CommPlace&) = delete;
+  explicit CommLabel(const std::string& place);
+  ~CommLabel();
+  CommLabel(const CommLabel&) = delete;
+  CommLabel& operator=(const CommLabel&) = delete;
   /// The innermost one's text; empty without any.
   static const std::string& current();
 

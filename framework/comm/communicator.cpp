@@ -96,7 +96,7 @@ at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions
 
 at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
-  const ProfileSpan span(Spent::aten, "reduce");
+  const ProfileSpan span(SpanKind::aten, "reduce");
   at::Tensor out;
   switch (kind) {
     case Reduce::sum:

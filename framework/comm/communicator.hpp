@@ -61,7 +61,7 @@ class Communicator {
   virtual int size() const = 0;
 
   /// Told before every collective, by every rank of the mesh in the same order, whether or not this
-  /// process holds a part of it. What it is for is CommPlace::current(). Engines between processes
+  /// process holds a part of it. What it is for is CommLabel::current(). Engines between processes
   /// compare the calls of all ranks here. Throws CommError, on every rank, where they differ.
   virtual void begin(const CollectiveCall& /*call*/) {}
   /// Told when a step begins: how many were begun before, and a hash of its global batch's shapes
@@ -74,7 +74,7 @@ class Communicator {
   /// calls and may be made on any thread. Throws CommError once aborted.
   virtual std::vector<std::string> gather(const std::string& key, const std::string& text) = 0;
   /// Keeps why this process is about to leave, for the others to read.
-  virtual void note_failure(const std::string& /*what*/) {}
+  virtual void report_failure(const std::string& /*what*/) {}
 
   /// Reduction of all members' parts, all of one shape; the same tensor for every local member.
   virtual WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,

@@ -80,7 +80,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
                      at::Tensor& out) override {
-    const ProfileSpan span(Spent::collective, "all_reduce", addend_bytes(parts));
+    const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
     check(group);
     out = in_packs(parts, [&](const Tensors& pack) {
             return Tensors{reduced(kind, pack)};
@@ -89,7 +89,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
   Tensors all_reduce_each(Reduce kind, const Tensors& parts) override {
-    const ProfileSpan span(Spent::collective, "all_reduce", addend_bytes(parts));
+    const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
     check_alive();
     if (nccl_) {
       return in_packs(parts, [&](const Tensors& pack) {

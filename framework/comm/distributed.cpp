@@ -45,7 +45,7 @@ std::string differences(const std::vector<std::string>& texts) {
   return all;
 }
 
-/// Throws unless the facts are the same on all ranks; `all` is Control or Communicator.
+/// Throws unless the facts are the same on all ranks; `all` is Coordination or Communicator.
 template <class All>
 void compare(All& all, const std::string& caller, const Facts& facts) {
   Json json = Json::array();
@@ -75,8 +75,8 @@ void leave_run() {
 std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                                              const DistributedOptions& options, Device first,
                                              const Facts& facts) {
-  const std::shared_ptr<Control> control =
-      Control::join({.rank = cluster.rank,
+  const std::shared_ptr<Coordination> control =
+      Coordination::join({.rank = cluster.rank,
                      .size = cluster.size,
                      .address = cluster.address,
                      .port = cluster.port,
@@ -92,7 +92,7 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
   } catch (const std::exception& error) {
     const std::string reason = control->reason(std::chrono::seconds(1));
     if (!reason.empty()) throw CommError(reason);
-    control->note_failure(error.what());
+    control->report_failure(error.what());
     throw;
   }
 }
@@ -112,8 +112,8 @@ Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device fi
   }
   auto run = std::make_unique<Run>(Run{cluster, connect(cluster, options, first, facts)});
   the_run = run.release();
-  set_failure_note([&communicator = *the_run->communicator](const std::string& what) {
-    communicator.note_failure(what);
+  set_failure_reporter([&communicator = *the_run->communicator](const std::string& what) {
+    communicator.report_failure(what);
   });
   std::atexit(leave_run);
   return *the_run;
@@ -220,7 +220,7 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   return create_mesh_part(dims, ids, devices, run.communicator);
 }
 
-void check_equal_everywhere(const Mesh& mesh, const std::string& caller, const Facts& facts) {
+void check_same_on_all_ranks(const Mesh& mesh, const std::string& caller, const Facts& facts) {
   if (!mesh.is_local()) compare(communicator_of(mesh), caller, facts);
 }
 

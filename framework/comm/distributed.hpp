@@ -50,7 +50,7 @@ int process_count(const DistributedOptions& options = {});
 /// Compares facts that every process of the mesh must share, such as its model and seed; returns
 /// where they are equal. Throws ConfigError naming `caller` and the keys that differ, with the
 /// values and ranks; the same on every rank. Collective.
-void check_equal_everywhere(const Mesh& mesh, const std::string& caller,
+void check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,
                             const std::vector<std::pair<std::string, std::string>>& facts);
 
 }  // namespace tessera

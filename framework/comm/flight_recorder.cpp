@@ -16,7 +16,7 @@ uint64_t mix_text(uint64_t hash, const std::string& text) {
 
 }  // namespace
 
-CallRing::Added CallRing::add(const CollectiveCall& call, int64_t step) {
+FlightRecorder::Added FlightRecorder::add(const CollectiveCall& call, int64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Call& now = calls_[++count_ % calls_.size()];
   now.op = call.op;
@@ -28,7 +28,7 @@ CallRing::Added CallRing::add(const CollectiveCall& call, int64_t step) {
   now.inside = false;
   now.works.clear();
   now.dims = call.mesh.names(call.dims);
-  now.place = CommPlace::current();
+  now.place = CommLabel::current();
   now.shape = call.shape;
   uint64_t hash = mix(static_cast<uint64_t>(call.op), static_cast<uint64_t>(call.kind));
   hash = mix(hash, static_cast<uint64_t>(call.dtype));
@@ -40,28 +40,28 @@ CallRing::Added CallRing::add(const CollectiveCall& call, int64_t step) {
   return {count_, now.hash};
 }
 
-CallRing::Call* CallRing::find(uint64_t number) {
+FlightRecorder::Call* FlightRecorder::find(uint64_t number) {
   return number + calls_.size() > count_ ? &calls_[number % calls_.size()] : nullptr;
 }
 
-void CallRing::set_inside(uint64_t number, bool inside) {
+void FlightRecorder::set_inside(uint64_t number, bool inside) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (Call* call = find(number)) call->inside = inside;
 }
 
-void CallRing::add_work(uint64_t number, const WorkPtr& work) {
+void FlightRecorder::add_work(uint64_t number, const WorkPtr& work) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (Call* call = find(number)) call->works.push_back(work);
 }
 
-bool CallRing::done(const Call& call) {
+bool FlightRecorder::done(const Call& call) {
   return !call.inside && std::all_of(call.works.begin(), call.works.end(), [](const auto& kept) {
            const WorkPtr work = kept.lock();
            return !work || work->done();
          });
 }
 
-std::string CallRing::text(const Call& call) {
+std::string FlightRecorder::text(const Call& call) {
   std::string text = to_string(call.op);
   const bool reduces = call.op == CommOp::all_reduce || call.op == CommOp::reduce_scatter;
   if (reduces) text += " " + to_string(call.kind);
@@ -72,19 +72,19 @@ std::string CallRing::text(const Call& call) {
   return text + ", on " + call.dims;
 }
 
-CallRecord CallRing::record_locked(uint64_t number) const {
+CallRecord FlightRecorder::record_locked(uint64_t number) const {
   if (count_ == 0) return {};
   if (number == 0 || number > count_ || number + calls_.size() <= count_) number = count_;
   const Call& call = calls_[number % calls_.size()];
   return {number, call.hash, call.step, text(call), done(call)};
 }
 
-CallRecord CallRing::record(uint64_t number) const {
+CallRecord FlightRecorder::record(uint64_t number) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return record_locked(number);
 }
 
-std::vector<CallRecord> CallRing::records() const {
+std::vector<CallRecord> FlightRecorder::records() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<CallRecord> list;
   const uint64_t kept = std::min<uint64_t>(count_, calls_.size());
@@ -94,12 +94,12 @@ std::vector<CallRecord> CallRing::records() const {
   return list;
 }
 
-uint64_t CallRing::count() const {
+uint64_t FlightRecorder::count() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return count_;
 }
 
-uint64_t CallRing::hash() const {
+uint64_t FlightRecorder::hash() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return hash_;
 }

@@ -12,15 +12,15 @@ namespace tessera {
 
 /// The last collectives of this process, for the report of a failure, and a hash over all of them.
 /// All functions may be called from any thread.
-class CallRing {
+class FlightRecorder {
  public:
-  CallRing() : calls_(64) {}
+  FlightRecorder() : calls_(64) {}
 
   /// Number of a call, counted from 1, and its hash.
   struct Added {
     uint64_t number = 0, hash = 0;
   };
-  /// Adds a call, with CommPlace::current() as what it is for.
+  /// Adds a call, with CommLabel::current() as what it is for.
   Added add(const CollectiveCall& call, int64_t step);
   /// Whether this process is inside an operation of a call.
   void set_inside(uint64_t number, bool inside);

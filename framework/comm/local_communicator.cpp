@@ -17,7 +17,7 @@ std::vector<std::string> LocalCommunicator::gather(const std::string&, const std
 
 WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
                                       const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  const ProfileSpan span(Spent::collective, "all_reduce", addend_bytes(parts));
+  const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
   check(group);
   out = reduce_all(kind, parts);
   return nullptr;
@@ -26,10 +26,10 @@ WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
 WorkPtr LocalCommunicator::all_gather(const Group& group, int64_t axis,
                                       const std::vector<int64_t>& counts,
                                       const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  const ProfileSpan span(Spent::collective, "all_gather", gathered_bytes(axis, counts, parts));
+  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(axis, counts, parts));
   check(group);
   const auto joined = [&] {
-    const ProfileSpan work(Spent::aten, "cat");
+    const ProfileSpan work(SpanKind::aten, "cat");
     return at::cat(parts, axis);
   };
   out = parts.size() == 1 ? parts[0] : joined();
@@ -40,7 +40,7 @@ WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64
                                           const std::vector<Interval>& pieces,
                                           const std::vector<at::Tensor>& parts,
                                           std::vector<at::Tensor>& out) {
-  const ProfileSpan span(Spent::collective, "reduce_scatter", addend_bytes(parts));
+  const ProfileSpan span(SpanKind::collective, "reduce_scatter", addend_bytes(parts));
   at::Tensor whole;
   wait(all_reduce(group, kind, parts, whole));
   out.clear();
@@ -51,7 +51,7 @@ WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64
 WorkPtr LocalCommunicator::all_to_all(const Group& group,
                                       const std::vector<std::vector<at::Tensor>>& send,
                                       std::vector<std::vector<at::Tensor>>& recv) {
-  const ProfileSpan span(Spent::collective, "all_to_all", sent_bytes(send));
+  const ProfileSpan span(SpanKind::collective, "all_to_all", sent_bytes(send));
   check(group);
   for (size_t to = 0; to < recv.size(); ++to) {
     for (size_t from = 0; from < send.size(); ++from) {

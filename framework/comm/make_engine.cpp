@@ -12,11 +12,11 @@ namespace tessera {
 namespace {
 
 /// All ranks are there when they connect: one that does not answer is not to come.
-constexpr std::chrono::milliseconds most_for_a_connection = std::chrono::seconds(10);
+constexpr std::chrono::milliseconds max_for_a_connection = std::chrono::seconds(10);
 
 }  // namespace
 
-std::shared_ptr<Engine> make_engine(const std::shared_ptr<Control>& control,
+std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
                                     const DistributedOptions& options, Device first) {
   const int rank = control->rank(), size = control->size();
   if (options.device_type == Device::Type::cuda) {
@@ -30,14 +30,14 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Control>& control,
   };
   const auto gloo = [=] {
     const std::string& address = control->peers()[static_cast<size_t>(rank)].address;
-    return gloo_channel({.rank = rank,
+    return gloo_transport({.rank = rank,
                          .size = size,
                          .address = address,
-                         .timeout = std::min(options.connect_timeout, most_for_a_connection),
+                         .timeout = std::min(options.connect_timeout, max_for_a_connection),
                          .gather = gather_as("gloo")});
   };
   if (!options.shared_memory) return channel_engine(gloo());
-  return channel_engine(shared_memory_channel(
+  return channel_engine(shared_memory_transport(
       {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo}));
 }
 

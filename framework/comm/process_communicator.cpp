@@ -38,7 +38,7 @@ class ProcessCommunicator::NamedWork final : public Work {
   NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call, std::string_view name)
       : owner_(owner), work_(std::move(work)), call_(call), name_(name) {}
   void wait() override {
-    const ProfileSpan span(Spent::wait, name_);
+    const ProfileSpan span(SpanKind::wait, name_);
     try {
       work_->wait();
     } catch (const std::exception& error) {
@@ -54,7 +54,7 @@ class ProcessCommunicator::NamedWork final : public Work {
   std::string_view name_;
 };
 
-ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Control> control,
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Coordination> control,
                                          std::shared_ptr<Engine> engine,
                                          const ProcessCommunicatorOptions& options)
     : control_(std::move(control)), engine_(std::move(engine)), options_(options) {
@@ -101,7 +101,7 @@ void ProcessCommunicator::begin_step(int64_t step, uint64_t form) {
 
 std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
                                                      const std::string& text) {
-  const ProfileSpan span(Spent::collective, "gather", static_cast<int64_t>(text.size()));
+  const ProfileSpan span(SpanKind::collective, "gather", static_cast<int64_t>(text.size()));
   check_alive();
   try {
     return control_->gather(key, text);
@@ -180,7 +180,7 @@ void ProcessCommunicator::watch() {
 
 template <class Run>
 WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run& run) {
-  const ProfileSpan span(Spent::collective, name, bytes);
+  const ProfileSpan span(SpanKind::collective, name, bytes);
   check_alive();
   const uint64_t call = calls_->count();
   calls_->set_inside(call, true);

@@ -30,7 +30,7 @@ struct ProcessCommunicatorOptions {
 /// this one stood: "[all_reduce #118 of hidden/kernel, … on batch, step 7]".
 class ProcessCommunicator final : public Communicator {
  public:
-  ProcessCommunicator(std::shared_ptr<Control> control, std::shared_ptr<Engine> engine,
+  ProcessCommunicator(std::shared_ptr<Coordination> control, std::shared_ptr<Engine> engine,
                       const ProcessCommunicatorOptions& options = {});
   /// Says goodbye to the others.
   ~ProcessCommunicator() override;
@@ -38,7 +38,7 @@ class ProcessCommunicator final : public Communicator {
   std::string name() const override { return engine_->name(); }
   int rank() const override { return engine_->rank(); }
   int size() const override { return engine_->size(); }
-  Control& control() const { return *control_; }
+  Coordination& control() const { return *control_; }
   /// Says goodbye; collectives after it throw.
   void leave();
 
@@ -46,7 +46,7 @@ class ProcessCommunicator final : public Communicator {
   void begin_step(int64_t step, uint64_t form) override;
   uint64_t calls_hash() const override { return calls_->hash(); }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
-  void note_failure(const std::string& what) override { control_->note_failure(what); }
+  void report_failure(const std::string& what) override { control_->report_failure(what); }
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
                      at::Tensor& out) override;
@@ -79,9 +79,9 @@ class ProcessCommunicator final : public Communicator {
   void watch();
   std::string where(uint64_t call) const;
 
-  std::shared_ptr<Control> control_;
+  std::shared_ptr<Coordination> control_;
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<CallRing> calls_ = std::make_shared<CallRing>();
+  std::shared_ptr<FlightRecorder> calls_ = std::make_shared<FlightRecorder>();
   ProcessCommunicatorOptions options_;
   int64_t step_ = -1;
   uint64_t form_ = 0;

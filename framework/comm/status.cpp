@@ -17,7 +17,7 @@ namespace {
 /// The largest of each number over all processes.
 std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbers) {
   static const std::string name = "status";
-  const CommPlace place(name);
+  const CommLabel place(name);
   Communicator& communicator = communicator_of(mesh);
   Group everyone;
   for (int r = 0; r < communicator.size(); ++r) everyone.owner.push_back(r);
@@ -66,63 +66,63 @@ std::string said_by(const std::vector<std::string>& texts) {
   return all;
 }
 
-std::string StatusWord::error_text() const {
+std::string StepStatus::error_text() const {
   return str("an error on rank ", rank_, reason_.empty() ? "" : ": ", reason_);
 }
 
-void StatusWord::raise(StepStatus status, const std::string& reason) {
+void StepStatus::raise(StatusLevel status, const std::string& reason) {
   if (status <= status_) return;
   status_ = status;
   reason_ = reason;
 }
 
-void StatusWord::set_next_batch(int64_t rows, size_t form) {
-  fewest_rows_ = most_rows_ = rows;
-  least_form_ = most_form_ = static_cast<int64_t>(form);
+void StepStatus::set_next_batch(int64_t rows, size_t form) {
+  min_rows_ = max_rows_ = rows;
+  min_form_ = max_form_ = static_cast<int64_t>(form);
 }
 
-void StatusWord::exchange(const Mesh& mesh) {
+void StepStatus::exchange(const Mesh& mesh) {
   reasons_ = {reason_};
   if (mesh.is_local()) return;
-  const ProfileSpan span(Spent::collective, "status");
+  const ProfileSpan span(SpanKind::collective, "status");
   Communicator& communicator = communicator_of(mesh);
-  const StepStatus own = status_;
+  const StatusLevel own = status_;
   // Status in the high part, the lowest rank that raised it winning in the low part.
   const int64_t ranks = communicator.size();
   const int64_t mine = static_cast<int64_t>(own) * ranks + (ranks - 1 - communicator.rank());
   const auto hash = static_cast<int64_t>(communicator.calls_hash());
   // The largest of ~n is that of the smallest n.
   const std::vector<int64_t> all =
-      largest(mesh, {mine, hash, ~hash, most_rows_, ~fewest_rows_, most_form_, ~least_form_});
-  status_ = static_cast<StepStatus>(all[0] / ranks);
+      largest(mesh, {mine, hash, ~hash, max_rows_, ~min_rows_, max_form_, ~min_form_});
+  status_ = static_cast<StatusLevel>(all[0] / ranks);
   rank_ = static_cast<int>(ranks - 1 - all[0] % ranks);
-  most_rows_ = all[3];
-  fewest_rows_ = ~all[4];
-  most_form_ = all[5];
-  least_form_ = ~all[6];
+  max_rows_ = all[3];
+  min_rows_ = ~all[4];
+  max_form_ = all[5];
+  min_form_ = ~all[6];
   // What failed on one rank may have kept it from a collective.
-  if (status_ != StepStatus::error && all[1] != ~all[2]) fail_by_calls(communicator, hash);
+  if (status_ != StatusLevel::error && all[1] != ~all[2]) fail_by_calls(communicator, hash);
   if (own != status_) reason_.clear();
   reasons_ = {};
-  if (status_ <= StepStatus::stop) return;
+  if (status_ <= StatusLevel::stop) return;
   reasons_ = communicator.gather("status", reason_);
   reason_ = reasons_[static_cast<size_t>(rank_)];
 }
 
-StatusWord exchanged(const Mesh& mesh, const std::function<void(StatusWord&)>& local) {
-  StatusWord word;
+StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local) {
+  StepStatus word;
   std::exception_ptr error;
   try {
     local(word);
   } catch (const std::exception& thrown) {
     error = std::current_exception();
-    word.raise(StepStatus::error, thrown.what());
+    word.raise(StatusLevel::error, thrown.what());
   } catch (...) {
     error = std::current_exception();
-    word.raise(StepStatus::error, "something that is no std::exception");
+    word.raise(StatusLevel::error, "something that is no std::exception");
   }
   // Should the exchange fail, the others read what came first.
-  if (error) communicator_of(mesh).note_failure(word.reason());
+  if (error) communicator_of(mesh).report_failure(word.reason());
   try {
     word.exchange(mesh);
   } catch (...) {

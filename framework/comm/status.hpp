@@ -11,15 +11,15 @@ namespace tessera {
 
 /// What a process has to tell the others at the end of a step; the gravest wins. `stop`: training
 /// has come to its end; `save`: a signal asks to save and leave.
-enum class StepStatus : int64_t { ok = 0, stop = 1, save = 2, non_finite = 3, error = 4 };
+enum class StatusLevel : int64_t { ok = 0, stop = 1, save = 2, non_finite = 3, error = 4 };
 
 /// The status word of one step. Facts that only one process knows (a bad label, a failed read, a
 /// signal, a callback's wish to stop) go in here; exchange() makes every process see the same one,
 /// so that all act in the same step. It is one small all-reduce, which also tells whether all made
 /// the same collectives and how many rows each has next; texts follow only if something is wrong.
-class StatusWord {
+class StepStatus {
  public:
-  StepStatus status() const { return status_; }
+  StatusLevel status() const { return status_; }
   /// The lowest rank that raised the status, and why; the same everywhere after an exchange, but
   /// for `stop`, which takes no reason.
   int rank() const { return rank_; }
@@ -29,34 +29,34 @@ class StatusWord {
   /// "an error on rank 1: [part-2] …", of a status with a reason.
   std::string error_text() const;
   /// Keeps the graver of the present and the given status.
-  void raise(StepStatus status, const std::string& reason);
+  void raise(StatusLevel status, const std::string& reason);
 
   /// Says what this process has for the next step: how many rows, 0 when its data have ended, and a
   /// hash of what else has to be equal everywhere.
   void set_next_batch(int64_t rows, size_t form);
   /// The rows of the process with the fewest, and with the most; whether what else has to be is
   /// equal.
-  int64_t fewest_rows() const { return fewest_rows_; }
-  int64_t most_rows() const { return most_rows_; }
-  bool same_form() const { return least_form_ == most_form_; }
+  int64_t min_rows() const { return min_rows_; }
+  int64_t max_rows() const { return max_rows_; }
+  bool same_form() const { return min_form_ == max_form_; }
 
   /// The gravest status of all processes of the mesh. Collective. Throws CommError, on every rank,
   /// where they did not make the same collectives.
   void exchange(const Mesh& mesh);
-  void clear() { *this = StatusWord(); }
+  void clear() { *this = StepStatus(); }
 
  private:
-  StepStatus status_ = StepStatus::ok;
+  StatusLevel status_ = StatusLevel::ok;
   int rank_ = 0;
   std::string reason_;
   std::vector<std::string> reasons_;
-  int64_t fewest_rows_ = 0, most_rows_ = 0;
-  int64_t least_form_ = 0, most_form_ = 0;
+  int64_t min_rows_ = 0, max_rows_ = 0;
+  int64_t min_form_ = 0, max_form_ = 0;
 };
 
 /// The word of all processes after what may fail, or raise something, on one of them alone. What it
 /// throws here is an error for the others, and thrown on after the exchange. Collective.
-StatusWord exchanged(const Mesh& mesh, const std::function<void(StatusWord&)>& local);
+StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local);
 
 /// What each rank said, equal texts together: "8 on ranks 0 and 2; 7 on rank 1".
 std::string said_by(const std::vector<std::string>& texts);

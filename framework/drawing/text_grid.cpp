@@ -53,7 +53,7 @@ int64_t width_of(const std::string& label, size_t limit) {
 }
 
 /// Widths that the columns' labels need if broken beyond `limit`, and `blanks` beside them.
-std::vector<int64_t> column_needs(const CellGrid& grid, size_t limit, int64_t blanks) {
+std::vector<int64_t> column_needs(const TextGrid& grid, size_t limit, int64_t blanks) {
   std::vector<int64_t> needs(grid.column_cuts.size() - 1, 1);
   for (const auto& row : grid.labels) {
     for (size_t j = 0; j < row.size(); ++j) {
@@ -65,7 +65,7 @@ std::vector<int64_t> column_needs(const CellGrid& grid, size_t limit, int64_t bl
 
 /// Positions of the column cuts on a line of `length` to `limit` characters, with room for all
 /// labels: better broken than without blanks beside them.
-std::optional<std::vector<int64_t>> column_positions(const CellGrid& grid, int64_t length,
+std::optional<std::vector<int64_t>> column_positions(const TextGrid& grid, int64_t length,
                                                      int64_t limit) {
   for (const int64_t blanks : {2, 0}) {
     for (const size_t label_limit : {60, 30, 20, 12, 6, 1}) {
@@ -83,7 +83,7 @@ size_t label_width(const std::vector<int64_t>& columns, size_t column) {
 }
 
 /// Lines that the rows' labels need in columns at these positions.
-std::vector<int64_t> row_needs(const CellGrid& grid, const std::vector<int64_t>& columns) {
+std::vector<int64_t> row_needs(const TextGrid& grid, const std::vector<int64_t>& columns) {
   std::vector<int64_t> needs(grid.row_cuts.size() - 1, 1);
   for (size_t i = 0; i < needs.size(); ++i) {
     for (size_t j = 0; j < grid.labels[i].size(); ++j) {
@@ -147,7 +147,7 @@ void draw_lines(Canvas& canvas, const std::vector<int64_t>& rows,
   }
 }
 
-void draw_labels(Canvas& canvas, const CellGrid& grid, const std::vector<int64_t>& rows,
+void draw_labels(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t>& rows,
                  const std::vector<int64_t>& columns) {
   for (size_t i = 0; i + 1 < rows.size(); ++i) {
     for (size_t j = 0; j + 1 < columns.size(); ++j) {
@@ -164,7 +164,7 @@ void draw_labels(Canvas& canvas, const CellGrid& grid, const std::vector<int64_t
 }
 
 /// The cuts' numbers above their lines, those left out that would touch another.
-void draw_column_cuts(Canvas& canvas, const CellGrid& grid, const std::vector<int64_t>& columns) {
+void draw_column_cuts(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t>& columns) {
   int64_t free = 0;
   for (size_t j = 0; j < columns.size(); ++j) {
     const std::string text = std::to_string(grid.column_cuts[j]);
@@ -193,7 +193,7 @@ std::vector<std::string> break_list(const std::string& text, size_t width) {
   return lines;
 }
 
-std::optional<std::string> draw_grid(const CellGrid& grid, int64_t max_columns,
+std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns,
                                      int64_t max_lines) {
   const int64_t left =
       grid.show_rows ? static_cast<int64_t>(std::to_string(grid.row_cuts.back()).size()) + 1 : 0;

@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// A rectangle cut into rows and columns, each cell with a label.
-struct CellGrid {
+struct TextGrid {
   /// Where the cuts lie, ascending from 0: one number more than there are rows.
   std::vector<int64_t> row_cuts;
   std::vector<int64_t> column_cuts;
@@ -21,7 +21,7 @@ struct CellGrid {
 
 /// The grid in box drawing characters, cells in proportion; nothing where the labels do not fit
 /// into `max_columns` columns and `max_lines` lines.
-std::optional<std::string> draw_grid(const CellGrid& grid, int64_t max_columns, int64_t max_lines);
+std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, int64_t max_lines);
 
 /// Lines of at most `width` characters, broken after "," and "+"; longer only where one part is.
 std::vector<std::string> break_list(const std::string& text, size_t width);

@@ -7,20 +7,20 @@
 
 namespace tessera {
 
-void agree(const Mesh& mesh, const std::string& what, const std::function<void()>& local) {
-  first_text(mesh, what, [&] {
+void collectively(const Mesh& mesh, const std::string& what, const std::function<void()>& local) {
+  broadcast_text(mesh, what, [&] {
     local();
     return "";
   });
 }
 
-std::string first_text(const Mesh& mesh, const std::string& what,
+std::string broadcast_text(const Mesh& mesh, const std::string& what,
                        const std::function<std::string()>& local) {
   GatherTexts gather;
   if (!mesh.is_local()) {
     gather = [&](const std::string& text) { return communicator_of(mesh).gather("agree", text); };
   }
-  return do_together(gather, what, "every process succeeds", local)[0];
+  return collectively(gather, what, "every process succeeds", local)[0];
 }
 
 void warn_once(const Mesh& mesh, const std::string& line) {

@@ -10,10 +10,10 @@ namespace tessera {
 /// Does what may fail on one process alone, such as reading a file; then every process goes on, or
 /// every one throws: those at fault their own errors, the others RankFailures for `what`.
 /// Collective.
-void agree(const Mesh& mesh, const std::string& what, const std::function<void()>& local);
+void collectively(const Mesh& mesh, const std::string& what, const std::function<void()>& local);
 
 /// The same for what gives a text; every process gets that of the first one.
-std::string first_text(const Mesh& mesh, const std::string& what,
+std::string broadcast_text(const Mesh& mesh, const std::string& what,
                        const std::function<std::string()>& local);
 
 /// Writes a warning of one line to the standard error output, on the first process only.

@@ -72,7 +72,7 @@ class Backup final : public Callback {
  private:
   void save() {
     // Without an optimizer that counts steps they are counted here.
-    const OptimizerRef& optimizer = model().optimizer();
+    const OptimizerHandle& optimizer = model().optimizer();
     saves_ = optimizer ? optimizer->steps() : saves_ + 1;
     manager_->save(saves_);
   }
@@ -89,6 +89,6 @@ class Backup final : public Callback {
 
 BackupAndRestore::BackupAndRestore(const std::string& backup_dir,
                                    const BackupAndRestoreOptions& options)
-    : CallbackRef(std::make_shared<Backup>(backup_dir, options)) {}
+    : CallbackHandle(std::make_shared<Backup>(backup_dir, options)) {}
 
 }  // namespace tessera

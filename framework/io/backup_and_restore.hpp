@@ -23,7 +23,7 @@ struct BackupAndRestoreOptions {
 /// without the interruption, on another one with the same but for rounding. Backed up are the
 /// weights, the optimizer, metrics, history, position, seed and the states of the other callbacks,
 /// which hear of everything before this one does. Data and options of fit() are to be the same.
-class BackupAndRestore : public CallbackRef {
+class BackupAndRestore : public CallbackHandle {
  public:
   /// Throws ConfigError without a directory, which belongs to this callback of this run. fit()
   /// throws FileError for a backup that cannot be read or written, CheckpointMismatch for one of

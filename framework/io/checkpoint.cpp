@@ -62,7 +62,7 @@ Checkpoint::Checkpoint(const ModelHandle& model)
     : Checkpoint(CheckpointParts{.owner = model, .model = &model.model()}) {}
 Checkpoint::Checkpoint(Model& model) : Checkpoint(CheckpointParts{.model = &model}) {}
 Checkpoint::Checkpoint(const std::vector<Variable>& variables,
-                       const std::vector<OptimizerRef>& optimizers)
+                       const std::vector<OptimizerHandle>& optimizers)
     : Checkpoint(CheckpointParts{.variables = variables, .optimizers = optimizers}) {}
 
 void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& options) {
@@ -79,13 +79,13 @@ void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& op
   if (options.asynchronous) {
     state_->start(std::move(write));
   } else {
-    agree(mesh, folder, write);
+    collectively(mesh, folder, write);
   }
 }
 
 void Checkpoint::wait() {
   if (!state_->saving) return;
-  agree(mesh(), "Checkpoint", [&] { state_->join(); });
+  collectively(mesh(), "Checkpoint", [&] { state_->join(); });
 }
 
 CheckpointRestored Checkpoint::restore(const std::string& folder,

@@ -59,7 +59,7 @@ class Checkpoint {
   /// Of a model that outlives it.
   explicit Checkpoint(Model& model);
   explicit Checkpoint(const std::vector<Variable>& variables,
-                      const std::vector<OptimizerRef>& optimizers = {});
+                      const std::vector<OptimizerHandle>& optimizers = {});
 
   /// Writes the folder in one step, in place of a checkpoint that lies there. Waits for a save in
   /// the background first, and throws its error. Collective. Throws FileError if the folder cannot

@@ -109,12 +109,12 @@ CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const std::st
     : checkpoint_(checkpoint), directory_(directory), options_(options) {
   check(directory, options);
   const Mesh mesh = checkpoint_.mesh();
-  agree(mesh, directory, [&] {
+  collectively(mesh, directory, [&] {
     if (is_first_rank(mesh) && std::filesystem::is_directory(directory)) {
       remove_leftovers(directory);
     }
   });
-  agree(mesh, directory, [&] { read_made(); });
+  collectively(mesh, directory, [&] { read_made(); });
 }
 
 void CheckpointManager::read_made() {
@@ -163,7 +163,7 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
 
 void CheckpointManager::claim() {
   if (claimed_) return;
-  agree(checkpoint_.mesh(), directory_, [&] {
+  collectively(checkpoint_.mesh(), directory_, [&] {
     if (is_first_rank(checkpoint_.mesh())) claim_ = claim_directory(directory_);
   });
   claimed_ = true;
@@ -219,7 +219,7 @@ std::vector<CheckpointEntry> CheckpointManager::by_age() const {
 }
 
 std::vector<CheckpointEntry> CheckpointManager::common_by_age() const {
-  const std::string text = first_text(checkpoint_.mesh(), directory_, [&] {
+  const std::string text = broadcast_text(checkpoint_.mesh(), directory_, [&] {
     Json steps = Json::array();
     if (!is_first_rank(checkpoint_.mesh())) return std::string();
     for (const CheckpointEntry& entry : by_age()) steps.push_back(entry.step);
@@ -279,7 +279,7 @@ std::optional<std::string> CheckpointManager::restore_latest(
 
 void CheckpointManager::remove_all() {
   wait();
-  agree(checkpoint_.mesh(), directory_, [&] {
+  collectively(checkpoint_.mesh(), directory_, [&] {
     if (!is_first_rank(checkpoint_.mesh())) return;
     for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
       if (made_.count(entry.step)) remove_checkpoint(entry.folder);

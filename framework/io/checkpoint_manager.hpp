@@ -90,7 +90,7 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
-  std::shared_ptr<const Descriptor> claim_;  ///< of the first process
+  std::shared_ptr<const FileDescriptor> claim_;  ///< of the first process
   bool claimed_ = false;
   bool warned_ = false;
 };

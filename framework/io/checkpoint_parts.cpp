@@ -15,10 +15,10 @@ std::vector<Variable> weights_of(const CheckpointParts& parts) {
                    "call build() with an input shape first");
 }
 
-std::vector<OptimizerRef> optimizers_of(const CheckpointParts& parts) {
-  std::vector<OptimizerRef> optimizers = parts.optimizers;
+std::vector<OptimizerHandle> optimizers_of(const CheckpointParts& parts) {
+  std::vector<OptimizerHandle> optimizers = parts.optimizers;
   if (parts.model && parts.model->compiled()) optimizers.push_back(parts.model->optimizer());
-  std::erase_if(optimizers, [](const OptimizerRef& optimizer) { return !optimizer; });
+  std::erase_if(optimizers, [](const OptimizerHandle& optimizer) { return !optimizer; });
   return optimizers;
 }
 
@@ -31,8 +31,8 @@ namespace {
 /// Slots of an optimizer, or of those inside.
 void add_slots(std::vector<CheckpointItem>& items, const std::string& prefix,
                const Optimizer& optimizer) {
-  const std::vector<OptimizerRef> inner = optimizer.inner();
-  for (const OptimizerRef& each : inner) add_slots(items, prefix, *each);
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
+  for (const OptimizerHandle& each : inner) add_slots(items, prefix, *each);
   if (!inner.empty()) return;
   // Their paths begin with the optimizer's name, which may change.
   const size_t own = optimizer.name().size();
@@ -46,7 +46,7 @@ void add_slots(std::vector<CheckpointItem>& items, const std::string& prefix,
 std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
   std::vector<CheckpointItem> items;
   for (const Variable& weight : weights_of(parts)) items.push_back({weight.path(), weight, true});
-  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
     add_slots(items, optimizer_prefix(i), *optimizers[i]);
   }

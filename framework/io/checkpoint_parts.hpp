@@ -16,7 +16,7 @@ struct CheckpointParts {
   std::optional<ModelHandle> owner = std::nullopt;  ///< keeps `model` alive
   Model* model = nullptr;
   std::vector<Variable> variables = {};  ///< of a training loop of the user's own
-  std::vector<OptimizerRef> optimizers = {};
+  std::vector<OptimizerHandle> optimizers = {};
   std::vector<Callback*> callbacks = {};
   /// Metric totals of an epoch that has stopped early, where the model's are of its validation.
   Json totals = nullptr;
@@ -34,7 +34,7 @@ struct CheckpointItem {
 std::vector<Variable> weights_of(const CheckpointParts& parts);
 
 /// The compiled optimizer, or those given; none that is null.
-std::vector<OptimizerRef> optimizers_of(const CheckpointParts& parts);
+std::vector<OptimizerHandle> optimizers_of(const CheckpointParts& parts);
 
 /// Weights by their paths, then what optimizers keep of them: "optimizer/hidden/kernel/momentum",
 /// of a second one "optimizer_1/…". Throws ConfigError for a name twice.

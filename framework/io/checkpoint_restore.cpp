@@ -43,7 +43,7 @@ std::vector<std::string> names_in(const CheckpointReader& reader) {
 
 /// Slots to restore to: those of the variables that the checkpoint has slots of.
 void build_optimizers(const CheckpointParts& parts, const CheckpointReader& reader) {
-  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
     if (optimizers[i]->built()) continue;
     const std::string prefix = optimizer_prefix(i) + "/";
@@ -67,7 +67,7 @@ void check_class(const Optimizer& optimizer, const OptimizerState& state,
                              in_quotes(state.class_name), optimizer.class_name(),
                              "compile with that optimizer, or restore with weights_only");
   }
-  const std::vector<OptimizerRef> inner = optimizer.inner();
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
   if (inner.size() != state.inner.size()) {
     throw CheckpointMismatch(folder, str("as many optimizers inside ", state.class_name,
                              " as the checkpoint has, ", state.inner.size()), str(inner.size()),
@@ -78,7 +78,7 @@ void check_class(const Optimizer& optimizer, const OptimizerState& state,
 
 void check_optimizers(const CheckpointParts& parts, const Opened& opened,
                       const CheckpointRestoreOptions& options) {
-  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   const std::vector<OptimizerState>& states = opened.state.optimizers;
   const std::string& folder = opened.reader.folder();
   if (optimizers.size() != states.size() && !options.expect_partial) {
@@ -258,7 +258,7 @@ void apply_state(CheckpointParts& parts, const CheckpointState& state) {
   if (in_fit && !state.metrics.is_null()) parts.model->restore_metric_totals(state.metrics);
   if (in_fit) parts.model->set_fit_position(state.position);
   if (in_fit && state.history) parts.model->set_history(*state.history);
-  const std::vector<OptimizerRef> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < std::min(optimizers.size(), state.optimizers.size()); ++i) {
     restore_state(*optimizers[i], state.optimizers[i]);
   }
@@ -272,10 +272,10 @@ CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string&
                                       const CheckpointRestoreOptions& options) {
   const Mesh mesh = mesh_of(parts);
   std::optional<Opened> opened;
-  agree(mesh, folder, [&] { opened.emplace(folder); });
+  collectively(mesh, folder, [&] { opened.emplace(folder); });
   // The same on every process, as what they have opened is.
   Plan plan = make_plan(parts, *opened, options);
-  agree(mesh, folder, [&] { read_values(opened->reader, plan); });
+  collectively(mesh, folder, [&] { read_values(opened->reader, plan); });
   CheckpointRestored restored{.bytes_read = opened->reader.bytes_read()};
   // What may throw comes before what may not.
   if (!options.weights_only) {

@@ -13,7 +13,7 @@ namespace {
 /// Puts objects in the place of numbers that JSON lacks.
 void put_names(Json& json) {
   if (json.is_number_float() && !std::isfinite(json.get<double>())) {
-    json = {{"float", python_number(json.get<double>())}};
+    json = {{"float", python_repr(json.get<double>())}};
   } else if (json.is_structured()) {
     for (Json& part : json) put_names(part);
   }
@@ -51,7 +51,7 @@ OptimizerState state_of(const Optimizer& optimizer) {
   OptimizerState kept{optimizer.class_name(), optimizer.steps()};
   if (!optimizer.has_schedule()) kept.learning_rate = optimizer.learning_rate();
   kept.own = optimizer.state();
-  for (const OptimizerRef& each : optimizer.inner()) kept.inner.push_back(state_of(*each));
+  for (const OptimizerHandle& each : optimizer.inner()) kept.inner.push_back(state_of(*each));
   return kept;
 }
 
@@ -118,7 +118,7 @@ CheckpointState present_state(const CheckpointParts& parts) {
       state.metrics = parts.totals.is_null() ? parts.model->metric_totals() : parts.totals;
     }
   }
-  for (const OptimizerRef& optimizer : optimizers_of(parts)) {
+  for (const OptimizerHandle& optimizer : optimizers_of(parts)) {
     state.optimizers.push_back(state_of(*optimizer));
   }
   for (const auto& [key, callback] : named_callbacks(parts)) {
@@ -129,7 +129,7 @@ CheckpointState present_state(const CheckpointParts& parts) {
 }
 
 void restore_state(Optimizer& optimizer, const OptimizerState& state) {
-  const std::vector<OptimizerRef> inner = optimizer.inner();
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
   for (size_t i = 0; i < inner.size(); ++i) restore_state(*inner[i], state.inner[i]);
   optimizer.set_steps(state.steps);
   if (state.learning_rate && !optimizer.has_schedule()) {

@@ -143,11 +143,11 @@ int64_t export_model(const ModelHandle& model, const std::string& folder,
   check_labels(options.labels, exported.output_shape);
   const Mesh& mesh = exported.layouts.mesh();
   std::optional<NewVersion> version;
-  agree(mesh, folder, [&] {
+  collectively(mesh, folder, [&] {
     if (is_first_rank(mesh)) version.emplace(folder);
   });
   int64_t number = 0;
-  agree(mesh, folder, [&] {
+  collectively(mesh, folder, [&] {
     // First, as all processes take part.
     save_weights(model.model(), version ? version->file(export_file::weights) : folder);
     if (!version) return;

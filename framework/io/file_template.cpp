@@ -93,7 +93,7 @@ class Filler {
     }
     if (format.type != 0) return padded(printed(field.value, format), format);
     if (format.has_precision) fail("a precision comes with e, f, g or %", inside);
-    return padded(python_number(field.value), format);
+    return padded(python_repr(field.value), format);
   }
 
   Field field_of(const std::string& name) const {

@@ -119,7 +119,7 @@ class Saver final : public Callback {
 
   void save(const std::string& path) {
     Checkpoint checkpoint(model());
-    agree(checkpoint.mesh(), path, [&] {
+    collectively(checkpoint.mesh(), path, [&] {
       if (params().is_first_rank) prepare(std::filesystem::path(path).parent_path());
     });
     if (options_.save_weights_only) {
@@ -156,7 +156,7 @@ class Saver final : public Callback {
 
 ModelCheckpoint::ModelCheckpoint(const std::string& filepath,
                                  const ModelCheckpointOptions& options)
-    : CallbackRef(std::make_shared<Saver>(filepath, options)) {}
+    : CallbackHandle(std::make_shared<Saver>(filepath, options)) {}
 
 std::optional<double> ModelCheckpoint::best() const {
   return static_cast<const Saver&>(**this).best();

@@ -24,7 +24,7 @@ struct ModelCheckpointOptions {
 /// Saves the model while it trains, always or when it is the best so far
 /// (keras.callbacks.ModelCheckpoint). A folder is restored with Checkpoint, a file with
 /// load_weights(). Not a number is never best.
-class ModelCheckpoint : public CallbackRef {
+class ModelCheckpoint : public CallbackHandle {
  public:
   /// `filepath` may have values of the logs in it, "{epoch:02d}-{val_loss:.2f}", see
   /// fill_template(). Throws ConfigError for an unknown mode, no path, or a name that does not end

@@ -157,6 +157,6 @@ UpdateFreq::UpdateFreq(int batches) : batches_(batches) {
 }
 
 TensorBoard::TensorBoard(const TensorBoardOptions& options)
-    : CallbackRef(std::make_shared<Writer>(options)) {}
+    : CallbackHandle(std::make_shared<Writer>(options)) {}
 
 }  // namespace tessera

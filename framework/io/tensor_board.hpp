@@ -33,7 +33,7 @@ struct TensorBoardOptions {
 /// Writes event files for TensorBoard in `log_dir`/train and /validation: `epoch_<value>` by epoch,
 /// `batch_<value>` by batch, `evaluation_<value>_vs_iterations` by optimizer step, the learning
 /// rate, histograms `<weight>/histogram` (keras.callbacks.TensorBoard).
-class TensorBoard : public CallbackRef {
+class TensorBoard : public CallbackHandle {
  public:
   /// Throws ConfigError for a negative frequency. Writing throws FileError.
   explicit TensorBoard(const TensorBoardOptions& options = {});

@@ -62,7 +62,7 @@ void save_weights(const Layer& model, const std::string& path) {
     tensors.push_back({weight.path(), dtype_of(weight), weight.shape(),
                        {bytes, static_cast<size_t>(tensor.nbytes())}});
   }
-  agree(mesh, path, [&] {
+  collectively(mesh, path, [&] {
     if (is_first_rank(mesh)) write_safetensors(path, tensors, {{"format", "tessera"}});
   });
 }

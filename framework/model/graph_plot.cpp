@@ -14,7 +14,7 @@ namespace {
 constexpr double margin = 20, headline_height = 36;
 constexpr double head_height = 26, line_height = 16, side = 12;
 constexpr double name_size = 13, line_size = 11;
-constexpr double least_width = 96, most_text = 320;
+constexpr double least_width = 96, max_text = 320;
 constexpr double arrow_length = 7;
 constexpr const char* arrow_color = "#59636e";
 constexpr const char* group_fills[] = {"#f5f7fa", "#ebeff4"};
@@ -46,9 +46,9 @@ struct Head {
   double name_width = 0, width = 0;
 
   explicit Head(const GraphNode& node) {
-    type = fit_text(node.type, 12, most_text / 2);
+    type = fit_text(node.type, 12, max_text / 2);
     const double type_width = text_width(type, 12);
-    name = fit_text(node.name, name_size, most_text - type_width, true);
+    name = fit_text(node.name, name_size, max_text - type_width, true);
     name_width = text_width(name, name_size, true);
     width = name_width + 10 + type_width;
   }
@@ -57,7 +57,7 @@ struct Head {
 Frame size_of(const GraphNode& node) {
   double width = std::max(least_width - 2 * side, Head(node).width);
   for (const std::string& line : node.lines) {
-    width = std::max(width, std::min(text_width(line, line_size), most_text));
+    width = std::max(width, std::min(text_width(line, line_size), max_text));
   }
   const double lines = static_cast<double>(node.lines.size());
   return {{}, std::ceil(width + 2 * side), head_height + (lines > 0 ? lines * line_height + 8 : 0)};
@@ -87,7 +87,7 @@ void draw_node(Svg& svg, const GraphNode& node, const Frame& frame) {
            str("text-anchor=\"end\" fill=\"", Svg::muted, '"'));
   for (size_t i = 0; i < node.lines.size(); ++i) {
     svg.text({x + side, base + 16 + line_height * static_cast<double>(i)},
-             fit_text(node.lines[i], line_size, most_text), "font-size=\"11\"");
+             fit_text(node.lines[i], line_size, max_text), "font-size=\"11\"");
   }
 }
 

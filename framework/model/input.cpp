@@ -61,7 +61,7 @@ Json InputLayer::config() const {
 
 Shape InputLayer::output_shape(const Shapes& inputs) const {
   if (inputs.empty()) return batch_shape_;
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   bool fits = input.size() == batch_shape_.size();
   for (size_t a = 0; fits && a < input.size(); ++a) {
     fits = batch_shape_[a] < 0 || input[a] < 0 || input[a] == batch_shape_[a];

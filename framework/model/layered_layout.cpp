@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 constexpr double box_gap = 28, lane_gap = 14;
-constexpr double least_layer_gap = 34, most_layer_gap = 90;
+constexpr double least_layer_gap = 34, max_layer_gap = 90;
 constexpr int sweeps = 80;
 
 /// Sum and total weight of the places where an item's links would be straight. Lanes weigh more,
@@ -160,7 +160,7 @@ Bands place_down(const LayerItems& all, const LayeredDrawing& drawing) {
     }
     bands.top.push_back(y);
     bands.bottom.push_back(y + height);
-    y += height + std::min(least_layer_gap + 0.14 * sideways, most_layer_gap);
+    y += height + std::min(least_layer_gap + 0.14 * sideways, max_layer_gap);
   }
   return bands;
 }

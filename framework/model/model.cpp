@@ -167,7 +167,7 @@ Mesh Model::working_mesh() const { return default_mesh(); }
 /// Shapes of the outputs if unknown extents are `unknown`.
 Shapes Model::planned_shapes(const Shapes& inputs, int64_t unknown) {
   const Mesh mesh = working_mesh();
-  const PlanningScope plans_only(mesh);
+  const AbstractScope plans_only(mesh);
   const NoRecording untaped;
   const Inputs zeros = zeros_of(inputs, unknown, dtype_policy().compute);
   Shapes shapes;

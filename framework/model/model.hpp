@@ -15,7 +15,7 @@ namespace tessera {
 
 class GradientTape;
 class Metric;
-class OptimizerRef;
+class OptimizerHandle;
 struct Batch;
 struct CompileOptions;
 struct EvaluateOptions;
@@ -79,8 +79,8 @@ class Model : public Layer {
   /// What a training step on batches like the dataset's needs on every device, and what it
   /// exchanges, before anything of it is allocated: a step without numbers. Throws StateError
   /// before compile(), or if a train_step() of the user's own reads numbers.
-  StepPlan plan(const DatasetRef& data, const PlanOptions& options);
-  StepPlan plan(const DatasetRef& data);
+  StepPlan plan(const DatasetHandle& data, const PlanOptions& options);
+  StepPlan plan(const DatasetHandle& data);
 
   /// How it is trained and where its weights and batches lie; again to change either, which
   /// relayouts weights that exist. Throws LayoutError for a rule that fits no weight, once built;
@@ -89,23 +89,23 @@ class Model : public Layer {
   /// Trains on a dataset, global batch by global batch, or on tensors (keras.Model.fit).
   /// Collective. Throws StateError before compile() or when the loss is not finite, ConfigError for
   /// options.
-  History fit(const DatasetRef& data, const FitOptions& options);
-  History fit(const DatasetRef& data);
+  History fit(const DatasetHandle& data, const FitOptions& options);
+  History fit(const DatasetHandle& data);
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options);
   History fit(const at::Tensor& x, const at::Tensor& y);
   /// Loss and metrics over a dataset, by name; every row counts once. Collective.
-  Logs evaluate(const DatasetRef& data, const EvaluateOptions& options);
-  Logs evaluate(const DatasetRef& data);
+  Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options);
+  Logs evaluate(const DatasetHandle& data);
   Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options);
   Logs evaluate(const at::Tensor& x, const at::Tensor& y);
   /// Outputs for every row of a dataset, whole, on the host of every process. Collective. A model
   /// without compile() computes on the default mesh. Throws ConfigError if there are several
   /// outputs.
-  at::Tensor predict(const DatasetRef& data, const PredictOptions& options);
-  at::Tensor predict(const DatasetRef& data);
+  at::Tensor predict(const DatasetHandle& data, const PredictOptions& options);
+  at::Tensor predict(const DatasetHandle& data);
   /// The same for a model of any number of outputs.
-  std::vector<at::Tensor> predict_all(const DatasetRef& data, const PredictOptions& options);
-  std::vector<at::Tensor> predict_all(const DatasetRef& data);
+  std::vector<at::Tensor> predict_all(const DatasetHandle& data, const PredictOptions& options);
+  std::vector<at::Tensor> predict_all(const DatasetHandle& data);
 
   /// One step on one batch. Logs run on since the last reset_metrics(). Collective.
   Logs train_on_batch(const Examples& batch);
@@ -152,7 +152,7 @@ class Model : public Layer {
   /// Throws ConfigError for anything else.
   void restore_metric_totals(const Json& totals);
   /// What compile() was given. Throws StateError before.
-  const OptimizerRef& optimizer() const;
+  const OptimizerHandle& optimizer() const;
   /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty
   /// before the first batch, whose shapes choose some.
   std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics() const;
@@ -199,18 +199,19 @@ class ModelHandle : public LayerHandle {
   Model* operator->() const { return model_.get(); }
 
   void compile(const CompileOptions& options) const { model_->compile(options); }
-  History fit(const DatasetRef& data, const FitOptions& options) const;
-  History fit(const DatasetRef& data) const;
+  History fit(const DatasetHandle& data, const FitOptions& options) const;
+  History fit(const DatasetHandle& data) const;
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options) const;
   History fit(const at::Tensor& x, const at::Tensor& y) const;
-  Logs evaluate(const DatasetRef& data, const EvaluateOptions& options) const;
-  Logs evaluate(const DatasetRef& data) const;
+  Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options) const;
+  Logs evaluate(const DatasetHandle& data) const;
   Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options) const;
   Logs evaluate(const at::Tensor& x, const at::Tensor& y) const;
-  at::Tensor predict(const DatasetRef& data, const PredictOptions& options) const;
-  at::Tensor predict(const DatasetRef& data) const;
-  std::vector<at::Tensor> predict_all(const DatasetRef& data, const PredictOptions& options) const;
-  std::vector<at::Tensor> predict_all(const DatasetRef& data) const;
+  at::Tensor predict(const DatasetHandle& data, const PredictOptions& options) const;
+  at::Tensor predict(const DatasetHandle& data) const;
+  std::vector<at::Tensor> predict_all(const DatasetHandle& data,
+                                      const PredictOptions& options) const;
+  std::vector<at::Tensor> predict_all(const DatasetHandle& data) const;
   Logs train_on_batch(const Examples& batch) const { return model_->train_on_batch(batch); }
   Logs test_on_batch(const Examples& batch) const { return model_->test_on_batch(batch); }
   std::vector<at::Tensor> predict_on_batch(const Examples& batch) const;
@@ -224,8 +225,8 @@ class ModelHandle : public LayerHandle {
   void set_trainable(bool trainable) const { model_->set_trainable(trainable); }
   void summary(const SummaryOptions& options) const { model_->summary(options); }
   void summary() const { model_->summary(); }
-  StepPlan plan(const DatasetRef& data, const PlanOptions& options) const;
-  StepPlan plan(const DatasetRef& data) const;
+  StepPlan plan(const DatasetHandle& data, const PlanOptions& options) const;
+  StepPlan plan(const DatasetHandle& data) const;
   std::vector<Variable> weights() const { return model_->weights(); }
   std::vector<Variable> trainable_weights() const { return model_->trainable_weights(); }
   int64_t count_params() const { return model_->count_params(); }

@@ -23,7 +23,7 @@ Json SequentialModel::config() const {
 }
 
 Shapes SequentialModel::output_shapes(const Shapes& inputs) const {
-  Shape shape = input_ ? input_->output_shape(inputs) : only(inputs);
+  Shape shape = input_ ? input_->output_shape(inputs) : single_input(inputs);
   for (const auto& layer : sublayers()) shape = layer->output_shape({shape});
   return {shape};
 }
@@ -65,7 +65,7 @@ void SequentialModel::grow(const LayerHandle& layer) {
 }
 
 void SequentialModel::build_layers(const Shapes& inputs) {
-  Shape shape = only(inputs);
+  Shape shape = single_input(inputs);
   for (const auto& layer : sublayers()) {
     layer->build({shape});
     shape = layer->output_shape({shape});

@@ -201,7 +201,7 @@ std::string summary_text(Model& model, const SummaryOptions& options, const Term
   for (const auto& layer : chosen(model.sublayers(), options.layer_range)) {
     source.add(*layer, 0, rows);
   }
-  const OptimizerRef optimizer = model.compiled() ? model.optimizer() : OptimizerRef();
+  const OptimizerHandle optimizer = model.compiled() ? model.optimizer() : OptimizerHandle();
   const bool trained = optimizer && optimizer->built();
   const Total trainable = total_of(model.trainable_weights());
   const Total all = total_of(model.weights());

@@ -49,7 +49,7 @@ Examples Dataset::get_placed(std::span<const int64_t> rows, const LayoutMap& lay
   return batch;
 }
 
-const std::shared_ptr<const Dataset>& DatasetRef::rows(const std::string& where) const {
+const std::shared_ptr<const Dataset>& DatasetHandle::rows(const std::string& where) const {
   if (rows_) return rows_;
   throw ConfigError(where, "any row can be read", stream_ ? "a stream of batches" : "no data",
                     "pass tensors or a Dataset");

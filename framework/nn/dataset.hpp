@@ -87,19 +87,19 @@ class StreamDataset {
 /// A handle to data of either kind, made of one by value or shared, or of tensors in memory:
 ///
 ///     model.fit(Examples{.x = {a, b}, .y = {c}}, {.validation_data = {x, y}});
-class DatasetRef {
+class DatasetHandle {
  public:
-  DatasetRef() = default;
-  DatasetRef(std::shared_ptr<const Dataset> made)
+  DatasetHandle() = default;
+  DatasetHandle(std::shared_ptr<const Dataset> made)
       : rows_(std::move(made)) {}  // NOLINT: reads as data
-  DatasetRef(std::shared_ptr<const StreamDataset> made) : stream_(std::move(made)) {}  // NOLINT
+  DatasetHandle(std::shared_ptr<const StreamDataset> made) : stream_(std::move(made)) {}  // NOLINT
   template <std::derived_from<Dataset> Made>
-  DatasetRef(Made made) : rows_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
+  DatasetHandle(Made made) : rows_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
   template <std::derived_from<StreamDataset> Made>
-  DatasetRef(Made made) : stream_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
+  DatasetHandle(Made made) : stream_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
   /// Tensors in memory. Throws as TensorDataset.
-  DatasetRef(const Examples& all);  // NOLINT
-  DatasetRef(const at::Tensor& x, const at::Tensor& y = {},  // NOLINT
+  DatasetHandle(const Examples& all);  // NOLINT
+  DatasetHandle(const at::Tensor& x, const at::Tensor& y = {},  // NOLINT
              const at::Tensor& sample_weight = {});
 
   /// Data of which any row can be read. Throws ConfigError for a stream.

@@ -71,7 +71,7 @@ void Layer::build(const Shapes& inputs) {
   built_for_ = inputs;
   // The number of samples in a planned call means nothing.
   for (Shape& shape : built_for_) {
-    if (planning() && !shape.empty()) shape[0] = -1;
+    if (is_abstract() && !shape.empty()) shape[0] = -1;
   }
   built_ = true;
 }
@@ -95,7 +95,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   }
   if (!built_) build(shapes);
   if (is_model()) return call_all(inputs, context);
-  const CommPlace place(path());
+  const CommLabel place(path());
   try {
     // Throws for inputs of another shape than it was built for.
     output_shapes(shapes);
@@ -180,7 +180,7 @@ std::vector<DTensor> Layer::losses() const {
   };
   visit(*this);
   for (const Variable& weight : trainable_weights()) {
-    const RegularizerRef& regularizer = weight.spec().regularizer;
+    const RegularizerHandle& regularizer = weight.spec().regularizer;
     if (!regularizer) continue;
     const auto& use = weight.placement().use;
     // Added to a loss on the mesh of the batch.
@@ -237,7 +237,7 @@ int64_t Layer::count_params() const {
 }
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape,
-                           const InitializerRef& initializer, const WeightOptions& options) {
+                           const InitializerHandle& initializer, const WeightOptions& options) {
   Variable weight(VariableSpec{path() + "/" + name, shape,
                                options.dtype.value_or(policy_.variable), initializer,
                                {global_seed(), 0}, options.trainable, options.regularizer,
@@ -247,7 +247,7 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape,
   return weight;
 }
 
-const Shape& Layer::only(const Shapes& inputs) const {
+const Shape& Layer::single_input(const Shapes& inputs) const {
   if (inputs.size() == 1) return inputs[0];
   throw ShapeError(class_name() + " " + path(), "it is called on one tensor",
                    str(inputs.size(), " inputs"), "join them first");

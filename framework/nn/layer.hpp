@@ -47,8 +47,8 @@ using Shapes = std::vector<Shape>;
 /// What a weight is beside name, shape and first values.
 struct WeightOptions {
   bool trainable = true;
-  RegularizerRef regularizer = {};
-  ConstraintRef constraint = {};
+  RegularizerHandle regularizer = {};
+  ConstraintHandle constraint = {};
   std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent
 };
 
@@ -163,11 +163,11 @@ class Layer {
   /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
   /// path.
   Variable add_weight(const std::string& name, const Shape& shape,
-                      const InitializerRef& initializer, const WeightOptions& options = {});
+                      const InitializerHandle& initializer, const WeightOptions& options = {});
   /// The layer argument that places a weight ("kernel_layout"), over any layout map.
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
   /// The shape of the one input. Throws ShapeError for none or several.
-  const Shape& only(const Shapes& inputs) const;
+  const Shape& single_input(const Shapes& inputs) const;
   /// A weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 

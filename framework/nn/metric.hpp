@@ -56,12 +56,12 @@ class Metric {
 
 /// A handle to a metric, also by Keras' name. "accuracy" (and "acc") becomes the accuracy that fits
 /// the loss when the model is compiled.
-class MetricRef {
+class MetricHandle {
  public:
-  MetricRef(std::shared_ptr<Metric> made) : made_(std::move(made)) {}  // NOLINT: reads as data
-  MetricRef(const char* name) : text_(name) {}                         // NOLINT
+  MetricHandle(std::shared_ptr<Metric> made) : made_(std::move(made)) {}  // NOLINT: reads as data
+  MetricHandle(const char* name) : text_(name) {}                         // NOLINT
   /// Null for a name that is not resolved yet.
-  const std::shared_ptr<Metric>& made() const { return made_; }
+  const std::shared_ptr<Metric>& get() const { return made_; }
   const std::string& text() const { return text_; }
 
  private:

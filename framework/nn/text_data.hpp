@@ -41,7 +41,7 @@ class TextDataRef {
   }
   const TextData& operator*() const { return *made_; }
   const TextData* operator->() const { return made_.get(); }
-  const std::shared_ptr<const TextData>& made() const { return made_; }
+  const std::shared_ptr<const TextData>& get() const { return made_; }
 
  private:
   void check_made() const;

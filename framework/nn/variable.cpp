@@ -27,7 +27,7 @@ DTensor with_own_memory(const DTensor& value) {
 
 /// What changes a variable may be computed where it is read, not where it rests.
 DTensor on_mesh_of(const DTensor& like, const DTensor& value) {
-  if (planning() || value.mesh() == like.mesh()) return value;
+  if (is_abstract() || value.mesh() == like.mesh()) return value;
   return ops::copy_to_mesh(value, Layout::replicated(like.mesh(), value.rank()));
 }
 
@@ -72,7 +72,7 @@ void Variable::set_value(DTensor value) const {
 void Variable::place(const Placement& placement) {
   stop_tracing("a Variable was placed");
   state_->placement = placement;
-  // The value itself: value() gives another under a PlanningScope.
+  // The value itself: value() gives another under an AbstractScope.
   if (!has_value() || state_->value.layout() == placement.layout) return;
   const NoRecording untaped;
   const bool same_mesh = state_->value.mesh() == placement.layout.mesh();
@@ -82,7 +82,7 @@ void Variable::place(const Placement& placement) {
 }
 
 const DTensor& Variable::planned_value() const {
-  const Layout layout = planning_layout(this->layout());
+  const Layout layout = abstract_layout(this->layout());
   DTensor& planned = state_->planned;
   if (!planned.defined() || !(planned.layout() == layout)) {
     planned = DTensor(intern(shape(), dtype(), layout), {});
@@ -92,7 +92,7 @@ const DTensor& Variable::planned_value() const {
 }
 
 const DTensor& Variable::value() const {
-  if (planning()) return planned_value();
+  if (is_abstract()) return planned_value();
   if (!has_value()) {
     if (!state_->spec.initializer) {
       throw StateError(path(), "a variable has a value or an initializer", "neither",
@@ -113,12 +113,12 @@ const DTensor& Variable::value() const {
 DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
   DTensor result = value();
   if (state_->placement.use) {
-    const Layout use = planning_layout(*state_->placement.use);
+    const Layout use = abstract_layout(*state_->placement.use);
     if (use.mesh() == result.mesh()) {
       result = ops::relayout(result, use);
     } else {
       // The gradient's reduction is for the variable.
-      const CommPlace place(path());
+      const CommLabel place(path());
       result = ops::copy_to_mesh(result, use);
     }
   }
@@ -133,7 +133,7 @@ void Variable::assign(const DTensor& value) {
     throw ShapeError(path(), "a new value has the variable's shape " + to_string(shape()),
                      to_string(value.shape()), "reshape it first");
   }
-  if (planning()) return;
+  if (is_abstract()) return;
   traced(std::span(&value, 1), [variable = *this](std::span<const DTensor> in) mutable {
     variable.take(in[0]);
   });
@@ -167,7 +167,7 @@ void Variable::assign_sub(const DTensor& value) {
 }
 
 const Blocks& Variable::writable() {
-  if (planning()) return value().blocks();
+  if (is_abstract()) return value().blocks();
   stop_tracing("a Variable was written to in place");
   value();
   ++state_->tag->version;

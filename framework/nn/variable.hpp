@@ -15,12 +15,12 @@ struct VariableSpec {
   std::string path;  ///< "hidden/kernel"
   Shape shape;
   at::ScalarType dtype = at::kFloat;
-  InitializerRef initializer;
+  InitializerHandle initializer;
   /// Of all weights of the model; the weight's own stream is this and its path.
   Seed seed = {};
   bool trainable = true;
-  RegularizerRef regularizer = {};  ///< adds to the model's loss
-  ConstraintRef constraint = {};    ///< kept by the optimizer
+  RegularizerHandle regularizer = {};  ///< adds to the model's loss
+  ConstraintHandle constraint = {};    ///< kept by the optimizer
 };
 
 /// A value that training changes (tf.experimental.dtensor.DVariable). A handle: copies are the same
@@ -49,7 +49,7 @@ class Variable {
   void place(const Placement& placement);
 
   /// The value where it rests; drawn now if it was not. Do not keep it over an assignment you want
-  /// to happen in place. Under a PlanningScope: without blocks, on the scope's mesh.
+  /// to happen in place. Under an AbstractScope: without blocks, on the scope's mesh.
   const DTensor& value() const;
   /// The value for an operation: in the placement's `use` layout and of the given dtype.
   DTensor read(std::optional<at::ScalarType> dtype = std::nullopt) const;

@@ -56,7 +56,7 @@ class Reshaper {
           scaled(layout_shards(*out, b).have, product(shape_, b + 1, group.out_end));
       if (want == have.have) continue;
       flatten(*in, blocks);
-      blocks = fetch(*flat, blocks, have, want, 0);
+      blocks = gather_intervals(*flat, blocks, have, want, 0);
     }
     for (size_t i = 0; i < blocks.size(); ++i) {
       if (blocks[i].defined()) blocks[i] = blocks[i].reshape(extents(out->blocks[i].intervals));

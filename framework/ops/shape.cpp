@@ -172,7 +172,7 @@ Shape complete(const DTensor& x, Shape shape) {
 namespace ops {
 
 DTensor relayout(const DTensor& x, const Layout& layout) {
-  return run_op(RelayoutOp{layout.defined() ? planning_layout(layout) : layout}, {x});
+  return run_op(RelayoutOp{layout.defined() ? abstract_layout(layout) : layout}, {x});
 }
 
 DTensor relayout_like(const DTensor& x, const DTensor& like) {

@@ -13,7 +13,7 @@
 namespace tessera::strategy {
 
 using internal::ClosurePtr;
-using internal::JobLead;
+using internal::CoordinatorRuntime;
 using internal::ServerJob;
 
 struct RemoteValue::State {
@@ -48,7 +48,7 @@ int64_t RemoteValue::closure() const { return state_->closure->number(); }
 
 ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy)
     : state_(std::make_unique<State>(State{strategy.shared_job()})) {
-  state_->call([this](JobLead&) {
+  state_->call([this](CoordinatorRuntime&) {
     state_->job->connect();
     state_->job->send_new_groups();
   });
@@ -59,7 +59,7 @@ ClusterCoordinator::~ClusterCoordinator() = default;
 RemoteValue ClusterCoordinator::schedule(const std::string& function,
                                          const ClosureValue& arguments,
                                          const std::vector<PerWorkerDataset>& datasets) {
-  return state_->call([&](JobLead& lead) {
+  return state_->call([&](CoordinatorRuntime& lead) {
     if (state_->job->find_function(function) == nullptr) {
       throw ConfigError("schedule", "function is the name of one that is registered",
                         in_quotes(function), "call add_function() on all tasks");
@@ -83,15 +83,15 @@ RemoteValue ClusterCoordinator::schedule(const std::string& function,
 }
 
 void ClusterCoordinator::join() {
-  state_->call([](JobLead& lead) { lead.closures()->join(); });
+  state_->call([](CoordinatorRuntime& lead) { lead.closures()->join(); });
 }
 
 bool ClusterCoordinator::done() {
-  return state_->call([](JobLead& lead) { return lead.closures()->done(); });
+  return state_->call([](CoordinatorRuntime& lead) { return lead.closures()->done(); });
 }
 
 std::optional<RemoteValue> ClusterCoordinator::next_done() {
-  return state_->call([](JobLead& lead) -> std::optional<RemoteValue> {
+  return state_->call([](CoordinatorRuntime& lead) -> std::optional<RemoteValue> {
     const ClosurePtr closure = lead.closures()->next_done();
     if (!closure) return std::nullopt;
     return RemoteValue(
@@ -100,7 +100,7 @@ std::optional<RemoteValue> ClusterCoordinator::next_done() {
 }
 
 int64_t ClusterCoordinator::cancel_waiting() {
-  return state_->call([](JobLead& lead) { return lead.closures()->cancel_waiting(); });
+  return state_->call([](CoordinatorRuntime& lead) { return lead.closures()->cancel_waiting(); });
 }
 
 std::vector<ClosureValue> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) {
@@ -110,7 +110,7 @@ std::vector<ClosureValue> ClusterCoordinator::fetch(const std::vector<RemoteValu
 }
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const std::string& name) {
-  return state_->call([&](JobLead&) {
+  return state_->call([&](CoordinatorRuntime&) {
     if (state_->job->find_dataset(name) == nullptr) {
       throw ConfigError("create_per_worker_dataset", "name is that of data that are registered",
                         in_quotes(name), "call add_dataset() on all tasks");
@@ -120,7 +120,7 @@ PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const std::string
 }
 
 void ClusterCoordinator::pull() {
-  state_->call([this](JobLead& lead) {
+  state_->call([this](CoordinatorRuntime& lead) {
     const std::vector<VariableGroup>& groups = state_->job->groups();
     for (int g = 0; g < lead.groups(); ++g) {
       const VariableGroup& group = groups[static_cast<size_t>(g)];
@@ -130,7 +130,7 @@ void ClusterCoordinator::pull() {
 }
 
 CoordinatorCounts ClusterCoordinator::counts() {
-  return state_->call([this](JobLead& lead) {
+  return state_->call([this](CoordinatorRuntime& lead) {
     const auto seen = lead.closures()->counts();
     CoordinatorCounts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
                              seen.done_by_worker};

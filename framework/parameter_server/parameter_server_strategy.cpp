@@ -26,7 +26,7 @@ Mesh worker_mesh(int64_t devices) {
 
 /// Two copies of a variable would go apart, and each group is a step of its optimizer.
 void check_new(const VariableGroup& group, const std::vector<Variable>& variables,
-               const OptimizerRef& optimizer) {
+               const OptimizerHandle& optimizer) {
   if (optimizer && group.optimizer && &*optimizer == &*group.optimizer) {
     throw ConfigError("place", "an optimizer is placed once", optimizer->class_name() + " again",
                       "place all its variables together, or make another optimizer");
@@ -57,7 +57,7 @@ std::unique_ptr<StrategyScope> ParameterServerStrategy::scope() const {
 }
 
 void ParameterServerStrategy::place(const std::vector<Variable>& variables,
-                                    const OptimizerRef& optimizer) {
+                                    const OptimizerHandle& optimizer) {
   for (const VariableGroup& group : job_->groups()) check_new(group, variables, optimizer);
   job_->place(variables, optimizer);
 }

@@ -45,7 +45,7 @@ class ServerJob;
 ///
 ///     ParameterServerStrategy strategy;
 ///     strategy.place(weights, optimizer);
-///     strategy.add_dataset("train", [](const InputContext&) { return DatasetRef(...); });
+///     strategy.add_dataset("train", [](const InputContext&) { return DatasetHandle(...); });
 ///     strategy.add_function("step", [&](WorkerContext& worker) -> ClosureValue { ... });
 ///     if (!strategy.is_coordinator()) return strategy.join();
 ///     ClusterCoordinator coordinator(strategy);
@@ -76,7 +76,7 @@ class ParameterServerStrategy final : public Strategy {
   /// they are here is a copy: on the coordinator the values that they begin with; workers bring it
   /// up to date before each closure. `optimizer` may be null. Throws ConfigError for a variable or
   /// an optimizer that was placed before.
-  void place(const std::vector<Variable>& variables, const OptimizerRef& optimizer);
+  void place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
   /// Makes a function known by its name. Throws ConfigError for a name that is taken.
   void add_function(const std::string& name, ClosureFunction function);
   /// Makes data known by its name: called on each worker, with its number among them.

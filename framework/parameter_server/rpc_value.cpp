@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array sent_dtypes = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
                                     at::kBool,  at::kByte,   at::kInt,  at::kLong};
-constexpr int most_axes = 64;
+constexpr int max_axes = 64;
 
 at::ScalarType dtype_of(const std::string& name, const std::string& where) {
   for (at::ScalarType dtype : sent_dtypes) {
@@ -25,7 +25,7 @@ at::ScalarType dtype_of(const std::string& name, const std::string& where) {
 
 /// Bytes of such a tensor; -1 if that is no size or more than a message holds.
 int64_t bytes_of(const rpc::Tensor& tensor, at::ScalarType dtype) {
-  if (tensor.shape_size() > most_axes) return -1;
+  if (tensor.shape_size() > max_axes) return -1;
   int64_t bytes = static_cast<int64_t>(c10::elementSize(dtype));
   for (int64_t extent : tensor.shape()) {
     if (extent < 0 || (extent > 0 && bytes > max_message_bytes / extent)) return -1;

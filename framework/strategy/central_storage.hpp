@@ -14,12 +14,12 @@ struct CentralStorageOptions {
   std::string parameter_device = "";
 };
 
-/// Variables rest on one device, the computation runs on all (tf.distribute.experimental's
+/// Environment rest on one device, the computation runs on all (tf.distribute.experimental's
 /// CentralStorageStrategy): weights and optimizer slots lie once, on the parameter device; a step
 /// copies weights to the compute devices, adds up gradients over them and updates where the weights
 /// rest. The numbers are MirroredStrategy's.
 ///
-/// Variables are read with read(), not value(), in loops of one's own. Virtual CPUs share memory,
+/// Environment are read with read(), not value(), in loops of one's own. Virtual CPUs share memory,
 /// so that nothing is copied between them. For one process.
 class CentralStorageStrategy : public Strategy {
  public:

@@ -9,19 +9,19 @@ namespace {
 
 /// Those variables of an environment whose names `shows` tells.
 template <class Shows>
-Environment part_of(const Environment& environment, const Shows& shows) {
+EnvironmentLookup part_of(const EnvironmentLookup& environment, const Shows& shows) {
   return [=](const char* name) -> const char* {
     if (!shows(std::string(name))) return nullptr;
     return environment ? environment(name) : std::getenv(name);
   };
 }
 
-Cluster from_tf_config(const Environment& environment) {
+Cluster from_tf_config(const EnvironmentLookup& environment) {
   return find_cluster(
       {}, part_of(environment, [](const std::string& name) { return name == "TF_CONFIG"; }));
 }
 
-Cluster from_slurm(const Environment& environment) {
+Cluster from_slurm(const EnvironmentLookup& environment) {
   return find_cluster({}, part_of(environment, [](const std::string& name) {
                         return name.rfind("SLURM_", 0) == 0 || name.rfind("MASTER_", 0) == 0;
                       }));
@@ -35,10 +35,10 @@ Cluster from_spec(const ClusterSpec& spec, const std::string& task_type, int tas
 
 }  // namespace
 
-TFConfigClusterResolver::TFConfigClusterResolver(const Environment& environment)
+TFConfigClusterResolver::TFConfigClusterResolver(const EnvironmentLookup& environment)
     : Cluster(from_tf_config(environment)) {}
 
-SlurmClusterResolver::SlurmClusterResolver(const Environment& environment)
+SlurmClusterResolver::SlurmClusterResolver(const EnvironmentLookup& environment)
     : Cluster(from_slurm(environment)) {}
 
 SimpleClusterResolver::SimpleClusterResolver(const ClusterSpec& cluster_spec,

@@ -13,8 +13,8 @@ namespace {
 /// An epoch of data that every process reads its own rows of.
 class SharedBatches final : public DistributedDataset::Batches {
  public:
-  SharedBatches(const DatasetRef& data, const LayoutMap& layouts, const DistributeOptions& options,
-                int64_t epoch)
+  SharedBatches(const DatasetHandle& data, const LayoutMap& layouts,
+                const DistributeOptions& options, int64_t epoch)
       : data_(data),
         layouts_(layouts),
         loader_(data_, {.batch_size = options.batch_size,
@@ -30,7 +30,7 @@ class SharedBatches final : public DistributedDataset::Batches {
   }
 
  private:
-  DatasetRef data_;
+  DatasetHandle data_;
   LayoutMap layouts_;
   BatchLoader loader_;
 };
@@ -50,7 +50,7 @@ DistributedDataset::DistributedDataset(Start start)
     : start_(std::move(start)), epochs_(std::make_shared<int64_t>(0)) {}
 
 DistributedDataset Strategy::experimental_distribute_dataset(
-    const DatasetRef& data, const DistributeOptions& options) const {
+    const DatasetHandle& data, const DistributeOptions& options) const {
   constexpr const char* where = "experimental_distribute_dataset";
   check_data(where, data);
   check_positive(where, "batch_size", options.batch_size);
@@ -69,8 +69,8 @@ DistributedDataset Strategy::distribute_datasets_from_function(
     context.num_input_pipelines = communicator_of(on).size();
     context.input_pipeline_id = communicator_of(on).rank();
   }
-  DatasetRef data;
-  agree(on, where, [&] {
+  DatasetHandle data;
+  collectively(on, where, [&] {
     if (!function) {
       throw ConfigError(where, "a function makes the data", "an empty one", "pass a function");
     }

@@ -21,7 +21,7 @@ struct InputContext {
 };
 
 /// Makes the data of one process.
-using DatasetFunction = std::function<DatasetRef(const InputContext&)>;
+using DatasetFunction = std::function<DatasetHandle(const InputContext&)>;
 
 struct DistributeOptions {
   /// Rows of a global batch, or in distribute_datasets_from_function of a replica's; streams have

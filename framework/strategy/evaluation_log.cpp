@@ -66,7 +66,7 @@ void EvaluationLog::add(int64_t step, const std::string& checkpoint, const Logs&
   std::vector<std::string> row = {std::to_string(step), checkpoint};
   for (const std::string& name : names_) {
     const auto value = find_value(logs, name);
-    row.push_back(value ? python_number(*value) : "NA");
+    row.push_back(value ? python_repr(*value) : "NA");
   }
   write(row);
   steps_.insert(step);

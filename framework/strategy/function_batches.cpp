@@ -82,7 +82,7 @@ struct Share {
 
 class FunctionBatches final : public DistributedDataset::Batches {
  public:
-  FunctionBatches(const DatasetRef& data, const LayoutMap& layouts,
+  FunctionBatches(const DatasetHandle& data, const LayoutMap& layouts,
                   const DistributeOptions& options, int64_t epoch)
       : data_(data),
         layouts_(layouts),
@@ -125,7 +125,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     if (processes_ > 1) {
       gather = [&](const std::string& text) { return communicator_.gather(from_function, text); };
     }
-    const auto texts = do_together(gather, from_function, "every process has a batch", [&] {
+    const auto texts = collectively(gather, from_function, "every process has a batch", [&] {
       mine = take();
       return to_json_text(Json::array({mine.rows(), form_of(mine)}), -1);
     });
@@ -212,11 +212,12 @@ class FunctionBatches final : public DistributedDataset::Batches {
       const at::Tensor piece = mine.narrow(0, have.lo - rows.part.rows.lo, have.size());
       blocks.push_back(moved_to(piece, block_device(shards->mesh(), shards->blocks[b])));
     }
-    const Blocks wanted = fetch(*shards, blocks, {.axis = 0, .have = rows.have}, rows.want, 0);
+    const Blocks wanted =
+        gather_intervals(*shards, blocks, {.axis = 0, .have = rows.have}, rows.want, 0);
     return relayout_to(DTensor(shards, wanted), target);
   }
 
-  DatasetRef data_;
+  DatasetHandle data_;
   LayoutMap layouts_;
   Communicator& communicator_;
   int processes_, rank_;
@@ -228,7 +229,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
 
 }  // namespace
 
-std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetRef& data,
+std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetHandle& data,
                                                               const LayoutMap& layouts,
                                                               const DistributeOptions& options,
                                                               int64_t epoch) {

@@ -8,7 +8,7 @@ namespace tessera::strategy::internal {
 
 /// The batches of an epoch of data of this process, one for each of its replicas, joined with those
 /// of the other processes. Collective.
-std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetRef& data,
+std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetHandle& data,
                                                               const LayoutMap& layouts,
                                                               const DistributeOptions& options,
                                                               int64_t epoch);

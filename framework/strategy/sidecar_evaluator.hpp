@@ -14,12 +14,12 @@ namespace tessera::strategy {
 
 struct SidecarEvaluatorOptions {
   std::string checkpoint_dir;
-  DatasetRef data = {};
+  DatasetHandle data = {};
   int64_t batch_size = 32;
   std::optional<int64_t> steps = std::nullopt;
   /// Evaluations after which start() returns; absent: when `over` says so.
   std::optional<int64_t> max_evaluations = std::nullopt;
-  std::vector<CallbackRef> callbacks = {};
+  std::vector<CallbackHandle> callbacks = {};
   /// Folder of TensorBoard's event files, "validation" in it; empty: none.
   std::string log_dir = "";
   /// CSV file that gets a line for each evaluation: step, checkpoint, loss, metrics. Empty:

@@ -94,7 +94,7 @@ class Strategy {
   std::vector<at::Tensor> experimental_local_results(const DTensor& value) const;
 
   /// Global batches of the data, cut over the replicas: each process reads the rows of its own.
-  DistributedDataset experimental_distribute_dataset(const DatasetRef& data,
+  DistributedDataset experimental_distribute_dataset(const DatasetHandle& data,
                                                      const DistributeOptions& options = {}) const;
   /// Batches of data that each process makes for itself: `function` is called once on each, and
   /// what it returns holds the batches of single replicas. A global batch joins those of all
@@ -104,7 +104,7 @@ class Strategy {
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function,
                                                        const DistributeOptions& options = {}) const;
   /// Rows in memory as data (tf.distribute's experimental_make_numpy_dataset).
-  DatasetRef experimental_make_tensor_dataset(const Examples& all) const { return all; }
+  DatasetHandle experimental_make_tensor_dataset(const Examples& all) const { return all; }
 
  protected:
   /// `storage`: where variables rest; undefined: on `mesh`. An undefined mesh: the default one, and

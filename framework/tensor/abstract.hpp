@@ -15,7 +15,7 @@ struct PlannedTensor {
 };
 
 /// What a planned step tells beside the comm log.
-struct PlanningNotes {
+struct AbstractNotes {
   std::vector<PlannedTensor> kept;       ///< what the backward pass needs, without Variables
   std::vector<PlannedTensor> gradients;  ///< as the optimizer gets them
 };
@@ -24,26 +24,26 @@ struct PlanningNotes {
 /// `mesh` of which no device is here, so that operations infer shapes, choose layouts and log what
 /// they would communicate, but have no blocks. Variables give such values in their own layouts and
 /// ignore assignments. Layouts on `mesh` mean the planning mesh. What is to be held is noted.
-class PlanningScope {
+class AbstractScope {
  public:
-  explicit PlanningScope(const Mesh& mesh, PlanningNotes* notes = nullptr);
-  ~PlanningScope();
-  PlanningScope(const PlanningScope&) = delete;
-  PlanningScope& operator=(const PlanningScope&) = delete;
+  explicit AbstractScope(const Mesh& mesh, AbstractNotes* notes = nullptr);
+  ~AbstractScope();
+  AbstractScope(const AbstractScope&) = delete;
+  AbstractScope& operator=(const AbstractScope&) = delete;
 
  private:
   Mesh former_;
-  PlanningNotes* former_notes_;
+  AbstractNotes* former_notes_;
 };
 
-/// Whether a PlanningScope is alive in this thread.
-bool planning();
-/// The mesh that this thread plans on; undefined outside a PlanningScope.
-const Mesh& planning_mesh();
-/// Notes of the innermost PlanningScope, null for none.
-PlanningNotes* planning_notes();
+/// Whether an AbstractScope is alive in this thread.
+bool is_abstract();
+/// The mesh that this thread plans on; undefined outside an AbstractScope.
+const Mesh& abstract_mesh();
+/// Notes of the innermost AbstractScope, null for none.
+AbstractNotes* abstract_notes();
 /// The layout with the same entries on the planning mesh; replicated if that lacks a dimension.
-/// Outside a PlanningScope: the layout itself.
-Layout planning_layout(const Layout& layout);
+/// Outside an AbstractScope: the layout itself.
+Layout abstract_layout(const Layout& layout);
 
 }  // namespace tessera

@@ -51,7 +51,7 @@ void Bucket::add(const DTensor& value) {
   const bool cut = form->groups == key_.groups;
   values_.push_back(value);
   cut_.push_back(cut ? value
-                     : recut(value, intern(form->shape, form->dtype, form->layout, key_.groups)));
+                     : rechunk(value, intern(form->shape, form->dtype, form->layout, key_.groups)));
   bytes_ += shard_bytes(form->shape, key_.wide, form->layout);
 }
 
@@ -71,7 +71,7 @@ void Bucket::find_places() {
   }
 }
 
-void Bucket::announce() const {
+void Bucket::announce_collective() const {
   if (key_.mesh.is_local()) return;
   Shape whole = {0};
   for (const DTensor& value : values_) whole[0] += value.numel();
@@ -117,7 +117,7 @@ void Bucket::fill(Flat& flat) const {
 void Bucket::start() {
   const c10::InferenceMode inference;
   find_places();
-  announce();
+  announce_collective();
   if (flats_.empty()) return;
   Communicator& communicator = communicator_of(key_.mesh);
   const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);

@@ -73,7 +73,7 @@ class Bucket {
   static Key key_of(const DTensor& value);
   Place place_of(const BlockInfo& block) const;
   void find_places();
-  void announce() const;
+  void announce_collective() const;
   void fill(Flat& flat) const;
   DTensor resolved(const DTensor& cut);
 

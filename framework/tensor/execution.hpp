@@ -44,22 +44,22 @@ inline constexpr int64_t inline_elements = 16384;
 /// the exception of the lowest block.
 template <class Run>
 void run_blocks(int64_t blocks, bool parallel, const Run& run) {
-  const StepMemory::Blocks memory;
+  const MemoryPlanner::Blocks memory;
   if (blocks <= 1 || !parallel) {
     const c10::InferenceMode inference;
-    StepMemory::Blocks::Worker worker(memory);
+    MemoryPlanner::Blocks::Worker worker(memory);
     for (int64_t b = 0; b < blocks; ++b) {
       worker.at(b);
       run(b);
     }
     return;
   }
-  const ProfileSpan span(Spent::parallel, "blocks");
+  const ProfileSpan span(SpanKind::parallel, "blocks");
   std::vector<std::exception_ptr> errors(static_cast<size_t>(blocks));
   at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
     if (at::in_parallel_region()) use_one_thread();
     const c10::InferenceMode inference;
-    StepMemory::Blocks::Worker worker(memory);
+    MemoryPlanner::Blocks::Worker worker(memory);
     for (int64_t b = begin; b < end; ++b) {
       try {
         worker.at(b);

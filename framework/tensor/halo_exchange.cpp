@@ -136,7 +136,7 @@ void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Inte
 }
 
 /// Tells the communicator what every rank of the mesh does now.
-void announce(const Sharding& sharding, int64_t axis) {
+void announce_collective(const Sharding& sharding, int64_t axis) {
   const Mesh& mesh = sharding.mesh();
   DimMask dims = 0;
   for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
@@ -218,12 +218,12 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
   return members;
 }
 
-Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
+Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
              const std::vector<Interval>& wanted, double fill) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, shards.have, wanted);
-  announce(sharding, axis);
+  announce_collective(sharding, axis);
   if (blocks.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, shards.have);
   const std::vector<Interval> to = by_member(sharding, axis, wanted);
@@ -240,22 +240,23 @@ Blocks fetch(const Sharding& sharding, const Blocks& blocks, const AxisShards& s
   return out;
 }
 
-Blocks fetch(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted, double fill) {
+Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
+                        double fill) {
   resolve(value);
   const Sharding& sharding = *value.sharding();
   const int64_t a = normalize_axis(axis, value.rank(), "fetch");
   const AxisShards shards = int64_t(wanted.size()) == value.layout().num_shards(a)
                                 ? layout_shards(sharding, a)
                                 : axis_shards(sharding, a);
-  return fetch(sharding, value.blocks(), shards, wanted, fill);
+  return gather_intervals(sharding, value.blocks(), shards, wanted, fill);
 }
 
-Blocks fetch_add(const Sharding& sharding, const Blocks& pieces, const AxisShards& shards,
-                 const std::vector<Interval>& wanted) {
+Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
+                             const AxisShards& shards, const std::vector<Interval>& wanted) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, wanted, shards.have);
-  announce(sharding, axis);
+  announce_collective(sharding, axis);
   if (pieces.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, wanted);
   const std::vector<Interval> to = by_member(sharding, axis, shards.have);

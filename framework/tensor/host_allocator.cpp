@@ -58,7 +58,7 @@ class HookedAllocator final : public c10::Allocator {
   explicit HookedAllocator(c10::Allocator& usual) { usual_ = &usual; }
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes < smallest) return usual_->allocate(bytes);
-    return DeviceMemory::counted(StepMemory::allocate(bytes, *usual_), bytes);
+    return DeviceMemory::counted(MemoryPlanner::allocate(bytes, *usual_), bytes);
   }
   bool is_simple_data_ptr(const c10::DataPtr& data) const override {
     return data.get_deleter() != &give_back_watched && usual_->is_simple_data_ptr(data);

@@ -116,7 +116,7 @@ std::optional<std::string> picture(const Shape& shape, const Layout& layout,
                                    const Shards& shards) {
   const auto axes = drawn_axes(layout);
   if (!axes) return std::nullopt;
-  CellGrid grid;
+  TextGrid grid;
   grid.row_cuts = cuts_of(shape, layout, axes->first);
   grid.column_cuts = cuts_of(shape, layout, axes->second);
   grid.show_rows = axes->first >= 0;

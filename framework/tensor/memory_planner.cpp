@@ -27,7 +27,7 @@ bool wanted() {
 
 }  // namespace
 
-class StepBuffer {
+class Arena {
  public:
   /// Whether nobody holds a part of it, so that it may be another plan's.
   bool idle() const { return live_.load(std::memory_order_acquire) == 0; }
@@ -49,10 +49,10 @@ class StepBuffer {
   std::atomic<int64_t> live_ = 0;
 };
 
-std::shared_ptr<StepBuffer> make_step_buffer() { return std::make_shared<StepBuffer>(); }
+std::shared_ptr<Arena> make_step_buffer() { return std::make_shared<Arena>(); }
 
 /// What the first run asked for.
-struct StepMemory::Measured {
+struct MemoryPlanner::Measured {
   struct Request {
     size_t bytes = 0;
     uint64_t number = 0;  ///< in its instruction
@@ -84,46 +84,46 @@ struct Note {
 }  // namespace
 
 /// A planned place in the buffer.
-struct StepMemory::Chunk {
+struct MemoryPlanner::PlannedBlock {
   size_t bytes = 0;
   uint64_t number = 0;
   int64_t from = 0, to = 0;
   size_t offset = 0;
-  std::vector<const Chunk*> sharing = {};  ///< those that have some of its addresses
+  std::vector<const PlannedBlock*> sharing = {};  ///< those that have some of its addresses
   std::atomic<bool> used = false;
   /// Held while used: a tensor may outlive the plan.
   std::shared_ptr<Plan> plan = {};
-  std::shared_ptr<StepBuffer> buffer = {};
+  std::shared_ptr<Arena> buffer = {};
 
   static void give_back(void* context) {
-    auto* const chunk = static_cast<Chunk*>(context);
+    auto* const chunk = static_cast<PlannedBlock*>(context);
     const std::shared_ptr<Plan> kept = std::move(chunk->plan);
-    const std::shared_ptr<StepBuffer> buffer = std::move(chunk->buffer);
+    const std::shared_ptr<Arena> buffer = std::move(chunk->buffer);
     chunk->used.store(false, std::memory_order_release);
     buffer->give();
   }
 
-  bool lives_with(const Chunk& other) const { return from <= other.to && other.from <= to; }
-  bool meets(const Chunk& other) const {
+  bool lives_with(const PlannedBlock& other) const { return from <= other.to && other.from <= to; }
+  bool meets(const PlannedBlock& other) const {
     return offset < other.offset + aligned(other.bytes) && other.offset < offset + aligned(bytes);
   }
 };
 
-struct StepMemory::Plan {
+struct MemoryPlanner::Plan {
   explicit Plan(const std::vector<Measured::Request>& requests);
 
   /// At the lowest addresses that no chunk placed before it, living at the same time, has.
-  static size_t place(const Chunk& chunk, std::vector<const Chunk*>& placed);
+  static size_t place(const PlannedBlock& chunk, std::vector<const PlannedBlock*>& placed);
 
-  std::vector<std::unique_ptr<Chunk>> chunks;
-  std::vector<std::vector<Chunk*>> at;  ///< by instruction, in the order of their numbers
+  std::vector<std::unique_ptr<PlannedBlock>> chunks;
+  std::vector<std::vector<PlannedBlock*>> at;  ///< by instruction, in the order of their numbers
   size_t bytes = 0, asked = 0;
 };
 
-StepMemory::Plan::Plan(const std::vector<Measured::Request>& requests) {
+MemoryPlanner::Plan::Plan(const std::vector<Measured::Request>& requests) {
   for (const Measured::Request& request : requests) {
     if (request.to < 0) continue;
-    auto chunk = std::make_unique<Chunk>();
+    auto chunk = std::make_unique<PlannedBlock>();
     chunk->bytes = request.bytes;
     chunk->number = request.number;
     chunk->from = request.from;
@@ -133,73 +133,75 @@ StepMemory::Plan::Plan(const std::vector<Measured::Request>& requests) {
     asked += aligned(request.bytes);
     chunks.push_back(std::move(chunk));
   }
-  for (std::vector<Chunk*>& list : at) {
+  for (std::vector<PlannedBlock*>& list : at) {
     std::sort(list.begin(), list.end(),
-              [](const Chunk* a, const Chunk* b) { return a->number < b->number; });
+              [](const PlannedBlock* a, const PlannedBlock* b) { return a->number < b->number; });
   }
-  std::vector<Chunk*> order;
+  std::vector<PlannedBlock*> order;
   for (const auto& chunk : chunks) order.push_back(chunk.get());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Chunk* a, const Chunk* b) { return a->bytes > b->bytes; });
-  std::vector<const Chunk*> placed;
-  for (Chunk* chunk : order) {
+  std::stable_sort(order.begin(), order.end(), [](const PlannedBlock* a, const PlannedBlock* b) {
+    return a->bytes > b->bytes;
+  });
+  std::vector<const PlannedBlock*> placed;
+  for (PlannedBlock* chunk : order) {
     chunk->offset = place(*chunk, placed);
     bytes = std::max(bytes, chunk->offset + aligned(chunk->bytes));
   }
-  for (Chunk* a : order) {
-    for (const Chunk* b : order) {
+  for (PlannedBlock* a : order) {
+    for (const PlannedBlock* b : order) {
       if (a != b && a->meets(*b)) a->sharing.push_back(b);
     }
   }
 }
 
 /// `placed` is kept in the order of addresses.
-size_t StepMemory::Plan::place(const Chunk& chunk, std::vector<const Chunk*>& placed) {
+size_t MemoryPlanner::Plan::place(const PlannedBlock& chunk,
+                                  std::vector<const PlannedBlock*>& placed) {
   size_t offset = 0;
-  for (const Chunk* other : placed) {
+  for (const PlannedBlock* other : placed) {
     if (!chunk.lives_with(*other)) continue;
     if (offset + aligned(chunk.bytes) <= other->offset) break;
     offset = std::max(offset, other->offset + aligned(other->bytes));
   }
-  const auto behind = std::find_if(placed.begin(), placed.end(), [&](const Chunk* other) {
+  const auto behind = std::find_if(placed.begin(), placed.end(), [&](const PlannedBlock* other) {
     return other->offset > offset;
   });
   placed.insert(behind, &chunk);
   return offset;
 }
 
-StepMemory::StepMemory(std::shared_ptr<StepBuffer> buffer) : buffer_(std::move(buffer)) {}
-StepMemory::~StepMemory() = default;
+MemoryPlanner::MemoryPlanner(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
+MemoryPlanner::~MemoryPlanner() = default;
 
-StepMemory::Blocks::Worker::Place& StepMemory::Blocks::Worker::place() {
+MemoryPlanner::Blocks::Worker::Place& MemoryPlanner::Blocks::Worker::place() {
   thread_local Place place;
   return place;
 }
 
-StepMemory::Blocks::Blocks() : memory_(place().loop ? nullptr : place().memory) {
+MemoryPlanner::Blocks::Blocks() : memory_(place().loop ? nullptr : place().memory) {
   if (memory_) loop_ = ++memory_->loops_;
 }
 
-StepMemory::Blocks::Worker::Worker(const Blocks& blocks) : former_(place()) {
+MemoryPlanner::Blocks::Worker::Worker(const Blocks& blocks) : former_(place()) {
   place() = {blocks.memory_, blocks.loop_, 0, 0};
 }
 
-void StepMemory::Blocks::Worker::at(int64_t block) {
+void MemoryPlanner::Blocks::Worker::at(int64_t block) {
   place().block = static_cast<uint64_t>(block);
   place().requests = 0;
 }
 
-StepMemory::Run::Run(StepMemory& memory) : memory_(memory) {
+MemoryPlanner::Run::Run(MemoryPlanner& memory) : memory_(memory) {
   memory_.begin();
   if (wanted()) place() = {&memory_, 0, 0, 0};
 }
 
-StepMemory::Run::~Run() {
+MemoryPlanner::Run::~Run() {
   place() = {};
   memory_.end(complete_);
 }
 
-void StepMemory::Run::at(int64_t instruction) {
+void MemoryPlanner::Run::at(int64_t instruction) {
   memory_.now_ = instruction;
   memory_.loops_ = 0;
   place().requests = 0;
@@ -208,7 +210,7 @@ void StepMemory::Run::at(int64_t instruction) {
   memory_.measured_->now = instruction;
 }
 
-void StepMemory::begin() {
+void MemoryPlanner::begin() {
   now_ = 0;
   if (!plan_) {
     measured_ = std::make_shared<Measured>();
@@ -218,7 +220,7 @@ void StepMemory::begin() {
   if (usable_) buffer_->reserve(plan_->bytes);
 }
 
-void StepMemory::end(bool complete) {
+void MemoryPlanner::end(bool complete) {
   const std::shared_ptr<Measured> measured = std::move(measured_);
   if (!measured) return;
   const std::lock_guard lock(measured->mutex);
@@ -226,7 +228,7 @@ void StepMemory::end(bool complete) {
   if (complete) plan_ = std::make_shared<Plan>(measured->requests);
 }
 
-c10::DataPtr StepMemory::measure(size_t bytes, uint64_t request, c10::Allocator& usual) {
+c10::DataPtr MemoryPlanner::measure(size_t bytes, uint64_t request, c10::Allocator& usual) {
   auto note = std::make_unique<Note<Measured>>();
   note->data = usual.allocate(bytes);
   note->measured = measured_;
@@ -240,28 +242,30 @@ c10::DataPtr StepMemory::measure(size_t bytes, uint64_t request, c10::Allocator&
 }
 
 /// What was planned for the request, if nobody holds any of it; taken.
-StepMemory::Chunk* StepMemory::find(size_t bytes, uint64_t request) {
+MemoryPlanner::PlannedBlock* MemoryPlanner::find(size_t bytes, uint64_t request) {
   if (!usable_ || static_cast<size_t>(now_) >= plan_->at.size()) return nullptr;
-  const std::vector<Chunk*>& list = plan_->at[static_cast<size_t>(now_)];
-  const auto found =
-      std::lower_bound(list.begin(), list.end(), request,
-                       [](const Chunk* chunk, uint64_t number) { return chunk->number < number; });
+  const std::vector<PlannedBlock*>& list = plan_->at[static_cast<size_t>(now_)];
+  const auto found = std::lower_bound(
+      list.begin(), list.end(), request,
+      [](const PlannedBlock* chunk, uint64_t number) { return chunk->number < number; });
   if (found == list.end() || (*found)->number != request || (*found)->bytes != bytes) {
     return nullptr;
   }
-  const auto used = [](const Chunk* chunk) { return chunk->used.load(std::memory_order_acquire); };
-  const std::vector<const Chunk*>& sharing = (*found)->sharing;
+  const auto used = [](const PlannedBlock* chunk) {
+    return chunk->used.load(std::memory_order_acquire);
+  };
+  const std::vector<const PlannedBlock*>& sharing = (*found)->sharing;
   if (std::any_of(sharing.begin(), sharing.end(), used)) return nullptr;
   return (*found)->used.exchange(true, std::memory_order_acq_rel) ? nullptr : *found;
 }
 
-c10::DataPtr StepMemory::allocate(size_t bytes, c10::Allocator& usual) {
+c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
   Place& here = place();
-  StepMemory* const own = here.memory;
+  MemoryPlanner* const own = here.memory;
   if (!own) return usual.allocate(bytes);
   const uint64_t request = here.loop << 48 | here.block << 24 | here.requests++;
   if (own->measured_) return own->measure(bytes, request, usual);
-  Chunk* const chunk = own->find(bytes, request);
+  PlannedBlock* const chunk = own->find(bytes, request);
   if (!chunk) {
     own->misses_.fetch_add(1, std::memory_order_relaxed);
     return usual.allocate(bytes);
@@ -270,10 +274,10 @@ c10::DataPtr StepMemory::allocate(size_t bytes, c10::Allocator& usual) {
   chunk->plan = own->plan_;
   chunk->buffer = own->buffer_;
   chunk->buffer->take();
-  return watched_memory(chunk->buffer->start() + chunk->offset, chunk, &Chunk::give_back);
+  return watched_memory(chunk->buffer->start() + chunk->offset, chunk, &PlannedBlock::give_back);
 }
 
-StepMemory::Stats StepMemory::stats() const {
+MemoryPlanner::Stats MemoryPlanner::stats() const {
   if (!plan_) return {};
   return {static_cast<int64_t>(plan_->bytes), static_cast<int64_t>(plan_->asked), hits_, misses_};
 }

@@ -10,8 +10,8 @@
 namespace tessera {
 
 /// One piece of host memory that the steps of several plans take turns in.
-class StepBuffer;
-std::shared_ptr<StepBuffer> make_step_buffer();
+class Arena;
+std::shared_ptr<Arena> make_step_buffer();
 
 /// The memory of a sequence of instructions that runs again and again, as one piece: the first run
 /// is measured, which tensor lives from which instruction to which; tensors that do not live at
@@ -22,17 +22,17 @@ std::shared_ptr<StepBuffer> make_step_buffer();
 /// it.
 ///
 /// Of host memory: GPUs have a caching allocator.
-class StepMemory {
+class MemoryPlanner {
  public:
-  explicit StepMemory(std::shared_ptr<StepBuffer> buffer);
-  ~StepMemory();
-  StepMemory(const StepMemory&) = delete;
-  StepMemory& operator=(const StepMemory&) = delete;
+  explicit MemoryPlanner(std::shared_ptr<Arena> buffer);
+  ~MemoryPlanner();
+  MemoryPlanner(const MemoryPlanner&) = delete;
+  MemoryPlanner& operator=(const MemoryPlanner&) = delete;
 
   /// A run of the instructions in this thread; blocks that it hands to other threads belong to it.
   class Run {
    public:
-    explicit Run(StepMemory& memory);
+    explicit Run(MemoryPlanner& memory);
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -42,7 +42,7 @@ class StepMemory {
     void complete() { complete_ = true; }
 
    private:
-    StepMemory& memory_;
+    MemoryPlanner& memory_;
     bool complete_ = false;
   };
 
@@ -71,16 +71,16 @@ class StepMemory {
 
      private:
       struct Place {
-        StepMemory* memory = nullptr;
+        MemoryPlanner* memory = nullptr;
         uint64_t loop = 0, block = 0, requests = 0;
       };
-      friend class StepMemory;
+      friend class MemoryPlanner;
       static Place& place();
       Place former_;
     };
 
    private:
-    StepMemory* memory_;
+    MemoryPlanner* memory_;
     uint64_t loop_ = 0;
   };
 
@@ -90,15 +90,15 @@ class StepMemory {
  private:
   using Place = Blocks::Worker::Place;
   struct Measured;
-  struct Chunk;
+  struct PlannedBlock;
   struct Plan;
   static Place& place() { return Blocks::Worker::place(); }
   void begin();
   void end(bool complete);
   c10::DataPtr measure(size_t bytes, uint64_t request, c10::Allocator& usual);
-  Chunk* find(size_t bytes, uint64_t request);
+  PlannedBlock* find(size_t bytes, uint64_t request);
 
-  std::shared_ptr<StepBuffer> buffer_;
+  std::shared_ptr<Arena> buffer_;
   std::shared_ptr<Measured> measured_;
   std::shared_ptr<Plan> plan_;
   int64_t now_ = 0;

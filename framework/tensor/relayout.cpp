@@ -60,7 +60,7 @@ void check_target(const DTensor& value, const Layout& layout) {
 DTensor relayout_value(const DTensor& value, const Layout& layout) {
   check_target(value, layout);
   if (value.layout() == layout) return value;
-  const ProfileSpan span(Spent::op, "relayout");
+  const ProfileSpan span(SpanKind::op, "relayout");
   const c10::InferenceMode inference;
   DTensor now = value;
   for (const RelayoutStep& step : plan_relayout(value.layout(), layout)) {
@@ -74,9 +74,9 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;
-  const ProfileSpan span(Spent::op, "recut");
+  const ProfileSpan span(SpanKind::op, "recut");
   const c10::InferenceMode inference;
-  if (target->layout.is_pending()) return recut(moved, target);
+  if (target->layout.is_pending()) return rechunk(moved, target);
   Blocks out;
   for (const BlockInfo& block : target->blocks) out.push_back(assemble(moved, block));
   return DTensor(target, std::move(out));

@@ -26,7 +26,7 @@ class Executor {
     if (CommLog* log = CommLogScope::current(); log && from_.mesh().size_of(mask_) > 1) {
       log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
     }
-    announce();
+    announce_collective();
     if (in_.empty()) return std::move(out_);
     group_ = make_group(from_.mesh(), step_.dims, from_.groups);
     for (const auto& [key, members] : members_by_place()) {
@@ -51,7 +51,7 @@ class Executor {
  private:
   using Place = std::vector<int64_t>;
 
-  void announce() const {
+  void announce_collective() const {
     const Mesh& mesh = from_.mesh();
     if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
     const CommOp op = comm_op(step_.kind);
@@ -279,7 +279,7 @@ std::vector<int> dims_of(DimMask mask) {
   return dims;
 }
 
-DTensor recut(const DTensor& value, const ShardingPtr& finer) {
+DTensor rechunk(const DTensor& value, const ShardingPtr& finer) {
   return DTensor(finer, slice_blocks(*value.sharding(), value.blocks(), *finer));
 }
 
@@ -289,7 +289,7 @@ DTensor run_step(const DTensor& value, const RelayoutStep& step) {
   const Groups groups = groups_of_step(*from, step);
   if (step.kind != Kind::slice && groups != from->groups) {
     from = intern(from->shape, from->dtype, from->layout, groups);
-    blocks = recut(value, from).blocks();
+    blocks = rechunk(value, from).blocks();
   }
   const ShardingPtr to =
       intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));

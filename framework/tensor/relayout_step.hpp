@@ -12,11 +12,11 @@ std::vector<int> dims_of(DimMask mask);
 DTensor run_step(const DTensor& value, const RelayoutStep& step);
 
 /// Each block of `to` as the part of the block of `from` that covers it: what a step that only
-/// slices, or recut(), does. Views.
+/// slices, or rechunk(), does. Views.
 Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& to);
 
 /// The value in the blocks of a sharding of the same layout, each of which lies inside one of its
 /// own. An addend that stood for several of them goes to the first.
-DTensor recut(const DTensor& value, const ShardingPtr& finer);
+DTensor rechunk(const DTensor& value, const ShardingPtr& finer);
 
 }  // namespace tessera

@@ -197,8 +197,8 @@ Sharding::Sharding(const Shape& shape_, at::ScalarType dtype_, const Layout& lay
 
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                    const Groups& groups) {
-  if (planning() && !(layout.mesh() == planning_mesh())) {
-    return intern(shape, dtype, planning_layout(layout));
+  if (is_abstract() && !(layout.mesh() == abstract_mesh())) {
+    return intern(shape, dtype, abstract_layout(layout));
   }
   static std::mutex mutex;
   static std::unordered_multimap<size_t, std::weak_ptr<const Sharding>> table;

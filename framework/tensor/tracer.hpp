@@ -11,7 +11,7 @@
 namespace tessera {
 
 struct OpInfo;
-class Plan;
+class OpPlan;
 
 /// Something done with values for what it changes elsewhere: a Variable, a metric.
 using TracedAction = std::function<void(std::span<const DTensor>)>;
@@ -28,7 +28,7 @@ class Tracer {
                      std::function<at::Tensor(int64_t step)> host) = 0;
   /// An operation; `plan` is null for one that moves blocks itself.
   virtual void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
-                   const std::shared_ptr<Plan>& plan, std::span<const DTensor> in,
+                   const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
                    std::span<const DTensor> out) = 0;
   virtual void action(std::span<const DTensor> in, const TracedAction& run) = 0;
   /// Code that is not Tessera's takes part; what it does beside operations is not heard.

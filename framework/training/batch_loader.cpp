@@ -27,20 +27,20 @@ void check_options(const BatchLoaderOptions& options) {
   }
 }
 
-std::optional<int64_t> available_steps(const DatasetRef& data, int64_t batch_size) {
+std::optional<int64_t> available_steps(const DatasetHandle& data, int64_t batch_size) {
   if (data.stream()) return data.stream()->steps();
   const int64_t rows = data->size();
   return rows / batch_size + (rows % batch_size != 0);
 }
 
 /// A dataset that its owner keeps alive.
-DatasetRef borrowed(const Dataset& data) {
-  return DatasetRef(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
+DatasetHandle borrowed(const Dataset& data) {
+  return DatasetHandle(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
 }
 
 }  // namespace
 
-std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOptions& options) {
+std::optional<int64_t> epoch_steps(const DatasetHandle& data, const BatchLoaderOptions& options) {
   check_options(options);
   std::optional<int64_t> steps = available_steps(data, options.batch_size);
   if (options.steps) steps = std::min(*options.steps, steps.value_or(*options.steps));
@@ -55,7 +55,7 @@ std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOpti
 BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
     : BatchLoader(borrowed(data), options) {}
 
-BatchLoader::BatchLoader(const DatasetRef& data, const BatchLoaderOptions& options)
+BatchLoader::BatchLoader(const DatasetHandle& data, const BatchLoaderOptions& options)
     : data_(data),
       options_(options),
       steps_(epoch_steps(data, options)),
@@ -81,7 +81,7 @@ void BatchLoader::read_all(const std::stop_token& stop) {
       lock.unlock();
       std::optional<Examples> batch;
       {
-        const ProfileSpan span(Spent::data, "read batch");
+        const ProfileSpan span(SpanKind::data, "read batch");
         batch = reader.read(options_.epoch, step);
       }
       if (!batch) break;
@@ -99,7 +99,7 @@ void BatchLoader::read_all(const std::stop_token& stop) {
 }
 
 std::optional<Examples> BatchLoader::next() {
-  const ProfileSpan span(Spent::wait, "next batch");
+  const ProfileSpan span(SpanKind::wait, "next batch");
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_ || finished_; });
   if (!ready_ && error_) std::rethrow_exception(error_);
@@ -111,7 +111,7 @@ std::optional<Examples> BatchLoader::next() {
 }
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
-  const ProfileSpan span(Spent::data, "pack_batch");
+  const ProfileSpan span(SpanKind::data, "pack_batch");
   const auto cut = [&](at::Tensor& tensor, const char* name) {
     const Layout layout = layouts.data_layout(name, tensor.dim());
     if (!examples.part) return pack(std::move(tensor), layout);

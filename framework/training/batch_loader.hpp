@@ -43,7 +43,7 @@ class BatchLoader {
   /// that the epoch does not have.
   BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
   /// Of either kind; a stream begins with dropping its batches before the first step.
-  BatchLoader(const DatasetRef& data, const BatchLoaderOptions& options);
+  BatchLoader(const DatasetHandle& data, const BatchLoaderOptions& options);
   BatchLoader(const Dataset&&, const BatchLoaderOptions&) = delete;
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -63,7 +63,7 @@ class BatchLoader {
  private:
   void read_all(const std::stop_token& stop);
 
-  DatasetRef data_;
+  DatasetHandle data_;
   BatchLoaderOptions options_;
   std::optional<int64_t> steps_;
 
@@ -86,7 +86,7 @@ struct Batch {
 
 /// Steps of an epoch, as BatchLoader counts them; nothing if a stream does not tell. Throws
 /// ConfigError as its constructor.
-std::optional<int64_t> epoch_steps(const DatasetRef& data, const BatchLoaderOptions& options);
+std::optional<int64_t> epoch_steps(const DatasetHandle& data, const BatchLoaderOptions& options);
 
 /// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
 /// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's

@@ -24,7 +24,7 @@ class BatchRows {
 class BatchReader {
  public:
   /// `options.epoch` and `options.first_step` do not count.
-  BatchReader(const DatasetRef& data, const BatchLoaderOptions& options)
+  BatchReader(const DatasetHandle& data, const BatchLoaderOptions& options)
       : data_(data), options_(options) {}
 
   /// The batch of a step, of host tensors that nobody else holds; nothing where a stream has ended.
@@ -36,7 +36,7 @@ class BatchReader {
   Examples read_rows(int64_t epoch, int64_t step);
   std::optional<Examples> read_stream(int64_t epoch, int64_t step);
 
-  DatasetRef data_;
+  DatasetHandle data_;
   BatchLoaderOptions options_;
   std::optional<BatchRows> rows_;  ///< of the epoch of options_
   BatchFunction stream_;  ///< of epoch_, about to give the batch of step next_

@@ -17,8 +17,8 @@ struct Choices {
 
   std::vector<LossChoice> losses;
   std::vector<double> weights;
-  std::vector<std::vector<MetricRef>> metrics;
-  std::vector<std::vector<MetricRef>> weighted_metrics;
+  std::vector<std::vector<MetricHandle>> metrics;
+  std::vector<std::vector<MetricHandle>> weighted_metrics;
 
   bool needs_labels() const {
     const auto any = [](const auto& lists) {
@@ -32,10 +32,10 @@ struct Choices {
   }
 };
 
-std::vector<std::shared_ptr<Metric>> made(const std::vector<MetricRef>& metrics,
+std::vector<std::shared_ptr<Metric>> made(const std::vector<MetricHandle>& metrics,
                                           const Shape& y_true, const Shape& y_pred) {
   std::vector<std::shared_ptr<Metric>> list;
-  for (const MetricRef& metric : metrics) list.push_back(metric_for(metric, y_true, y_pred));
+  for (const MetricHandle& metric : metrics) list.push_back(metric_for(metric, y_true, y_pred));
   return list;
 }
 
@@ -145,7 +145,7 @@ void Model::Training::reset_metrics() {
   if (remote_sums) remote_sums->clear();
 }
 
-const OptimizerRef& Model::optimizer() const { return training("optimizer").optimizer; }
+const OptimizerHandle& Model::optimizer() const { return training("optimizer").optimizer; }
 
 std::vector<std::pair<std::string, std::shared_ptr<Metric>>> Model::metrics() const {
   return training("metrics").metrics;

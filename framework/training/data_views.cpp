@@ -140,11 +140,11 @@ class StreamWithClassWeight final : public StreamDataset {
 
 }  // namespace
 
-DatasetRef row_range(const std::shared_ptr<const Dataset>& data, int64_t begin, int64_t end) {
+DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begin, int64_t end) {
   return RowRange(data, begin, end);
 }
 
-DatasetRef with_sample_weight(const DatasetRef& data, const at::Tensor& sample_weight,
+DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sample_weight,
                               const std::string& caller) {
   const std::string where = caller + ", sample_weight";
   const auto& rows = data.rows(where);
@@ -155,7 +155,7 @@ DatasetRef with_sample_weight(const DatasetRef& data, const at::Tensor& sample_w
                     "shape " + to_string(sample_weight.sizes().vec()), "pass one for every row");
 }
 
-DatasetRef with_class_weight(const DatasetRef& data, const ClassWeight& class_weight) {
+DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight) {
   if (data.stream()) return StreamWithClassWeight(data.stream(), class_weight);
   return WithClassWeight(data.rows("class_weight"), class_weight);
 }

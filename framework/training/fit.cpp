@@ -25,12 +25,12 @@ void check_position(const FitPosition& position, int64_t epochs, std::optional<i
 
 }  // namespace
 
-History Model::fit(const DatasetRef& given, const FitOptions& options) {
+History Model::fit(const DatasetHandle& given, const FitOptions& options) {
   Training& state = training("fit");
   // A callback may compile the model anew.
   const std::shared_ptr<Training> kept = training_;
   const Mesh& mesh = state.layouts.mesh();
-  return noting_failure(mesh, [&] {
+  return reporting_failure(mesh, [&] {
     const FitData data = fit_data(given, options);
     if (state.remote) {
       if (!state.placed) ensure_placed(batch_shapes(data.train));
@@ -43,9 +43,10 @@ History Model::fit(const DatasetRef& given, const FitOptions& options) {
         options.callbacks, *this, mesh,
         {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
     if (!mesh.is_local()) {
-      RunFacts facts = run_facts(*this, state.options, state.layouts, options.callbacks);
+      RunFingerprint facts =
+          run_fingerprint(*this, state.options, state.layouts, options.callbacks);
       add_fit(facts, data, options);
-      check_equal_everywhere(mesh, "fit", facts);
+      check_same_on_all_ranks(mesh, "fit", facts);
     }
     if (!state.placed) ensure_placed(batch_shapes(data.train));
     // What an interrupted run saves has these sums.
@@ -75,7 +76,7 @@ void Model::Training::begin_fit(const FitOptions& given, const CallbackList& cal
   gradients_must_be_finite = must_be_finite && !(optimizer && optimizer->scales_loss());
   // Of steps before this fit.
   take_non_finite_gradient();
-  do_everywhere([&] { callbacks.begin(Phase::train); });
+  do_on_all_ranks([&] { callbacks.begin(Phase::train); });
 }
 
 void Model::Training::fit(Model& model, const FitData& data, const FitOptions& given,
@@ -88,7 +89,7 @@ void Model::Training::fit(Model& model, const FitData& data, const FitOptions& g
   history.data = data.train.name();
   if (remote) begin_remote(model, data, given);
   for (int64_t epoch = position.epoch; epoch < given.epochs && !stop; ++epoch) {
-    do_everywhere([&] { callbacks.epoch_begin(epoch); });
+    do_on_all_ranks([&] { callbacks.epoch_begin(epoch); });
     begin_epoch();
     if (remote) {
       const auto steps = epoch_steps(data.train, training_batches(given));
@@ -104,7 +105,7 @@ void Model::Training::fit(Model& model, const FitData& data, const FitOptions& g
   }
   const bool trained = optimizer && optimizer->built();
   if (trained) optimizer->finalize_variable_values(model.trainable_weights());
-  do_everywhere([&] { callbacks.end(Phase::train, epoch_logs); });
+  do_on_all_ranks([&] { callbacks.end(Phase::train, epoch_logs); });
   if (remote) remote->end(history);
 }
 
@@ -129,7 +130,7 @@ void Model::Training::end_epoch(Model& model, const FitData& data, const FitOpti
     }
   }
   epoch_ends = !stop;
-  do_everywhere([&] { callbacks.epoch_end(epoch, epoch_logs); });
+  do_on_all_ranks([&] { callbacks.epoch_end(epoch, epoch_logs); });
   epoch_ends = false;
   history.append(epoch, epoch_logs);
 }
@@ -155,21 +156,21 @@ Logs Model::Training::evaluate(const std::string& caller, Model& model, BatchLoa
 }
 
 Logs Model::Training::tested(const CallbackList& callbacks, const std::function<void()>& pass) {
-  do_everywhere([&] { callbacks.begin(Phase::test); });
+  do_on_all_ranks([&] { callbacks.begin(Phase::test); });
   reset_metrics();
   pass();
   const Logs values = logs();
-  do_everywhere([&] { callbacks.end(Phase::test, values); });
+  do_on_all_ranks([&] { callbacks.end(Phase::test, values); });
   return values;
 }
 
-Logs Model::evaluate(const DatasetRef& given, const EvaluateOptions& options) {
+Logs Model::evaluate(const DatasetHandle& given, const EvaluateOptions& options) {
   Training& state = training("evaluate");
   const std::shared_ptr<Training> kept = training_;
   const Mesh& mesh = state.layouts.mesh();
-  return noting_failure(mesh, [&] {
+  return reporting_failure(mesh, [&] {
     check_passes("evaluate", given, options);
-    const DatasetRef data = options.sample_weight.defined()
+    const DatasetHandle data = options.sample_weight.defined()
                                 ? with_sample_weight(given, options.sample_weight, "evaluate")
                                 : given;
     return state.over("evaluate", *this, data, options,

@@ -27,7 +27,7 @@ void check_numbers(const FitOptions& options) {
 }
 
 /// The first part of the rows, and the rest.
-FitData split(const DatasetRef& data, double part) {
+FitData split(const DatasetHandle& data, double part) {
   const auto& rows = data.rows("fit, validation_split");
   const int64_t size = rows->size();
   const auto first = static_cast<int64_t>(std::floor(static_cast<double>(size) * (1.0 - part)));
@@ -50,13 +50,13 @@ void check_positive(const std::string& caller, const std::string& argument,
   if (value) check_positive(caller, argument, *value);
 }
 
-void check_data(const std::string& caller, const DatasetRef& data) {
+void check_data(const std::string& caller, const DatasetHandle& data) {
   if (data && (data.stream() || data->size() > 0)) return;
   throw ConfigError(caller, "the dataset has rows", data ? "an empty dataset" : "no dataset",
                     "pass data to work on");
 }
 
-void check_has_end(const std::string& caller, const DatasetRef& data, const std::string& option,
+void check_has_end(const std::string& caller, const DatasetHandle& data, const std::string& option,
                    const std::optional<int64_t>& steps) {
   if (!data.stream() || !data.stream()->endless() || steps) return;
   throw ConfigError(caller, option + " says where to stop in a stream without end", "none",
@@ -85,7 +85,7 @@ bool ValidationFreq::due(int64_t epoch) const {
   return std::find(epochs_.begin(), epochs_.end(), epoch + 1) != epochs_.end();
 }
 
-FitData fit_data(const DatasetRef& data, const FitOptions& options) {
+FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
   check_data("fit", data);
   check_numbers(options);
   check_has_end("fit", data, "steps_per_epoch", options.steps_per_epoch);

@@ -10,7 +10,7 @@ namespace {
 
 /// All rows of a batch, checked and in memory that nobody else holds.
 Examples copied(const Examples& batch, const std::string& caller) {
-  const DatasetRef data(batch);
+  const DatasetHandle data(batch);
   check_data(caller, data);
   std::vector<int64_t> rows(static_cast<size_t>(data->size()));
   std::iota(rows.begin(), rows.end(), 0);

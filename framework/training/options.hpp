@@ -16,7 +16,7 @@ namespace tessera {
 
 /// Arguments of keras.Model.compile, and where things lie.
 struct CompileOptions {
-  OptimizerRef optimizer = {};
+  OptimizerHandle optimizer = {};
   PerOutput<LossChoice> loss = {};
   PerOutput<double> loss_weights = {};
   /// Without sample weights, as Keras has it.
@@ -64,10 +64,10 @@ struct FitOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   int64_t epochs = 1;
   int verbose = 1;          ///< 0 silent, 1 bar, 2 a line an epoch
-  std::vector<CallbackRef> callbacks = {};
+  std::vector<CallbackHandle> callbacks = {};
   /// The last part of the rows, before they are shuffled, that is validated with instead.
   double validation_split = 0;
-  DatasetRef validation_data = {};
+  DatasetHandle validation_data = {};
   /// In an order that follows from the seed and the number of the epoch: a second fit begins with
   /// the first one's order again, unless `initial_epoch` goes on counting.
   bool shuffle = true;
@@ -89,7 +89,7 @@ struct EvaluateOptions {
   int verbose = 1;
   at::Tensor sample_weight = {};
   std::optional<int64_t> steps = std::nullopt;
-  std::vector<CallbackRef> callbacks = {};
+  std::vector<CallbackHandle> callbacks = {};
 };
 
 /// Arguments of keras.Model.predict.
@@ -97,7 +97,7 @@ struct PredictOptions {
   int64_t batch_size = 32;
   int verbose = 0;
   std::optional<int64_t> steps = std::nullopt;
-  std::vector<CallbackRef> callbacks = {};
+  std::vector<CallbackHandle> callbacks = {};
 };
 
 }  // namespace tessera

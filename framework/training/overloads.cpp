@@ -5,29 +5,29 @@
 
 namespace tessera {
 
-History Model::fit(const DatasetRef& data) { return fit(data, FitOptions()); }
+History Model::fit(const DatasetHandle& data) { return fit(data, FitOptions()); }
 History Model::fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options) {
-  return fit(DatasetRef(x, y), options);
+  return fit(DatasetHandle(x, y), options);
 }
 History Model::fit(const at::Tensor& x, const at::Tensor& y) { return fit(x, y, FitOptions()); }
 
-Logs Model::evaluate(const DatasetRef& data) { return evaluate(data, EvaluateOptions()); }
+Logs Model::evaluate(const DatasetHandle& data) { return evaluate(data, EvaluateOptions()); }
 Logs Model::evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options) {
-  return evaluate(DatasetRef(x, y), options);
+  return evaluate(DatasetHandle(x, y), options);
 }
 Logs Model::evaluate(const at::Tensor& x, const at::Tensor& y) {
   return evaluate(x, y, EvaluateOptions());
 }
 
-at::Tensor Model::predict(const DatasetRef& data) { return predict(data, PredictOptions()); }
-std::vector<at::Tensor> Model::predict_all(const DatasetRef& data) {
+at::Tensor Model::predict(const DatasetHandle& data) { return predict(data, PredictOptions()); }
+std::vector<at::Tensor> Model::predict_all(const DatasetHandle& data) {
   return predict_all(data, PredictOptions());
 }
 
-History ModelHandle::fit(const DatasetRef& data, const FitOptions& options) const {
+History ModelHandle::fit(const DatasetHandle& data, const FitOptions& options) const {
   return model().fit(data, options);
 }
-History ModelHandle::fit(const DatasetRef& data) const { return model().fit(data); }
+History ModelHandle::fit(const DatasetHandle& data) const { return model().fit(data); }
 History ModelHandle::fit(const at::Tensor& x, const at::Tensor& y,
                          const FitOptions& options) const {
   return model().fit(x, y, options);
@@ -36,10 +36,10 @@ History ModelHandle::fit(const at::Tensor& x, const at::Tensor& y) const {
   return model().fit(x, y);
 }
 
-Logs ModelHandle::evaluate(const DatasetRef& data, const EvaluateOptions& options) const {
+Logs ModelHandle::evaluate(const DatasetHandle& data, const EvaluateOptions& options) const {
   return model().evaluate(data, options);
 }
-Logs ModelHandle::evaluate(const DatasetRef& data) const { return model().evaluate(data); }
+Logs ModelHandle::evaluate(const DatasetHandle& data) const { return model().evaluate(data); }
 Logs ModelHandle::evaluate(const at::Tensor& x, const at::Tensor& y,
                            const EvaluateOptions& options) const {
   return model().evaluate(x, y, options);
@@ -48,15 +48,15 @@ Logs ModelHandle::evaluate(const at::Tensor& x, const at::Tensor& y) const {
   return model().evaluate(x, y);
 }
 
-at::Tensor ModelHandle::predict(const DatasetRef& data, const PredictOptions& options) const {
+at::Tensor ModelHandle::predict(const DatasetHandle& data, const PredictOptions& options) const {
   return model().predict(data, options);
 }
-at::Tensor ModelHandle::predict(const DatasetRef& data) const { return model().predict(data); }
-std::vector<at::Tensor> ModelHandle::predict_all(const DatasetRef& data,
+at::Tensor ModelHandle::predict(const DatasetHandle& data) const { return model().predict(data); }
+std::vector<at::Tensor> ModelHandle::predict_all(const DatasetHandle& data,
                                                  const PredictOptions& options) const {
   return model().predict_all(data, options);
 }
-std::vector<at::Tensor> ModelHandle::predict_all(const DatasetRef& data) const {
+std::vector<at::Tensor> ModelHandle::predict_all(const DatasetHandle& data) const {
   return model().predict_all(data);
 }
 

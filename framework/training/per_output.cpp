@@ -18,10 +18,10 @@ Labels labels_kind(const Shape& y_true, const Shape& y_pred) {
   return y_true.size() < y_pred.size() || one_number ? Labels::sparse : Labels::categorical;
 }
 
-std::string text_of(const std::vector<MetricRef>& metrics) {
+std::string text_of(const std::vector<MetricHandle>& metrics) {
   std::string all;
-  for (const MetricRef& metric : metrics) {
-    const auto& made = metric.made();
+  for (const MetricHandle& metric : metrics) {
+    const auto& made = metric.get();
     all += (made ? made->class_name() + made->config().dump() : metric.text()) + "; ";
   }
   return all;
@@ -49,10 +49,10 @@ void check_one_each(const std::string& argument, size_t entries,
 LossChoice::LossChoice(const char* name) {
   const std::string text = name;
   by_shape_ = text == "crossentropy" || text == "ce";
-  if (!by_shape_) made_ = LossRef(name);
+  if (!by_shape_) made_ = LossHandle(name);
 }
 
-LossRef LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
+LossHandle LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
   if (!by_shape_) return made_;
   switch (labels_kind(y_true, y_pred)) {
     case Labels::binary: return "binary_crossentropy";
@@ -73,10 +73,10 @@ std::string MetricsChoice::text() const {
   return all;
 }
 
-std::vector<std::vector<MetricRef>> MetricsChoice::values(
+std::vector<std::vector<MetricHandle>> MetricsChoice::values(
     const std::string& argument, const std::vector<std::string>& outputs) const {
   if (outputs.size() == 1 && named_.empty()) return {list_};
-  std::vector<std::vector<MetricRef>> values(outputs.size());
+  std::vector<std::vector<MetricHandle>> values(outputs.size());
   if (!list_.empty()) check_one_each(argument, list_.size(), outputs);
   for (size_t i = 0; i < list_.size(); ++i) values[i] = {list_[i]};
   for (const OutputMetrics& output : named_) {
@@ -85,9 +85,9 @@ std::vector<std::vector<MetricRef>> MetricsChoice::values(
   return values;
 }
 
-std::shared_ptr<Metric> metric_for(const MetricRef& metric, const Shape& y_true,
+std::shared_ptr<Metric> metric_for(const MetricHandle& metric, const Shape& y_true,
                                    const Shape& y_pred) {
-  if (metric.made()) return metric.made();
+  if (metric.get()) return metric.get();
   const std::string& name = metric.text();
   if (name != "accuracy" && name != "acc") return make_metric(name, name);
   switch (labels_kind(y_true, y_pred)) {

@@ -65,29 +65,29 @@ class PerOutput {
 class LossChoice {
  public:
   LossChoice() = default;
-  LossChoice(const LossRef& made) : made_(made) {}  // NOLINT: reads as data
+  LossChoice(const LossHandle& made) : made_(made) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest loss.
   LossChoice(const char* name);  // NOLINT
   explicit operator bool() const { return made_ || by_shape_; }
   /// The loss for labels and predictions of these shapes; null for none.
-  LossRef loss(const Shape& y_true, const Shape& y_pred) const;
+  LossHandle loss(const Shape& y_true, const Shape& y_pred) const;
   /// Its class and configuration.
   std::string text() const;
 
  private:
-  LossRef made_;
+  LossHandle made_;
   bool by_shape_ = false;
 };
 
 /// The metrics of one output.
 struct OutputMetrics {
-  OutputMetrics(std::string output, const MetricRef& metric)  // NOLINT: reads as data
+  OutputMetrics(std::string output, const MetricHandle& metric)  // NOLINT: reads as data
       : name(std::move(output)), metrics{metric} {}
-  OutputMetrics(std::string output, std::initializer_list<MetricRef> list)  // NOLINT
+  OutputMetrics(std::string output, std::initializer_list<MetricHandle> list)  // NOLINT
       : name(std::move(output)), metrics(list) {}
 
   std::string name;
-  std::vector<MetricRef> metrics;
+  std::vector<MetricHandle> metrics;
 };
 
 /// Metrics as compile() takes them: for a single output a list; for several one for each, or lists
@@ -95,24 +95,24 @@ struct OutputMetrics {
 class MetricsChoice {
  public:
   MetricsChoice() = default;
-  MetricsChoice(std::vector<MetricRef> list) : list_(std::move(list)) {}           // NOLINT
-  MetricsChoice(std::initializer_list<MetricRef> list) : list_(list) {}            // NOLINT
+  MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}           // NOLINT
+  MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}            // NOLINT
   MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}     // NOLINT
 
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
-  std::vector<std::vector<MetricRef>> values(const std::string& argument,
+  std::vector<std::vector<MetricHandle>> values(const std::string& argument,
                                              const std::vector<std::string>& outputs) const;
   /// Classes and configurations of all.
   std::string text() const;
 
  private:
-  std::vector<MetricRef> list_;
+  std::vector<MetricHandle> list_;
   std::vector<OutputMetrics> named_;
 };
 
 /// The metric of an output. "accuracy" (and "acc") is the binary, sparse categorical or categorical
 /// one by the shapes of labels and predictions, as in Keras 3.
-std::shared_ptr<Metric> metric_for(const MetricRef& metric, const Shape& y_true,
+std::shared_ptr<Metric> metric_for(const MetricHandle& metric, const Shape& y_true,
                                    const Shape& y_pred);
 
 }  // namespace tessera

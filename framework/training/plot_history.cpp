@@ -16,7 +16,7 @@ namespace {
 constexpr double panel_width = 460, panel_height = 308;
 constexpr double plot_left = 66, plot_top = 56, plot_width = 370, plot_height = 200;
 constexpr double page_margin = 16, headline_height = 56;
-constexpr size_t most_markers = 40;
+constexpr size_t max_markers = 40;
 
 /// One line: values by epoch, counted from 1.
 struct Series {
@@ -109,7 +109,7 @@ std::string line_style(const Look& look, bool dashed) {
 
 void draw_series(Svg& svg, const Axes& axes, const Series& series) {
   const Look& look = series.validation ? validation_look : training_look;
-  const bool markers = series.values.size() <= most_markers;
+  const bool markers = series.values.size() <= max_markers;
   std::vector<Point> run;
   const auto end_run = [&] {
     if (run.size() > 1) svg.polyline(run, line_style(look, !markers));
@@ -158,7 +158,7 @@ void draw_axes(Svg& svg, const Axes& axes, const Ticks& across, const Ticks& upw
 void draw_legend(Svg& svg, Point at, const Panel& panel) {
   for (const Series& series : panel.series) {
     const Look& look = series.validation ? validation_look : training_look;
-    const bool markers = series.values.size() <= most_markers;
+    const bool markers = series.values.size() <= max_markers;
     svg.line({at.x, at.y - 4}, {at.x + 24, at.y - 4}, line_style(look, !markers));
     if (markers) draw_marker(svg, {at.x + 12, at.y - 4}, series.validation);
     const std::string text = str(look.label, ", last ", short_number(series.values.back()));

@@ -33,7 +33,7 @@ RemoteStepsScope::~RemoteStepsScope() { scoped_steps = std::move(former_); }
 std::shared_ptr<RemoteSteps> current_remote_steps() { return scoped_steps; }
 
 void Model::Training::begin_remote(Model& model, const FitData& data, const FitOptions& given) {
-  const auto need_steps = [](const DatasetRef& d, const auto& steps, const char* option) {
+  const auto need_steps = [](const DatasetHandle& d, const auto& steps, const char* option) {
     if (!d || !d.stream() || steps || d.stream()->steps()) return;
     throw ConfigError("fit", str(option, " tells how many batches a stream has"), "nothing",
                       "set it: steps are handed out by their numbers");

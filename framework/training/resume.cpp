@@ -76,7 +76,7 @@ History Model::history() const {
 void Model::set_history(const History& history) { training("set_history").history = history; }
 
 Json Model::Training::totals() const {
-  const ProfileSpan span(Spent::metrics, "read metrics");
+  const ProfileSpan span(SpanKind::metrics, "read metrics");
   if (remote_sums) return {{"loss", {loss.sum(), loss.rows()}}, {"metrics", remote_values()}};
   std::vector<const Metric*> list;
   for (const auto& [name, metric] : metrics) list.push_back(metric.get());

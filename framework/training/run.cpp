@@ -47,7 +47,7 @@ void Model::Training::run(const std::string& caller, Phase phase, BatchLoader& l
   int64_t number = loader.first_step();
   std::optional<Examples> examples = next_batch(caller, phase, loader, number, [] {});
   for (; examples; ++number) {
-    const ProfileSpan span(Spent::step, name_of(phase));
+    const ProfileSpan span(SpanKind::step, name_of(phase));
     callbacks.batch_begin(phase, number);
     step(std::move(*examples), number);
     const bool all = callbacks.wants_batch_logs(phase, number);
@@ -66,12 +66,12 @@ std::optional<Examples> Model::Training::next_batch(const std::string& caller, P
                                                     const std::function<void()>& before) {
   std::optional<Examples> examples;
   std::string form = "no more";
-  const StatusWord word = exchange([&](StatusWord& own) {
+  const StepStatus word = exchange([&](StepStatus& own) {
     before();
     examples = loader.next();
     if (examples) form = form_of(*examples);
     own.set_next_batch(examples ? examples->rows() : 0, hash_of(form));
-    if (const int signal = stop_signal()) own.raise(StepStatus::save, str(signal));
+    if (const int signal = stop_signal()) own.raise(StatusLevel::save, str(signal));
     if (phase == Phase::train) raise_non_finite(own);
   });
   check_word(caller, phase, word, step);
@@ -80,10 +80,10 @@ std::optional<Examples> Model::Training::next_batch(const std::string& caller, P
 }
 
 /// Raises the step's gradients that are not finite, if they must be.
-void Model::Training::raise_non_finite(StatusWord& own) const {
+void Model::Training::raise_non_finite(StepStatus& own) const {
   if (!gradients_must_be_finite) return;
   const std::string variable = take_non_finite_gradient();
-  if (!variable.empty()) own.raise(StepStatus::non_finite, variable);
+  if (!variable.empty()) own.raise(StatusLevel::non_finite, variable);
 }
 
 /// The same on every process before a callback may save weights that such gradients have spoilt.
@@ -91,7 +91,7 @@ void Model::Training::raise_non_finite(StatusWord& own) const {
 void Model::Training::check_gradients(const std::string& caller, int64_t step) {
   // On a mesh that one process holds nobody looks at them.
   if (layouts.mesh().is_local() || !gradients_must_be_finite) return;
-  const StatusWord word = exchange([&](StatusWord& own) { raise_non_finite(own); });
+  const StepStatus word = exchange([&](StepStatus& own) { raise_non_finite(own); });
   check_word(caller, Phase::train, word, step);
 }
 
@@ -109,26 +109,26 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase,
 }
 
 /// Throws what the word of a step asks for, on every process the same.
-void Model::Training::check_word(const std::string& caller, Phase phase, const StatusWord& word,
+void Model::Training::check_word(const std::string& caller, Phase phase, const StepStatus& word,
                                  int64_t step) const {
   const std::string on = layouts.mesh().is_local() ? "" : str(" on rank ", word.rank());
   const std::string at = place_of(phase, position.epoch, step);
-  if (word.status() == StepStatus::non_finite) {
+  if (word.status() == StatusLevel::non_finite) {
     throw StateError(caller, "gradients stay finite",
                      str("infinite numbers or NaN in that of ", word.reason(), on, at),
                      "lower the learning rate, or look for bad values in the data");
   }
-  if (word.status() == StepStatus::save) {
+  if (word.status() == StatusLevel::save) {
     throw interrupted(std::stoi(word.reason()), caller, phase, on + at);
   }
 }
 
 /// Whether every process has a batch for the next step, of the same form. Collective.
-bool Model::Training::all_have_more(const std::string& caller, const StatusWord& word,
+bool Model::Training::all_have_more(const std::string& caller, const StepStatus& word,
                                     const std::string& form, int64_t step) const {
-  if (word.same_form()) return word.most_rows() > 0;
+  if (word.same_form()) return word.max_rows() > 0;
   const Mesh& mesh = layouts.mesh();
-  const bool ends = word.fewest_rows() == 0;
+  const bool ends = word.min_rows() == 0;
   const bool more = form != "no more";
   const std::string who =
       said_by(communicator_of(mesh).gather("batch", ends && more ? "more" : form));
@@ -145,19 +145,19 @@ bool Model::Training::all_have_more(const std::string& caller, const StatusWord&
   return false;
 }
 
-void Model::Training::do_everywhere(const std::function<void()>& local) {
-  exchange([&](StatusWord&) { local(); });
+void Model::Training::do_on_all_ranks(const std::function<void()>& local) {
+  exchange([&](StepStatus&) { local(); });
 }
 
-StatusWord Model::Training::exchange(const std::function<void(StatusWord&)>& local) {
-  const StatusWord word = exchanged(layouts.mesh(), [&](StatusWord& own) {
+StepStatus Model::Training::exchange(const std::function<void(StepStatus&)>& local) {
+  const StepStatus word = all_reduce_status(layouts.mesh(), [&](StepStatus& own) {
     local(own);
-    if (stop) own.raise(StepStatus::stop, "");
+    if (stop) own.raise(StatusLevel::stop, "");
   });
-  if (word.status() == StepStatus::error) {
+  if (word.status() == StatusLevel::error) {
     throw CommError("step", "every process goes on", word.error_text(), "");
   }
-  stop = word.status() >= StepStatus::stop;
+  stop = word.status() >= StatusLevel::stop;
   return word;
 }
 

@@ -43,7 +43,7 @@ std::string text_of(BlockPolicy policy) {
   return "";
 }
 
-void add_model(RunFacts& facts, const Model& model) {
+void add_model(RunFingerprint& facts, const Model& model) {
   const std::string config = model.config().dump();
   facts.emplace_back("model", str(model.class_name(), " of ", model.sublayers().size(),
                                   " layers #", digest(config)));
@@ -61,7 +61,7 @@ void add_model(RunFacts& facts, const Model& model) {
   facts.emplace_back("weights", count == 0 ? "not made yet" : str(count, " #", digest(weights)));
 }
 
-void add_optimizer(RunFacts& facts, const OptimizerRef& optimizer) {
+void add_optimizer(RunFingerprint& facts, const OptimizerHandle& optimizer) {
   facts.emplace_back("optimizer", optimizer ? optimizer->class_name() : "none");
   if (!optimizer) return;
   const Json config = optimizer->config();
@@ -71,7 +71,7 @@ void add_optimizer(RunFacts& facts, const OptimizerRef& optimizer) {
   facts.emplace_back("optimizer's steps", str(optimizer->steps()));
 }
 
-void add_data(RunFacts& facts, const std::string& name, const DatasetRef& data) {
+void add_data(RunFingerprint& facts, const std::string& name, const DatasetHandle& data) {
   facts.emplace_back(name, data ? data.name() : "none");
   if (!data) return;
   const auto& stream = data.stream();
@@ -81,9 +81,10 @@ void add_data(RunFacts& facts, const std::string& name, const DatasetRef& data) 
 
 }  // namespace
 
-RunFacts run_facts(const Model& model, const CompileOptions& options, const LayoutMap& layouts,
-                   const std::vector<CallbackRef>& callbacks) {
-  RunFacts facts = {{"mesh", layouts.mesh().describe()}};
+RunFingerprint run_fingerprint(const Model& model, const CompileOptions& options,
+                               const LayoutMap& layouts,
+                               const std::vector<CallbackHandle>& callbacks) {
+  RunFingerprint facts = {{"mesh", layouts.mesh().describe()}};
   int64_t number = 0;
   for (const std::string& rule : lines_of(layouts.describe())) {
     facts.emplace_back(str("layout rule ", ++number), brief(rule));
@@ -103,21 +104,21 @@ RunFacts run_facts(const Model& model, const CompileOptions& options, const Layo
   facts.emplace_back("worker threads", str(worker_count()));
   facts.emplace_back("block policy", text_of(block_policy()));
   std::string names;
-  for (const CallbackRef& callback : callbacks) {
+  for (const CallbackHandle& callback : callbacks) {
     names += (names.empty() ? "" : ", ") + callback->class_name();
   }
   facts.emplace_back("callbacks", names.empty() ? "none" : names);
   return facts;
 }
 
-void add_batches(RunFacts& facts, const DatasetRef& data, int64_t batch_size,
+void add_batches(RunFingerprint& facts, const DatasetHandle& data, int64_t batch_size,
                  const std::optional<int64_t>& steps) {
   add_data(facts, "data", data);
   facts.emplace_back("batch_size", str(batch_size));
   facts.emplace_back("steps", text_of(steps));
 }
 
-void add_fit(RunFacts& facts, const FitData& data, const FitOptions& options) {
+void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& options) {
   add_data(facts, "data", data.train);
   add_data(facts, "validation data", data.validation);
   facts.emplace_back("batch_size", str(options.batch_size));

@@ -12,18 +12,19 @@
 
 namespace tessera {
 
-/// What all processes of a run must share, by name, for check_equal_everywhere().
-using RunFacts = std::vector<std::pair<std::string, std::string>>;
+/// What all processes of a run must share, by name, for check_same_on_all_ranks().
+using RunFingerprint = std::vector<std::pair<std::string, std::string>>;
 
 /// Of any run: mesh, layouts, layers, weights, compile options, seed, dtypes, workers, callbacks.
-RunFacts run_facts(const Model& model, const CompileOptions& options, const LayoutMap& layouts,
-                   const std::vector<CallbackRef>& callbacks);
+RunFingerprint run_fingerprint(const Model& model, const CompileOptions& options,
+                               const LayoutMap& layouts,
+                               const std::vector<CallbackHandle>& callbacks);
 
 /// Of what evaluate or predict reads.
-void add_batches(RunFacts& facts, const DatasetRef& data, int64_t batch_size,
+void add_batches(RunFingerprint& facts, const DatasetHandle& data, int64_t batch_size,
                  const std::optional<int64_t>& steps);
 
 /// Of the data and the other options of fit.
-void add_fit(RunFacts& facts, const FitData& data, const FitOptions& options);
+void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& options);
 
 }  // namespace tessera

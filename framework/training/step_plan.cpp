@@ -135,7 +135,7 @@ std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
   return found;
 }
 
-void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerRef& optimizer,
+void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerHandle& optimizer,
                  const Mesh& mesh) {
   for (const Variable& weight : weights) {
     LayerPlan& row = rows.of(weight.path());
@@ -147,7 +147,7 @@ void add_weights(Rows& rows, const std::vector<Variable>& weights, const Optimiz
   }
 }
 
-void add_notes(Rows& rows, const PlanningNotes& notes) {
+void add_notes(Rows& rows, const AbstractNotes& notes) {
   for (const auto& [place, form] : notes.kept) {
     add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
   }
@@ -172,7 +172,7 @@ double StepPlan::bytes(int64_t device) const {
   return sum;
 }
 
-StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
+StepPlan Model::plan(const DatasetHandle& data, const PlanOptions& options) {
   Training& state = training("plan");
   check_positive("plan", "batch_size", options.batch_size);
   check_data("plan", data);
@@ -186,9 +186,9 @@ StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
   plan.mesh = state.layouts.mesh();
   Rows rows(plan.mesh);
   CommLog log;
-  PlanningNotes notes;
+  AbstractNotes notes;
   {
-    const PlanningScope plans_only(plan.mesh, &notes);
+    const AbstractScope plans_only(plan.mesh, &notes);
     const CommLogScope logged(log);
     const Batch batch = planned_batch(*rows_of_data, state.layouts, options.batch_size);
     add_batch(rows, batch);
@@ -209,10 +209,10 @@ StepPlan Model::plan(const DatasetRef& data, const PlanOptions& options) {
   return plan;
 }
 
-StepPlan Model::plan(const DatasetRef& data) { return plan(data, PlanOptions()); }
-StepPlan ModelHandle::plan(const DatasetRef& data, const PlanOptions& options) const {
+StepPlan Model::plan(const DatasetHandle& data) { return plan(data, PlanOptions()); }
+StepPlan ModelHandle::plan(const DatasetHandle& data, const PlanOptions& options) const {
   return model().plan(data, options);
 }
-StepPlan ModelHandle::plan(const DatasetRef& data) const { return model().plan(data); }
+StepPlan ModelHandle::plan(const DatasetHandle& data) const { return model().plan(data); }
 
 }  // namespace tessera

@@ -179,7 +179,7 @@ Batch Model::Training::prepare(Model& model, Examples&& examples) {
 
 DTensor Model::Training::step(Model& model, const Batch& batch, bool whole,
                               const std::function<DTensor()>& eager) {
-  const RecordedSteps::Options how = {.off = options.run_eagerly || options.record_steps == false,
+  const StepCapture::Options how = {.off = options.run_eagerly || options.record_steps == false,
                                       .any_code = options.record_steps == true,
                                       .whole = whole};
   // Where a replay ends in an error.
@@ -226,14 +226,14 @@ std::vector<at::Tensor> Model::Training::predict(Model& model, Examples&& exampl
   return whole;
 }
 
-Shapes batch_shapes(const DatasetRef& data) {
+Shapes batch_shapes(const DatasetHandle& data) {
   Shapes shapes = data.input_shapes();
   for (Shape& shape : shapes) shape.insert(shape.begin(), -1);
   return shapes;
 }
 
 double read_loss(const DTensor& loss) {
-  const ProfileSpan span(Spent::metrics, "read loss");
+  const ProfileSpan span(SpanKind::metrics, "read loss");
   check_number(loss);
   return loss.full().item<double>();
 }

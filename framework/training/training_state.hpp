@@ -56,7 +56,7 @@ class LossMean final : public Metric {
 
 /// What compile() chose for one output of a model.
 struct CompiledOutput {
-  LossRef loss;                    ///< null: none
+  LossHandle loss;                    ///< null: none
   double weight = 1;               ///< of the loss in the total
   std::shared_ptr<LossMean> mean;  ///< of the loss, where several outputs have one
   std::vector<std::shared_ptr<Metric>> metrics;
@@ -67,29 +67,29 @@ struct FitData;
 
 /// Does what a user asked for. What it throws here alone, the other processes can read.
 template <class Work>
-auto noting_failure(const Mesh& mesh, const Work& work) {
+auto reporting_failure(const Mesh& mesh, const Work& work) {
   try {
     return work();
   } catch (const std::exception& error) {
-    communicator_of(mesh).note_failure(error.what());
+    communicator_of(mesh).report_failure(error.what());
     throw;
   }
 }
 
 /// Shapes of data's inputs with an unknown number of rows.
-Shapes batch_shapes(const DatasetRef& data);
+Shapes batch_shapes(const DatasetHandle& data);
 
 /// What compile() leaves in a model.
 struct Model::Training {
   CompileOptions options;
-  OptimizerRef optimizer;  ///< null: none
+  OptimizerHandle optimizer;  ///< null: none
   LayoutMap layouts;
   bool placed = false;
   bool stop = false;  ///< whether training is to end
   RowMean loss;       ///< since reset_metrics()
   FitPosition position;
   int64_t steps_begun = 0;  ///< of training, tests and predictions
-  RecordedSteps recorded;
+  StepCapture recorded;
   /// Whether fit runs and ends where loss or gradients are infinite or no numbers.
   bool must_be_finite = false, gradients_must_be_finite = false;
   History history;
@@ -127,7 +127,7 @@ struct Model::Training {
            const std::function<void(Examples&&, int64_t step)>& step);
   /// Does what may fail, or wish to stop, on one process alone, such as reading and writing files;
   /// then every process stops or throws in the same step. Collective.
-  void do_everywhere(const std::function<void()>& local);
+  void do_on_all_ranks(const std::function<void()>& local);
   /// train_step(), `whole` or the stock one, by what was recorded of it where that may be.
   DTensor step(Model& model, const Batch& batch, bool whole,
                const std::function<DTensor()>& eager);
@@ -146,7 +146,7 @@ struct Model::Training {
   /// Gives `pass` the loader and the callbacks of evaluate or predict, once every process is known
   /// to do the same and the weights are placed. Throws ConfigError where processes differ.
   template <class Options, class Pass>
-  auto over(const std::string& caller, Model& model, const DatasetRef& data,
+  auto over(const std::string& caller, Model& model, const DatasetHandle& data,
             const Options& given, const Pass& pass) {
     const Mesh& mesh = layouts.mesh();
     const BatchLoaderOptions batches{
@@ -154,9 +154,9 @@ struct Model::Training {
     const CallbackList callbacks(given.callbacks, model, mesh,
                                  {.steps = epoch_steps(data, batches), .verbose = given.verbose});
     if (!mesh.is_local()) {
-      RunFacts facts = run_facts(model, options, layouts, given.callbacks);
+      RunFingerprint facts = run_fingerprint(model, options, layouts, given.callbacks);
       add_batches(facts, data, given.batch_size, given.steps);
-      check_equal_everywhere(mesh, caller, facts);
+      check_same_on_all_ranks(mesh, caller, facts);
     }
     if (!placed) model.ensure_placed(batch_shapes(data));
     BatchLoader loader(data, batches);
@@ -187,12 +187,12 @@ struct Model::Training {
   /// The batch of a step, once `before` is done on every process; nothing after the last.
   std::optional<Examples> next_batch(const std::string& caller, Phase phase, BatchLoader& loader,
                                      int64_t step, const std::function<void()>& before);
-  void raise_non_finite(StatusWord& own) const;
+  void raise_non_finite(StepStatus& own) const;
   void check_gradients(const std::string& caller, int64_t step);
-  StatusWord exchange(const std::function<void(StatusWord&)>& local);
-  void check_word(const std::string& caller, Phase phase, const StatusWord& word,
+  StepStatus exchange(const std::function<void(StepStatus&)>& local);
+  void check_word(const std::string& caller, Phase phase, const StepStatus& word,
                   int64_t step) const;
-  bool all_have_more(const std::string& caller, const StatusWord& word,
+  bool all_have_more(const std::string& caller, const StepStatus& word,
                      const std::string& form, int64_t step) const;
   void name_metrics(const std::vector<std::string>& names);
 };

@@ -15,7 +15,7 @@ class ActivationLayer final : public Layer {
   std::string class_name() const override { return "Activation"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override {
-    return activation_.output_shape(only(inputs));
+    return activation_.output_shape(single_input(inputs));
   }
   bool supports_masking() const override { return true; }
 

@@ -19,7 +19,7 @@ class ELULayer final : public Layer {
   explicit ELULayer(const ELUOptions& options);
   std::string class_name() const override { return "ELU"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

@@ -19,7 +19,7 @@ class LeakyReLULayer final : public Layer {
   explicit LeakyReLULayer(const LeakyReLUOptions& options);
   std::string class_name() const override { return "LeakyReLU"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

@@ -33,7 +33,7 @@ bool PReLULayer::is_shared(size_t axis) const {
 }
 
 Shape PReLULayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const int64_t rank = static_cast<int64_t>(input.size());
   for (const int64_t axis : options_.shared_axes) {
     if (axis < rank) continue;

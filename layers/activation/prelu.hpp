@@ -6,9 +6,9 @@
 namespace tessera {
 
 struct PReLUOptions {
-  InitializerRef alpha_initializer = "zeros";
-  RegularizerRef alpha_regularizer = {};
-  ConstraintRef alpha_constraint = {};
+  InitializerHandle alpha_initializer = "zeros";
+  RegularizerHandle alpha_regularizer = {};
+  ConstraintHandle alpha_constraint = {};
   /// Axes of the input, from 1 on, along which one slope serves all: {1, 2} of images gives one for
   /// each channel.
   std::vector<int64_t> shared_axes = {};

@@ -23,7 +23,7 @@ class ReLULayer final : public Layer {
   explicit ReLULayer(const ReLUOptions& options);
   std::string class_name() const override { return "ReLU"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

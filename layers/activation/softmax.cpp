@@ -42,7 +42,7 @@ void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
 }
 
 Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
-  if (inputs.size() != 2) only(inputs);
+  if (inputs.size() != 2) single_input(inputs);
   const Shape& input = inputs[0];
   for (const int64_t axis : axis_) {
     normalize_axis(axis, static_cast<int64_t>(input.size()), "Softmax " + path());

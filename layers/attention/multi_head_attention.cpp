@@ -193,15 +193,15 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   Shape heads = query;
   heads.back() = num_heads_;
   heads.push_back(value_dim_);
-  hold(projection("query", rank, 1, {num_heads_, key_dim_}));
-  hold(projection("key", rank, 1, {num_heads_, key_dim_}));
+  add_inner(projection("query", rank, 1, {num_heads_, key_dim_}));
+  add_inner(projection("key", rank, 1, {num_heads_, key_dim_}));
   std::vector<Shape> shapes = {query, key};
   if (options_.use_gate) {
-    hold(projection("gate", rank, 1, {num_heads_, value_dim_}));
+    add_inner(projection("gate", rank, 1, {num_heads_, value_dim_}));
     shapes.push_back(query);
   }
-  hold(projection("value", rank, 1, {num_heads_, value_dim_}));
-  hold(projection("attention_output", rank + 1, 2,
+  add_inner(projection("value", rank, 1, {num_heads_, value_dim_}));
+  add_inner(projection("attention_output", rank + 1, 2,
                   options_.output_shape.empty() ? Shape{query.back()} : options_.output_shape));
   shapes.insert(shapes.end(), {value, heads});
   WrapperLayer::make_weights(inputs);

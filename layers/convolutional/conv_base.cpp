@@ -8,7 +8,7 @@ namespace tessera {
 
 ConvBase::ConvBase(const std::string& class_name, int64_t spatial, const AxisValues& kernel_size,
                    const ConvOptions& options)
-    : ImageLayer(class_name, spatial, options.data_format,
+    : SpatialLayer(class_name, spatial, options.data_format,
                  {options.name, options.dtype, options.trainable}),
       options_(options), kernel_size_(each(kernel_size, "kernel_size")),
       strides_(each(options.strides, "strides")),
@@ -20,7 +20,7 @@ ConvBase::ConvBase(const std::string& class_name, int64_t spatial, const AxisVal
 }
 
 Json ConvBase::config() const {
-  Json json = ImageLayer::config();
+  Json json = SpatialLayer::config();
   json["kernel_size"] = kernel_size_;
   json["strides"] = strides_;
   json["padding"] = options_.padding;
@@ -74,7 +74,7 @@ DTensor ConvBase::with_bias(const DTensor& y) {
 
 Shape ConvBase::finished_shape(const Shape& y) const { return options_.activation.output_shape(y); }
 
-DTensor ConvBase::finished(DTensor y) {
+DTensor ConvBase::epilogue(DTensor y) {
   y = options_.activation(y);
   if (options_.activity_regularizer && y.size(0) > 0) {
     add_loss((*options_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
@@ -101,15 +101,16 @@ ConvOptions take_conv_options(JsonObject& config) {
   return options;
 }
 
-void put_kernel_options(Json& json, const std::string& prefix, const InitializerRef& initializer,
-                        const RegularizerRef& regularizer, const ConstraintRef& constraint) {
+void put_kernel_options(Json& json, const std::string& prefix, const InitializerHandle& initializer,
+                        const RegularizerHandle& regularizer, const ConstraintHandle& constraint) {
   json[prefix + "_initializer"] = serialized(initializer);
   json[prefix + "_regularizer"] = serialized(regularizer);
   json[prefix + "_constraint"] = serialized(constraint);
 }
 
-void take_kernel_options(JsonObject& config, const std::string& prefix, InitializerRef& initializer,
-                         RegularizerRef& regularizer, ConstraintRef& constraint) {
+void take_kernel_options(JsonObject& config, const std::string& prefix,
+                         InitializerHandle& initializer, RegularizerHandle& regularizer,
+                         ConstraintHandle& constraint) {
   initializer = config.take_or(prefix + "_initializer", initializer);
   regularizer = config.take_or(prefix + "_regularizer", regularizer);
   constraint = config.take_or(prefix + "_constraint", constraint);

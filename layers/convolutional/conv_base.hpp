@@ -18,13 +18,13 @@ struct ConvOptions {
   int64_t groups = 1;
   ActivationRef activation = {};
   bool use_bias = true;
-  InitializerRef kernel_initializer = "glorot_uniform";
-  InitializerRef bias_initializer = "zeros";
-  RegularizerRef kernel_regularizer = {};
-  RegularizerRef bias_regularizer = {};
-  RegularizerRef activity_regularizer = {};  ///< of the output, divided by the rows
-  ConstraintRef kernel_constraint = {};
-  ConstraintRef bias_constraint = {};
+  InitializerHandle kernel_initializer = "glorot_uniform";
+  InitializerHandle bias_initializer = "zeros";
+  RegularizerHandle kernel_regularizer = {};
+  RegularizerHandle bias_regularizer = {};
+  RegularizerHandle activity_regularizer = {};  ///< of the output, divided by the rows
+  ConstraintHandle kernel_constraint = {};
+  ConstraintHandle bias_constraint = {};
   LayoutSpec kernel_layout = {};
   LayoutSpec bias_layout = {};
   std::string name = "";
@@ -33,7 +33,7 @@ struct ConvOptions {
 };
 
 /// What convolutions share: window arguments, bias, activation and penalty.
-class ConvBase : public ImageLayer {
+class ConvBase : public SpatialLayer {
  public:
   /// Throws ConfigError for an argument that cannot be.
   ConvBase(const std::string& class_name, int64_t spatial, const AxisValues& kernel_size,
@@ -48,7 +48,7 @@ class ConvBase : public ImageLayer {
   /// (window…, last…).
   Shape kernel_shape(std::initializer_list<int64_t> last) const;
   std::vector<WindowAxis> windows(const Shape& x) const {
-    return ImageLayer::windows(x, kernel_size_, strides_, dilation_rate_, options_.padding);
+    return SpatialLayer::windows(x, kernel_size_, strides_, dilation_rate_, options_.padding);
   }
   /// Throws ConfigError unless `value` is at least 1.
   void check_positive(int64_t value, const std::string& argument) const;
@@ -59,7 +59,7 @@ class ConvBase : public ImageLayer {
   /// y + bias.
   DTensor with_bias(const DTensor& y);
   /// Activation and penalty.
-  DTensor finished(DTensor y) final;
+  DTensor epilogue(DTensor y) final;
   Shape finished_shape(const Shape& y) const final;
 
  private:
@@ -92,9 +92,10 @@ To shared_options(const From& o) {
 /// Options from a layer's config, but for those of its kernel, which differ in name.
 ConvOptions take_conv_options(JsonObject& config);
 /// The weight `prefix`'s initializer, regularizer and constraint, as Keras writes them, and back.
-void put_kernel_options(Json& json, const std::string& prefix, const InitializerRef& initializer,
-                        const RegularizerRef& regularizer, const ConstraintRef& constraint);
-void take_kernel_options(JsonObject& config, const std::string& prefix, InitializerRef& initializer,
-                         RegularizerRef& regularizer, ConstraintRef& constraint);
+void put_kernel_options(Json& json, const std::string& prefix, const InitializerHandle& initializer,
+                        const RegularizerHandle& regularizer, const ConstraintHandle& constraint);
+void take_kernel_options(JsonObject& config, const std::string& prefix,
+                         InitializerHandle& initializer, RegularizerHandle& regularizer,
+                         ConstraintHandle& constraint);
 
 }  // namespace tessera

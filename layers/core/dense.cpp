@@ -33,7 +33,7 @@ Json DenseLayer::config() const {
 }
 
 Shape DenseLayer::output_shape(const Shapes& inputs) const {
-  Shape shape = only(inputs);
+  Shape shape = single_input(inputs);
   if (shape.size() < 2 || shape.back() < 0) {
     throw ShapeError("Dense " + path(), "the input has a batch axis and a known number of features",
                      to_string(shape), "flatten or expand it first");

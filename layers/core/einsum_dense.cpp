@@ -15,12 +15,12 @@ namespace tessera {
 namespace {
 
 /// So that the product with another extent cannot overflow.
-constexpr int64_t most_units = std::numeric_limits<int32_t>::max();
+constexpr int64_t max_units = std::numeric_limits<int32_t>::max();
 
 /// Another initializer's draws for the matrix of summed by new axes: scales follow from its fans.
 class MatrixInitializer final : public Initializer {
  public:
-  MatrixInitializer(InitializerRef of_matrix, int64_t rows)
+  MatrixInitializer(InitializerHandle of_matrix, int64_t rows)
       : of_matrix_(std::move(of_matrix)), rows_(rows) {}
   std::string class_name() const override { return "Matrix"; }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
@@ -29,11 +29,11 @@ class MatrixInitializer final : public Initializer {
   }
 
  private:
-  InitializerRef of_matrix_;
+  InitializerHandle of_matrix_;
   int64_t rows_;
 };
 
-bool scales_by_fans(const InitializerRef& initializer) {
+bool scales_by_fans(const InitializerHandle& initializer) {
   const std::string name = initializer->class_name();
   return name == "VarianceScaling" || name.starts_with("Glorot") || name.starts_with("He") ||
          name.starts_with("Lecun");
@@ -59,13 +59,13 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
   int64_t product = 1;
   for (const int64_t extent : output_shape) {
     const bool known = extent != -1;
-    if (!known || (extent > 0 && extent <= most_units / product)) {
+    if (!known || (extent > 0 && extent <= max_units / product)) {
       product *= known ? extent : 1;
       continue;
     }
     throw ConfigError("EinsumDense " + options.name,
                       str("output_shape holds -1 and extents from 1 on, of a product up to ",
-                          most_units),
+                          max_units),
                       to_string(output_shape), "give the extents after the batch");
   }
   input_ = match[2];
@@ -173,7 +173,7 @@ EinsumDenseLayer::Form EinsumDenseLayer::form(const Shape& input) const {
 }
 
 Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
-  const Form now = form(only(inputs));
+  const Form now = form(single_input(inputs));
   if (built() && now.kernel_shape != kernel_.shape()) {
     throw ShapeError("EinsumDense " + path(),
                      "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
@@ -184,13 +184,13 @@ Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   const Form now = form(inputs[0]);
-  InitializerRef initializer = options_.kernel_initializer;
+  InitializerHandle initializer = options_.kernel_initializer;
   int64_t summed = 1;
   for (size_t i = 0; i < now.kernel.size(); ++i) {
     if (now.output.find(now.kernel[i]) == std::string::npos) summed *= now.kernel_shape[i];
   }
   if (scales_by_fans(initializer)) {
-    initializer = InitializerRef(std::make_shared<MatrixInitializer>(initializer, summed));
+    initializer = InitializerHandle(std::make_shared<MatrixInitializer>(initializer, summed));
   }
   kernel_ = add_weight(
       "kernel", now.kernel_shape, initializer,

@@ -9,13 +9,13 @@ namespace tessera {
 struct EinsumDenseOptions {
   ActivationRef activation = {};
   std::string bias_axes = "";  ///< letters of the output that the bias has; none: no bias
-  InitializerRef kernel_initializer = "glorot_uniform";
-  InitializerRef bias_initializer = "zeros";
-  RegularizerRef kernel_regularizer = {};
-  RegularizerRef bias_regularizer = {};
-  RegularizerRef activity_regularizer = {};  ///< of the output, divided by the rows
-  ConstraintRef kernel_constraint = {};
-  ConstraintRef bias_constraint = {};
+  InitializerHandle kernel_initializer = "glorot_uniform";
+  InitializerHandle bias_initializer = "zeros";
+  RegularizerHandle kernel_regularizer = {};
+  RegularizerHandle bias_regularizer = {};
+  RegularizerHandle activity_regularizer = {};  ///< of the output, divided by the rows
+  ConstraintHandle kernel_constraint = {};
+  ConstraintHandle bias_constraint = {};
   LayoutSpec kernel_layout = {};
   LayoutSpec bias_layout = {};
   std::string name = "";

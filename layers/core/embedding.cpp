@@ -35,7 +35,7 @@ Json EmbeddingLayer::config() const {
 }
 
 Shape EmbeddingLayer::output_shape(const Shapes& inputs) const {
-  Shape shape = only(inputs);
+  Shape shape = single_input(inputs);
   shape.push_back(output_dim_);
   return shape;
 }

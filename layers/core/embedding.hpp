@@ -6,9 +6,9 @@
 namespace tessera {
 
 struct EmbeddingOptions {
-  InitializerRef embeddings_initializer = "uniform";
-  RegularizerRef embeddings_regularizer = {};
-  ConstraintRef embeddings_constraint = {};
+  InitializerHandle embeddings_initializer = "uniform";
+  RegularizerHandle embeddings_regularizer = {};
+  ConstraintHandle embeddings_constraint = {};
   bool mask_zero = false;  ///< number 0 is padding, which the output's mask leaves out
   LayoutSpec embeddings_layout = {};
   std::string name = "";

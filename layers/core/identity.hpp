@@ -9,7 +9,7 @@ class IdentityLayer final : public Layer {
  public:
   using Layer::Layer;
   std::string class_name() const override { return "Identity"; }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

@@ -16,7 +16,7 @@ Json MaskingLayer::config() const {
 }
 
 Shape MaskingLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.size() > 1) return input;
   throw ShapeError("Masking " + path(), "the input has features after the batch axis",
                    to_string(input), "expand it first");

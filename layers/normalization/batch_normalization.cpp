@@ -23,14 +23,14 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Square roots of another initializer's draws.
 class RootInitializer final : public Initializer {
  public:
-  explicit RootInitializer(InitializerRef squares) : squares_(std::move(squares)) {}
+  explicit RootInitializer(InitializerHandle squares) : squares_(std::move(squares)) {}
   std::string class_name() const override { return "Root"; }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
     return ops::sqrt(squares_->draw(shape, dtype, seed));
   }
 
  private:
-  InitializerRef squares_;
+  InitializerHandle squares_;
 };
 
 /// Means over all axes but one, which stay with extent 1, of the `steps` that count, if given
@@ -123,7 +123,7 @@ Json BatchNormalizationLayer::config() const {
 }
 
 Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const std::string where = "BatchNormalization " + path();
   const auto rank = static_cast<int64_t>(input.size());
   const auto axis = static_cast<size_t>(normalize_axis(options_.axis, rank, where));
@@ -154,7 +154,7 @@ void BatchNormalizationLayer::make_weights(const Shapes& inputs) {
   moving_variance_ =
       add_weight("moving_variance", shape, options_.moving_variance_initializer, moving);
   if (!options_.renorm) return;
-  const InitializerRef root(
+  const InitializerHandle root(
       std::make_shared<RootInitializer>(options_.moving_variance_initializer));
   moving_stddev_ = add_weight("moving_stddev", shape, root, moving);
   renorm_mean_ = add_weight("renorm_mean", shape, options_.moving_mean_initializer, moving);
@@ -184,7 +184,7 @@ void BatchNormalizationLayer::put(Variable& statistic, const DTensor& value) con
   const Placement& placement = statistic.placement();
   const bool elsewhere = placement.use && !(placement.use->mesh() == placement.layout.mesh());
   // assign() would relayout too, but not in a plan.
-  const Layout layout = planning_layout(elsewhere ? *placement.use : placement.layout);
+  const Layout layout = abstract_layout(elsewhere ? *placement.use : placement.layout);
   statistic.assign(ops::relayout(value, layout));
 }
 

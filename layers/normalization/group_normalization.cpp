@@ -25,7 +25,7 @@ Json GroupNormalizationLayer::config() const {
 }
 
 Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const std::string where = "GroupNormalization " + path();
   const std::vector<int64_t> axes = normalized_axes(where, {options_.axis}, input);
   if (axes[0] == 0) {

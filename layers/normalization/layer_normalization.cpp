@@ -25,7 +25,7 @@ Json LayerNormalizationLayer::config() const {
 }
 
 Shape LayerNormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const std::string where = "LayerNormalization " + path();
   const Shape extents = extents_of(input, normalized_axes(where, options_.axis, input));
   if (built()) {

@@ -24,7 +24,7 @@ Json RMSNormalizationLayer::config() const {
 }
 
 Shape RMSNormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const std::string where = "RMSNormalization " + path();
   const Shape extents = extents_of(input, normalized_axes(where, options_.axis, input));
   if (built()) check_as_built(where, extents, scale_.shape());

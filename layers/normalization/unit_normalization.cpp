@@ -20,7 +20,7 @@ Json UnitNormalizationLayer::config() const {
 }
 
 Shape UnitNormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   for (const int64_t axis : axis_) {
     normalize_axis(axis, static_cast<int64_t>(input.size()), "UnitNormalization " + path());
   }

@@ -23,12 +23,12 @@ LayerHandle global_from(JsonObject& config, GlobalPoolingLayer::Kind kind, int64
 
 GlobalPoolingLayer::GlobalPoolingLayer(Kind kind, int64_t spatial,
                                        const GlobalPoolingOptions& options)
-    : ImageLayer(str("Global", kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"),
+    : SpatialLayer(str("Global", kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"),
                  spatial, options.data_format, {options.name, options.dtype, options.trainable}),
       kind_(kind), keepdims_(options.keepdims) {}
 
 Json GlobalPoolingLayer::config() const {
-  Json json = ImageLayer::config();
+  Json json = SpatialLayer::config();
   json["keepdims"] = keepdims_;
   return json;
 }

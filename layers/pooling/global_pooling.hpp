@@ -19,7 +19,7 @@ struct GlobalPoolingOptions {
 /// GlobalAveragePooling2D). Shape: (batch, spatial…, channels) -> (batch, channels). The mean over
 /// steps leaves out those that the input's mask does. Layouts: spatial axes sharded cost one
 /// all-reduce of the output.
-class GlobalPoolingLayer final : public ImageLayer {
+class GlobalPoolingLayer final : public SpatialLayer {
  public:
   enum class Kind { max, average };
   GlobalPoolingLayer(Kind kind, int64_t spatial, const GlobalPoolingOptions& options);

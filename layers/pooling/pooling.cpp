@@ -23,7 +23,7 @@ LayerHandle pooling_from(JsonObject& config, PoolingLayer::Kind kind, int64_t sp
 
 PoolingLayer::PoolingLayer(Kind kind, int64_t spatial, const AxisValues& pool_size,
                            const PoolingOptions& options)
-    : ImageLayer(str(kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
+    : SpatialLayer(str(kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
                  options.data_format, {options.name, options.dtype, options.trainable}),
       kind_(kind), padding_(options.padding), pool_size_(each(pool_size, "pool_size")),
       strides_(each(options.strides.value_or(pool_size), "strides")) {
@@ -31,7 +31,7 @@ PoolingLayer::PoolingLayer(Kind kind, int64_t spatial, const AxisValues& pool_si
 }
 
 Json PoolingLayer::config() const {
-  Json json = ImageLayer::config();
+  Json json = SpatialLayer::config();
   json["pool_size"] = pool_size_;
   json["strides"] = strides_;
   json["padding"] = padding_;

@@ -20,7 +20,7 @@ struct PoolingOptions {
 /// MaxPooling2D, AveragePooling1D, AveragePooling2D); padding never counts. Shape: (batch,
 /// spatial…, channels) -> (batch, spatial'…, channels). Layouts pass on; a sharded spatial axis
 /// fetches the rows that its windows read beyond a shard.
-class PoolingLayer final : public ImageLayer {
+class PoolingLayer final : public SpatialLayer {
  public:
   enum class Kind { max, average };
   PoolingLayer(Kind kind, int64_t spatial, const AxisValues& pool_size,

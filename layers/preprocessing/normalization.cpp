@@ -62,8 +62,8 @@ NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
 }
 
 void NormalizationLayer::check_options() const {
-  const Numbers& mean = options_.mean;
-  const Numbers& variance = options_.variance;
+  const ArrayOption& mean = options_.mean;
+  const ArrayOption& variance = options_.variance;
   const std::string where = "Normalization " + options_.name;
   if (mean.defined() != variance.defined()) {
     throw ConfigError(where, "mean and variance are given together",
@@ -101,7 +101,7 @@ std::vector<int64_t> NormalizationLayer::kept_axes(int64_t rank) const {
 }
 
 Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   const std::string where = "Normalization " + path();
   if (built() && built_shape_.size() != input.size()) {
     throw ShapeError(where, str("the input has ", built_shape_.size(), " axes, as when built"),
@@ -141,7 +141,7 @@ void NormalizationLayer::make_weights(const Shapes& inputs) {
   add_weight("count", {}, "zeros", {.trainable = false, .dtype = at::kLong});
 }
 
-DTensor NormalizationLayer::statistics(const Numbers& given, const Variable& learned,
+DTensor NormalizationLayer::statistics(const ArrayOption& given, const Variable& learned,
                                        const DTensor& x) const {
   const auto axes = kept_axes(x.rank());
   const Shape kept = learned.defined() ? learned.shape() : given.shape();
@@ -209,8 +209,8 @@ Normalization Normalization::from_config(JsonObject& config) {
     const auto axis = config.take_optional<Json>("axis");
     options.axis = axis ? take_axes(config, "axis") : std::vector<int64_t>{};
   }
-  options.mean = config.take_or<Numbers>("mean", {});
-  options.variance = config.take_or<Numbers>("variance", {});
+  options.mean = config.take_or<ArrayOption>("mean", {});
+  options.variance = config.take_or<ArrayOption>("variance", {});
   options.invert = config.take_or("invert", false);
   options.name = base.name;
   options.dtype = base.dtype;

@@ -10,8 +10,8 @@ namespace tessera {
 struct NormalizationOptions {
   /// Axes whose every index has a mean and variance of its own; {}: one of each (Keras' None).
   std::vector<int64_t> axis = {-1};
-  Numbers mean = {};      ///< none: learned by adapt()
-  Numbers variance = {};  ///< none: learned by adapt()
+  ArrayOption mean = {};      ///< none: learned by adapt()
+  ArrayOption variance = {};  ///< none: learned by adapt()
   bool invert = false;
   std::string name = "";
   std::string dtype = "";
@@ -45,7 +45,7 @@ class NormalizationLayer final : public Layer {
   /// The kept axes from 0 on, sorted.
   std::vector<int64_t> kept_axes(int64_t rank) const;
   /// Given or learned statistics, shaped to broadcast to x.
-  DTensor statistics(const Numbers& given, const Variable& learned, const DTensor& x) const;
+  DTensor statistics(const ArrayOption& given, const Variable& learned, const DTensor& x) const;
   void start_adapting(Shape shape);
   void finish_adapting(const at::Tensor& mean, const at::Tensor& variance);
 
@@ -68,7 +68,7 @@ class Normalization : public LayerHandle {
   /// for no rows.
   void adapt(const at::Tensor& data) const { normalization().adapt(data); }
   /// The same from the first input of a dataset.
-  void adapt(const DatasetRef& data) const { normalization().adapt(*data); }
+  void adapt(const DatasetHandle& data) const { normalization().adapt(*data); }
 
  private:
   NormalizationLayer& normalization() const {

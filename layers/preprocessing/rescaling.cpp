@@ -20,14 +20,14 @@ bool fits(const Shape& numbers, const Shape& input) {
   return true;
 }
 
-DTensor constant(const Numbers& numbers, const DTensor& like) {
+DTensor constant(const ArrayOption& numbers, const DTensor& like) {
   const auto rank = static_cast<int64_t>(numbers.shape().size());
   return pack(numbers.tensor().to(like.dtype()), Layout::replicated(like.mesh(), rank));
 }
 
 }  // namespace
 
-RescalingLayer::RescalingLayer(const Numbers& scale, const RescalingOptions& options)
+RescalingLayer::RescalingLayer(const ArrayOption& scale, const RescalingOptions& options)
     : Layer({options.name, options.dtype, options.trainable}), scale_(scale),
       offset_(options.offset) {
   if (scale_.defined() && offset_.defined()) return;
@@ -43,8 +43,8 @@ Json RescalingLayer::config() const {
 }
 
 Shape RescalingLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
-  for (const Numbers* numbers : {&scale_, &offset_}) {
+  const Shape& input = single_input(inputs);
+  for (const ArrayOption* numbers : {&scale_, &offset_}) {
     if (fits(numbers->shape(), input)) continue;
     throw ShapeError("Rescaling " + path(),
                      str(numbers == &scale_ ? "scale " : "offset ", to_string(numbers->shape()),
@@ -63,8 +63,8 @@ DTensor RescalingLayer::call(const Inputs& inputs, const CallContext&) {
 
 Rescaling Rescaling::from_config(JsonObject& config) {
   const LayerOptions options = take_layer_options(config);
-  const auto scale = config.take<Numbers>("scale");
-  return Rescaling(scale, {.offset = config.take_or<Numbers>("offset", 0.0),
+  const auto scale = config.take<ArrayOption>("scale");
+  return Rescaling(scale, {.offset = config.take_or<ArrayOption>("offset", 0.0),
                            .name = options.name,
                            .dtype = options.dtype,
                            .trainable = options.trainable});

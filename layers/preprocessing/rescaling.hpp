@@ -7,7 +7,7 @@
 namespace tessera {
 
 struct RescalingOptions {
-  Numbers offset = 0.0;
+  ArrayOption offset = 0.0;
   std::string name = "";
   std::string dtype = "";
   bool trainable = true;
@@ -17,7 +17,7 @@ struct RescalingOptions {
 /// broadcast to the last axes of x. No communication; shape and layout stay.
 class RescalingLayer final : public Layer {
  public:
-  RescalingLayer(const Numbers& scale, const RescalingOptions& options);
+  RescalingLayer(const ArrayOption& scale, const RescalingOptions& options);
   std::string class_name() const override { return "Rescaling"; }
   Json config() const override;
   /// Throws ShapeError for an input that the scale or offset does not broadcast to.
@@ -28,13 +28,13 @@ class RescalingLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  Numbers scale_, offset_;
+  ArrayOption scale_, offset_;
 };
 
 class Rescaling : public LayerHandle {
  public:
   /// Throws ConfigError for no scale or offset.
-  explicit Rescaling(const Numbers& scale, const RescalingOptions& options = {})
+  explicit Rescaling(const ArrayOption& scale, const RescalingOptions& options = {})
       : LayerHandle(std::make_shared<RescalingLayer>(scale, options)) {}
   static Rescaling from_config(JsonObject& config);
 };

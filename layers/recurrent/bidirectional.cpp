@@ -43,9 +43,9 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
                                        const BidirectionalOptions& options)
     : WrapperLayer({options.name, options.dtype, options.trainable}),
       merge_mode_(options.merge_mode) {
-  hold(copied(*layer.layer(), "forward_", false));
+  add_inner(copied(*layer.layer(), "forward_", false));
   const bool given = options.backward_layer.has_value();
-  hold(given ? copied(*options.backward_layer->layer(), "", false)
+  add_inner(given ? copied(*options.backward_layer->layer(), "", false)
              : copied(*layer.layer(), "backward_", true));
   const RecurrentSettings& a = direction(0).settings();
   const RecurrentSettings& b = direction(1).settings();

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-CellForm gru_form(const GRUOptions& options) {
+CellSpec gru_form(const GRUOptions& options) {
   if (options.reset_after) return {"GRU", "gru_cell", 1, {3}, true, {}};
   return {"GRU", "gru_cell", 1, {2, 1}, false, {}};
 }
@@ -25,7 +25,7 @@ Json GRULayer::config() const {
 }
 
 std::vector<DTensor> GRULayer::step(const DTensor& x, const std::vector<DTensor>& states,
-                                    const Recurrence& recurrent) const {
+                                    const RecurrentProduct& recurrent) const {
   const auto thirds = [&](const DTensor& sums, int64_t gates) {
     return ops::unstack(ops::reshape(sums, {sums.size(0), gates, settings().units}), 1);
   };

@@ -10,7 +10,7 @@ namespace {
 /// Another initializer's draws, but ones for the second quarter.
 class ForgetBias final : public Initializer {
  public:
-  explicit ForgetBias(InitializerRef others) : others_(std::move(others)) {}
+  explicit ForgetBias(InitializerHandle others) : others_(std::move(others)) {}
   std::string class_name() const override { return "ForgetBias"; }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
     const int64_t units = shape[0] / 4;
@@ -19,13 +19,14 @@ class ForgetBias final : public Initializer {
   }
 
  private:
-  InitializerRef others_;
+  InitializerHandle others_;
 };
 
-CellForm lstm_form(const LSTMOptions& options) {
-  CellForm form{"LSTM", "lstm_cell", 2, {4}, false, {}};
+CellSpec lstm_form(const LSTMOptions& options) {
+  CellSpec form{"LSTM", "lstm_cell", 2, {4}, false, {}};
   if (options.unit_forget_bias) {
-    form.bias_initializer = InitializerRef(std::make_shared<ForgetBias>(options.bias_initializer));
+    form.bias_initializer =
+        InitializerHandle(std::make_shared<ForgetBias>(options.bias_initializer));
   }
   return form;
 }
@@ -44,7 +45,7 @@ Json LSTMLayer::config() const {
 }
 
 std::vector<DTensor> LSTMLayer::step(const DTensor& x, const std::vector<DTensor>& states,
-                                     const Recurrence& recurrent) const {
+                                     const RecurrentProduct& recurrent) const {
   const DTensor sums = x + recurrent(states[0]);
   const std::vector<DTensor> gates =
       ops::unstack(ops::reshape(sums, {sums.size(0), 4, settings().units}), 1);

@@ -28,9 +28,9 @@ DTensor zero_state(const DTensor& x, int64_t units) {
 
 }  // namespace
 
-int64_t CellForm::gates() const { return std::accumulate(products.begin(), products.end(), 0L); }
+int64_t CellSpec::gates() const { return std::accumulate(products.begin(), products.end(), 0L); }
 
-Recurrence::Recurrence(const CellForm& form, const DTensor& kernel, const DTensor& bias,
+RecurrentProduct::RecurrentProduct(const CellSpec& form, const DTensor& kernel, const DTensor& bias,
                        const DTensor& dropped) {
   const int64_t units = kernel.size(0);
   const DTensor by_gate = dropped.defined() ? gates_first(kernel, form.gates()) : DTensor();
@@ -47,7 +47,7 @@ Recurrence::Recurrence(const CellForm& form, const DTensor& kernel, const DTenso
   }
 }
 
-DTensor Recurrence::operator()(const DTensor& state, size_t i) const {
+DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
   DTensor product;
   if (dropped_.empty()) {
     product = ops::matmul(state, kernels_[i]);
@@ -58,7 +58,7 @@ DTensor Recurrence::operator()(const DTensor& state, size_t i) const {
   return biases_.empty() ? product : product + biases_[i];
 }
 
-RecurrentLayer::RecurrentLayer(CellForm form, RecurrentSettings settings,
+RecurrentLayer::RecurrentLayer(CellSpec form, RecurrentSettings settings,
                                const LayerOptions& options)
     : Layer(options), form_(std::move(form)), settings_(std::move(settings)) {
   const std::string where = form_.layer + " " + options.name;
@@ -145,11 +145,11 @@ DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) co
   return y + (form_.recurrent_bias ? ops::unstack(read(bias_))[0] : read(bias_));
 }
 
-Recurrence RecurrentLayer::recurrence(const DTensor& x, const CallContext& context) const {
+RecurrentProduct RecurrentLayer::recurrence(const DTensor& x, const CallContext& context) const {
   const DTensor factors = dropped({form_.gates(), x.size(0), settings_.units},
                                   settings_.recurrent_dropout, context, x.mesh());
   const bool biased = bias_.defined() && form_.recurrent_bias;
-  return Recurrence(form_, read(recurrent_kernel_),
+  return RecurrentProduct(form_, read(recurrent_kernel_),
                     biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
 }
 
@@ -157,7 +157,7 @@ std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
   if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
   const DTensor zero = zero_state(inputs[0], settings_.units);
   std::vector<DTensor> states(form_.states, zero);
-  if (!settings_.stateful || planning()) return states;
+  if (!settings_.stateful || is_abstract()) return states;
   if (states_.empty()) {
     const DTensor start = zero_state(ops::cast(inputs[0], dtype_policy().variable),
                                      settings_.units);
@@ -176,7 +176,7 @@ std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
 }
 
 void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
-  if (!settings_.stateful || planning()) return;
+  if (!settings_.stateful || is_abstract()) return;
   const NoRecording untaped;
   for (size_t s = 0; s < states_.size(); ++s) states_[s].assign(states[s]);
 }
@@ -191,7 +191,7 @@ struct RecurrentLayer::Track {
 void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, Track& track) const {
   const DTensor& x = inputs[0];
   const std::vector<DTensor> projected = ops::unstack(project(x, context), 1);
-  const Recurrence recurrent = recurrence(x, context);
+  const RecurrentProduct recurrent = recurrence(x, context);
   std::vector<DTensor> counts;
   if (const DTensor mask = x.mask(); mask.defined()) {
     if (mask.rank() != 2) {

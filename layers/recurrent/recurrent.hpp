@@ -16,9 +16,10 @@ struct RecurrentSettings {
   ActivationRef activation = "tanh";
   ActivationRef recurrent_activation = "sigmoid";
   bool use_bias = true;
-  InitializerRef kernel_initializer, recurrent_initializer, bias_initializer;
-  RegularizerRef kernel_regularizer, recurrent_regularizer, bias_regularizer, activity_regularizer;
-  ConstraintRef kernel_constraint, recurrent_constraint, bias_constraint;
+  InitializerHandle kernel_initializer, recurrent_initializer, bias_initializer;
+  RegularizerHandle kernel_regularizer, recurrent_regularizer, bias_regularizer,
+      activity_regularizer;
+  ConstraintHandle kernel_constraint, recurrent_constraint, bias_constraint;
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed;
   bool return_sequences = false, return_state = false, go_backwards = false, stateful = false;
@@ -26,23 +27,23 @@ struct RecurrentSettings {
 };
 
 /// What a kind of cell is made of.
-struct CellForm {
+struct CellSpec {
   std::string layer;                ///< Keras' class name
   std::string name;                 ///< of the cell in Keras, which the weights' paths have
   size_t states = 1;                ///< the first of which is the output
   std::vector<int64_t> products;    ///< gates of each product with the recurrent kernel, in order
   bool recurrent_bias = false;      ///< the bias has a second row, of those products
-  InitializerRef bias_initializer;  ///< in place of the settings' if given
+  InitializerHandle bias_initializer;  ///< in place of the settings' if given
 
   int64_t gates() const;
 };
 
 /// Products of states with the recurrent kernel, as all steps of a call take them.
-class Recurrence {
+class RecurrentProduct {
  public:
   /// kernel (units, gates · units); bias (gates · units) or undefined; dropped (gates, batch,
   /// units), factors of the state for each gate, or undefined.
-  Recurrence(const CellForm& form, const DTensor& kernel, const DTensor& bias,
+  RecurrentProduct(const CellSpec& form, const DTensor& kernel, const DTensor& bias,
              const DTensor& dropped);
   /// (batch, units) -> (batch, gates of product `i` · units).
   DTensor operator()(const DTensor& state, size_t i = 0) const;
@@ -72,10 +73,10 @@ class RecurrentLayer : public Layer {
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
-  RecurrentLayer(CellForm form, RecurrentSettings settings, const LayerOptions& options);
+  RecurrentLayer(CellSpec form, RecurrentSettings settings, const LayerOptions& options);
   /// The next states from the projected input (batch, gates · units) and the present states.
   virtual std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
-                                    const Recurrence& recurrent) const = 0;
+                                    const RecurrentProduct& recurrent) const = 0;
 
   void make_weights(const Shapes& inputs) final;
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) final;
@@ -87,12 +88,12 @@ class RecurrentLayer : public Layer {
                   const Mesh& mesh) const;
   /// (batch, time, gates · units).
   DTensor project(const DTensor& x, const CallContext& context) const;
-  Recurrence recurrence(const DTensor& x, const CallContext& context) const;
+  RecurrentProduct recurrence(const DTensor& x, const CallContext& context) const;
   std::vector<DTensor> first_states(const Inputs& inputs);
   void keep_states(const std::vector<DTensor>& states);
   void run(const Inputs& inputs, const CallContext& context, Track& track) const;
 
-  CellForm form_;
+  CellSpec form_;
   RecurrentSettings settings_;
   Variable kernel_, recurrent_kernel_, bias_;
   std::vector<Variable> states_;  ///< of a stateful layer, between calls

@@ -17,7 +17,7 @@ Json SimpleRNNLayer::config() const {
 }
 
 std::vector<DTensor> SimpleRNNLayer::step(const DTensor& x, const std::vector<DTensor>& states,
-                                          const Recurrence& recurrent) const {
+                                          const RecurrentProduct& recurrent) const {
   return {options_.activation(x + recurrent(states[0]))};
 }
 

@@ -7,16 +7,16 @@ namespace tessera {
 struct SimpleRNNOptions {
   ActivationRef activation = "tanh";
   bool use_bias = true;
-  InitializerRef kernel_initializer = "glorot_uniform";
-  InitializerRef recurrent_initializer = "orthogonal";
-  InitializerRef bias_initializer = "zeros";
-  RegularizerRef kernel_regularizer = {};
-  RegularizerRef recurrent_regularizer = {};
-  RegularizerRef bias_regularizer = {};
-  RegularizerRef activity_regularizer = {};  ///< of the outputs, divided by the rows
-  ConstraintRef kernel_constraint = {};
-  ConstraintRef recurrent_constraint = {};
-  ConstraintRef bias_constraint = {};
+  InitializerHandle kernel_initializer = "glorot_uniform";
+  InitializerHandle recurrent_initializer = "orthogonal";
+  InitializerHandle bias_initializer = "zeros";
+  RegularizerHandle kernel_regularizer = {};
+  RegularizerHandle recurrent_regularizer = {};
+  RegularizerHandle bias_regularizer = {};
+  RegularizerHandle activity_regularizer = {};  ///< of the outputs, divided by the rows
+  ConstraintHandle kernel_constraint = {};
+  ConstraintHandle recurrent_constraint = {};
+  ConstraintHandle bias_constraint = {};
   double dropout = 0;            ///< of the inputs, the same at all steps
   double recurrent_dropout = 0;  ///< of the states that the recurrent kernel takes
   std::optional<int64_t> seed = std::nullopt;
@@ -42,7 +42,7 @@ class SimpleRNNLayer final : public RecurrentLayer {
 
  protected:
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
-                            const Recurrence& recurrent) const override;
+                            const RecurrentProduct& recurrent) const override;
 
  private:
   SimpleRNNOptions options_;

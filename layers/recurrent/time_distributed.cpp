@@ -17,7 +17,7 @@ Shape of_step(Shape shape) {
 
 TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
     : WrapperLayer(options) {
-  hold(layer);
+  add_inner(layer);
 }
 
 Json TimeDistributedLayer::config() const {
@@ -27,7 +27,7 @@ Json TimeDistributedLayer::config() const {
 }
 
 Shape TimeDistributedLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.size() < 3 || input[1] == 0) {
     throw ShapeError("TimeDistributed " + path(), "a sequence has axes batch, time and more",
                      to_string(input), "expand it first");

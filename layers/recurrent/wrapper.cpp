@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-void WrapperLayer::hold(const LayerHandle& handle) {
+void WrapperLayer::add_inner(const LayerHandle& handle) {
   if (!handle.layer() || handle->is_model()) {
     throw ConfigError("wrapper " + name(), "it is made of a layer",
                       handle.layer() ? handle->class_name() : "none", "give a layer of its own");

@@ -24,7 +24,7 @@ class WrapperLayer : public Layer {
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}
   /// Throws ConfigError for a model or no layer.
-  void hold(const LayerHandle& handle);
+  void add_inner(const LayerHandle& handle);
   const std::shared_ptr<Layer>& inner(size_t i) const { return inner_[i]; }
   /// Gives the layers their paths, now that this one's is known.
   void make_weights(const Shapes& inputs) override;

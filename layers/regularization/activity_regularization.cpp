@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-RegularizerRef penalty(const ActivityRegularizationOptions& options) {
+RegularizerHandle penalty(const ActivityRegularizationOptions& options) {
   try {
     return L1L2({.l1 = options.l1, .l2 = options.l2});
   } catch (const Error&) {

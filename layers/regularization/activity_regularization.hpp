@@ -21,7 +21,7 @@ class ActivityRegularizationLayer final : public Layer {
   explicit ActivityRegularizationLayer(const ActivityRegularizationOptions& options);
   std::string class_name() const override { return "ActivityRegularization"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:
@@ -30,7 +30,7 @@ class ActivityRegularizationLayer final : public Layer {
  private:
   double l1_;
   double l2_;
-  RegularizerRef penalty_;
+  RegularizerHandle penalty_;
 };
 
 class ActivityRegularization : public LayerHandle {

@@ -30,7 +30,7 @@ Json AlphaDropoutLayer::config() const {
 }
 
 Shape AlphaDropoutLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   noise_shape_.check_input("AlphaDropout " + path(), input);
   return input;
 }

@@ -22,7 +22,7 @@ Json DropoutLayer::config() const {
 }
 
 Shape DropoutLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   noise_shape_.check_input("Dropout " + path(), input);
   return input;
 }

@@ -22,7 +22,7 @@ class GaussianDropoutLayer final : public Layer {
   GaussianDropoutLayer(double rate, const GaussianDropoutOptions& options);
   std::string class_name() const override { return "GaussianDropout"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

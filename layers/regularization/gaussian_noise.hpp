@@ -21,7 +21,7 @@ class GaussianNoiseLayer final : public Layer {
   GaussianNoiseLayer(double stddev, const GaussianNoiseOptions& options);
   std::string class_name() const override { return "GaussianNoise"; }
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
 
  protected:

@@ -36,7 +36,7 @@ Json SpatialDropoutLayer::config() const {
 }
 
 Shape SpatialDropoutLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (static_cast<int>(input.size()) == dimensions_ + 2) return input;
   throw ShapeError(class_name() + " " + path(), str("the input has ", dimensions_ + 2, " axes"),
                    to_string(input), "give it batch, spatial and channel axes");

@@ -25,7 +25,7 @@ Json FlattenLayer::config() const {
 }
 
 Shape FlattenLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.empty()) {
     throw ShapeError("Flatten " + path(), "the input has a batch axis", to_string(input),
                      "give it one");

@@ -30,24 +30,24 @@ AxisPads take_pads(JsonObject& config, const std::string& key, const AxisPads& f
   return pads;
 }
 
-LayerHandle sized_from(JsonObject& config, SpatialSizeLayer::Kind kind, int64_t spatial) {
+LayerHandle sized_from(JsonObject& config, PaddingCroppingLayer::Kind kind, int64_t spatial) {
   const LayerOptions base = take_layer_options(config);
   const SpatialSizeOptions options{.data_format = config.take_or("data_format", std::string()),
                                    .name = base.name,
                                    .dtype = base.dtype,
                                    .trainable = base.trainable};
   const AxisPads fallback =
-      kind == SpatialSizeLayer::Kind::cropping && spatial == 2 ? 0 : 1;
-  const AxisPads counts =
-      take_pads(config, kind == SpatialSizeLayer::Kind::padding ? "padding" : "cropping", fallback);
-  return make_layer<SpatialSizeLayer>(kind, spatial, counts, options);
+      kind == PaddingCroppingLayer::Kind::cropping && spatial == 2 ? 0 : 1;
+  const AxisPads counts = take_pads(
+      config, kind == PaddingCroppingLayer::Kind::padding ? "padding" : "cropping", fallback);
+  return make_layer<PaddingCroppingLayer>(kind, spatial, counts, options);
 }
 
 }  // namespace
 
-SpatialSizeLayer::SpatialSizeLayer(Kind kind, int64_t spatial, const AxisPads& counts,
+PaddingCroppingLayer::PaddingCroppingLayer(Kind kind, int64_t spatial, const AxisPads& counts,
                                    const SpatialSizeOptions& options)
-    : ImageLayer(str(kind == Kind::padding ? "ZeroPadding" : "Cropping", spatial, "D"), spatial,
+    : SpatialLayer(str(kind == Kind::padding ? "ZeroPadding" : "Cropping", spatial, "D"), spatial,
                  options.data_format, {options.name, options.dtype, options.trainable}),
       kind_(kind), counts_(counts.two) {
   if (counts_.empty() && spatial == 1 && counts.one.size() == 2) {
@@ -65,15 +65,15 @@ SpatialSizeLayer::SpatialSizeLayer(Kind kind, int64_t spatial, const AxisPads& c
                     str(counts_.size(), " pairs"), "give one number, or pairs");
 }
 
-Json SpatialSizeLayer::config() const {
-  Json json = ImageLayer::config();
+Json PaddingCroppingLayer::config() const {
+  Json json = SpatialLayer::config();
   Json& counts = json[argument()] = Json::array();
   for (const Pair& pair : counts_) counts.push_back({pair.first, pair.second});
   if (spatial() == 1) counts = Json(counts[0]);
   return json;
 }
 
-Shape SpatialSizeLayer::image_shape(const Shape& x) const {
+Shape PaddingCroppingLayer::image_shape(const Shape& x) const {
   Shape y = x;
   for (size_t i = 0; i < counts_.size(); ++i) {
     if (x[i + 1] < 0) continue;
@@ -86,7 +86,7 @@ Shape SpatialSizeLayer::image_shape(const Shape& x) const {
   return y;
 }
 
-DTensor SpatialSizeLayer::transform(const DTensor& x, const CallContext&) {
+DTensor PaddingCroppingLayer::transform(const DTensor& x, const CallContext&) {
   DTensor y = x;
   for (size_t i = 0; i < counts_.size(); ++i) {
     const auto axis = static_cast<int64_t>(i) + 1;
@@ -98,16 +98,16 @@ DTensor SpatialSizeLayer::transform(const DTensor& x, const CallContext&) {
 }
 
 LayerHandle ZeroPadding1D::from_config(JsonObject& config) {
-  return sized_from(config, SpatialSizeLayer::Kind::padding, 1);
+  return sized_from(config, PaddingCroppingLayer::Kind::padding, 1);
 }
 LayerHandle ZeroPadding2D::from_config(JsonObject& config) {
-  return sized_from(config, SpatialSizeLayer::Kind::padding, 2);
+  return sized_from(config, PaddingCroppingLayer::Kind::padding, 2);
 }
 LayerHandle Cropping1D::from_config(JsonObject& config) {
-  return sized_from(config, SpatialSizeLayer::Kind::cropping, 1);
+  return sized_from(config, PaddingCroppingLayer::Kind::cropping, 1);
 }
 LayerHandle Cropping2D::from_config(JsonObject& config) {
-  return sized_from(config, SpatialSizeLayer::Kind::cropping, 2);
+  return sized_from(config, PaddingCroppingLayer::Kind::cropping, 2);
 }
 
 }  // namespace tessera

@@ -30,11 +30,11 @@ struct SpatialSizeOptions {
 /// Zeros put around an image, or its border cut off (keras.layers.ZeroPadding1D, ZeroPadding2D,
 /// Cropping1D, Cropping2D). Shape: (batch, spatial…, channels) -> (batch, spatial'…, channels). A
 /// sharded spatial axis fetches what each new shard lacks.
-class SpatialSizeLayer final : public ImageLayer {
+class PaddingCroppingLayer final : public SpatialLayer {
  public:
   enum class Kind { padding, cropping };
   /// Throws ConfigError for counts that do not fit the axes.
-  SpatialSizeLayer(Kind kind, int64_t spatial, const AxisPads& counts,
+  PaddingCroppingLayer(Kind kind, int64_t spatial, const AxisPads& counts,
                    const SpatialSizeOptions& options);
   Json config() const override;
 
@@ -53,16 +53,16 @@ class ZeroPadding1D : public LayerHandle {
  public:
   /// Throws ConfigError for negative counts.
   explicit ZeroPadding1D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialSizeLayer>(SpatialSizeLayer::Kind::padding, 1, padding,
-                                                       options)) {}
+      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::padding, 1,
+                                                           padding, options)) {}
   static LayerHandle from_config(JsonObject& config);
 };
 
 class ZeroPadding2D : public LayerHandle {
  public:
   explicit ZeroPadding2D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialSizeLayer>(SpatialSizeLayer::Kind::padding, 2, padding,
-                                                       options)) {}
+      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::padding, 2,
+                                                           padding, options)) {}
   explicit ZeroPadding2D(std::initializer_list<AxisPads::Pair> padding,
                          const SpatialSizeOptions& options = {})
       : ZeroPadding2D(AxisPads(padding), options) {}
@@ -72,7 +72,7 @@ class ZeroPadding2D : public LayerHandle {
 class Cropping1D : public LayerHandle {
  public:
   explicit Cropping1D(const AxisPads& cropping = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialSizeLayer>(SpatialSizeLayer::Kind::cropping, 1,
+      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::cropping, 1,
                                                        cropping, options)) {}
   static LayerHandle from_config(JsonObject& config);
 };
@@ -80,7 +80,7 @@ class Cropping1D : public LayerHandle {
 class Cropping2D : public LayerHandle {
  public:
   explicit Cropping2D(const AxisPads& cropping = 0, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialSizeLayer>(SpatialSizeLayer::Kind::cropping, 2,
+      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::cropping, 2,
                                                        cropping, options)) {}
   explicit Cropping2D(std::initializer_list<AxisPads::Pair> cropping,
                       const SpatialSizeOptions& options = {})

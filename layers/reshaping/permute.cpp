@@ -26,7 +26,7 @@ Json PermuteLayer::config() const {
 }
 
 Shape PermuteLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.size() != dims_.size() + 1) {
     throw ShapeError("Permute " + path(),
                      str("the input has ", dims_.size() + 1, " axes with the batch, as dims says"),

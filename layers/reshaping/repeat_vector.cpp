@@ -20,7 +20,7 @@ Json RepeatVectorLayer::config() const {
 }
 
 Shape RepeatVectorLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.size() != 2) {
     throw ShapeError("RepeatVector " + path(), "the input is (batch, features)", to_string(input),
                      "flatten it first");

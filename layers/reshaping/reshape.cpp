@@ -32,7 +32,7 @@ Json ReshapeLayer::config() const {
 }
 
 Shape ReshapeLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = only(inputs);
+  const Shape& input = single_input(inputs);
   if (input.empty()) {
     throw ShapeError("Reshape " + path(), "the input has a batch axis", to_string(input),
                      "give it one");

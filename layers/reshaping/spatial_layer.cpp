@@ -41,7 +41,7 @@ AxisValues take_axis_values(JsonObject& config, const std::string& key,
   return json_as<int64_t>(*given, path);
 }
 
-ImageLayer::ImageLayer(const std::string& class_name, int64_t spatial,
+SpatialLayer::SpatialLayer(const std::string& class_name, int64_t spatial,
                        const std::string& data_format, const LayerOptions& options)
     : Layer(options), class_name_(class_name), spatial_(spatial),
       channels_first_(data_format == "channels_first") {
@@ -51,14 +51,14 @@ ImageLayer::ImageLayer(const std::string& class_name, int64_t spatial,
                     in_quotes(data_format), "leave it out for channels last");
 }
 
-Json ImageLayer::config() const {
+Json SpatialLayer::config() const {
   Json json = Layer::config();
   json["data_format"] = channels_first_ ? "channels_first" : "channels_last";
   return json;
 }
 
-Shape ImageLayer::channels_last_shape(const Shapes& inputs) const {
-  const Shape& x = only(inputs);
+Shape SpatialLayer::channels_last_shape(const Shapes& inputs) const {
+  const Shape& x = single_input(inputs);
   if (static_cast<int64_t>(x.size()) != spatial_ + 2) {
     std::string axes = channels_first_ ? "(batch, channels" : "(batch";
     for (int64_t i = 0; i < spatial_; ++i) {
@@ -71,22 +71,22 @@ Shape ImageLayer::channels_last_shape(const Shapes& inputs) const {
   return channels_first_ ? ordered(x, order_to_last(spatial_)) : x;
 }
 
-Shape ImageLayer::output_shape(const Shapes& inputs) const {
+Shape SpatialLayer::output_shape(const Shapes& inputs) const {
   Shape y = image_shape(channels_last_shape(inputs));
   // A global pooling drops the spatial axes.
   const bool turned = channels_first_ && static_cast<int64_t>(y.size()) == spatial_ + 2;
   return finished_shape(turned ? ordered(y, order_to_first(spatial_)) : y);
 }
 
-DTensor ImageLayer::call(const Inputs& inputs, const CallContext& context) {
-  if (!channels_first_) return finished(transform(inputs[0], context));
+DTensor SpatialLayer::call(const Inputs& inputs, const CallContext& context) {
+  if (!channels_first_) return epilogue(transform(inputs[0], context));
   const DTensor x = ops::transpose(inputs[0], order_to_last(spatial_));
   const DTensor y = transform(x.with_mask(inputs[0].mask()), context);
   const bool turned = y.rank() == spatial_ + 2;
-  return finished(turned ? ops::transpose(y, order_to_first(spatial_)) : y);
+  return epilogue(turned ? ops::transpose(y, order_to_first(spatial_)) : y);
 }
 
-std::vector<int64_t> ImageLayer::each(const AxisValues& values, const std::string& argument,
+std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::string& argument,
                                       int64_t least) const {
   std::vector<int64_t> all = values.values;
   if (all.size() == 1) all.resize(size_t(spatial_), all[0]);
@@ -100,14 +100,14 @@ std::vector<int64_t> ImageLayer::each(const AxisValues& values, const std::strin
                     to_string(Shape(values.values)), "give one for each spatial axis");
 }
 
-void ImageLayer::check_padding(const std::string& padding,
+void SpatialLayer::check_padding(const std::string& padding,
                                const std::vector<std::string>& known) const {
   if (std::find(known.begin(), known.end(), padding) != known.end()) return;
   throw ConfigError(class_name_ + " " + name(), "padding is one of " + quoted_list(known),
                     in_quotes(padding), suggestion(padding, known));
 }
 
-std::vector<WindowAxis> ImageLayer::windows(const Shape& x, const std::vector<int64_t>& sizes,
+std::vector<WindowAxis> SpatialLayer::windows(const Shape& x, const std::vector<int64_t>& sizes,
                                             const std::vector<int64_t>& strides,
                                             const std::vector<int64_t>& dilations,
                                             const std::string& padding) const {
@@ -132,7 +132,7 @@ std::vector<WindowAxis> ImageLayer::windows(const Shape& x, const std::vector<in
   return axes;
 }
 
-std::vector<int64_t> ImageLayer::outputs(const Shape& x, const std::vector<WindowAxis>& axes) {
+std::vector<int64_t> SpatialLayer::outputs(const Shape& x, const std::vector<WindowAxis>& axes) {
   std::vector<int64_t> list;
   for (size_t i = 0; i < axes.size(); ++i) {
     list.push_back(x[i + 1] < 0 ? -1 : axes[i].outputs(x[i + 1]));
@@ -140,7 +140,7 @@ std::vector<int64_t> ImageLayer::outputs(const Shape& x, const std::vector<Windo
   return list;
 }
 
-Shape ImageLayer::shape_of(int64_t batch, const std::vector<int64_t>& extents, int64_t channels) {
+Shape SpatialLayer::shape_of(int64_t batch, const std::vector<int64_t>& extents, int64_t channels) {
   Shape shape = {batch};
   shape.insert(shape.end(), extents.begin(), extents.end());
   shape.push_back(channels);

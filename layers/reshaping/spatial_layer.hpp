@@ -23,10 +23,10 @@ AxisValues take_axis_values(JsonObject& config, const std::string& key, const Ax
 
 /// A layer on (batch, spatial…, channels), or, with data_format "channels_first", on (batch,
 /// channels, spatial…), which it turns around and back.
-class ImageLayer : public Layer {
+class SpatialLayer : public Layer {
  public:
   /// Throws ConfigError for an unknown data_format.
-  ImageLayer(const std::string& class_name, int64_t spatial, const std::string& data_format,
+  SpatialLayer(const std::string& class_name, int64_t spatial, const std::string& data_format,
              const LayerOptions& options);
   std::string class_name() const final { return class_name_; }
   Json config() const override;
@@ -40,7 +40,7 @@ class ImageLayer : public Layer {
   virtual DTensor transform(const DTensor& x, const CallContext& context) = 0;
   /// What is made of the output at last, its channels where data_format has them: activations of an
   /// axis are of the last one.
-  virtual DTensor finished(DTensor y) { return y; }
+  virtual DTensor epilogue(DTensor y) { return y; }
   virtual Shape finished_shape(const Shape& y) const { return y; }
   DTensor call(const Inputs& inputs, const CallContext& context) final;
 

@@ -45,7 +45,7 @@ LayerHandle up_sampling_from(JsonObject& config, int64_t spatial) {
 
 UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
                                  const UpSamplingOptions& options)
-    : ImageLayer(str("UpSampling", spatial, "D"), spatial, options.data_format,
+    : SpatialLayer(str("UpSampling", spatial, "D"), spatial, options.data_format,
                  {options.name, options.dtype, options.trainable}),
       size_(each(size, "size")), interpolation_(options.interpolation) {
   std::vector<std::string> known = {"nearest"};
@@ -58,7 +58,7 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
 }
 
 Json UpSamplingLayer::config() const {
-  Json json = ImageLayer::config();
+  Json json = SpatialLayer::config();
   json["size"] = axes_json(size_);
   if (spatial() == 2) json["interpolation"] = interpolation_;
   return json;

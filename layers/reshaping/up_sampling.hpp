@@ -17,7 +17,7 @@ struct UpSamplingOptions {
 /// An image made larger by whole factors, its cells repeated or interpolated
 /// (keras.layers.UpSampling1D, UpSampling2D). Shape: (batch, spatial…, channels) -> (batch,
 /// spatial · size…, channels). A sharded spatial axis fetches the cells that its own need.
-class UpSamplingLayer final : public ImageLayer {
+class UpSamplingLayer final : public SpatialLayer {
  public:
   UpSamplingLayer(int64_t spatial, const AxisValues& size, const UpSamplingOptions& options);
   Json config() const override;

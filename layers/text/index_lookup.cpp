@@ -11,8 +11,8 @@
 namespace tessera {
 namespace {
 
-constexpr int64_t most_tokens = INT32_MAX;
-constexpr int64_t most_oov_indices = 1 << 20;
+constexpr int64_t max_tokens = INT32_MAX;
+constexpr int64_t max_oov_indices = 1 << 20;
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -50,15 +50,15 @@ IndexLookup::IndexLookup(IndexLookupOptions options)
 }
 
 void IndexLookup::check_options() const {
-  if (options_.num_oov_indices < 0 || options_.num_oov_indices > most_oov_indices) {
-    throw ConfigError("num_oov_indices", str("0 to ", most_oov_indices),
+  if (options_.num_oov_indices < 0 || options_.num_oov_indices > max_oov_indices) {
+    throw ConfigError("num_oov_indices", str("0 to ", max_oov_indices),
                       str(options_.num_oov_indices), "leave it out for 1");
   }
   if (options_.max_tokens &&
-      (*options_.max_tokens <= token_start() || *options_.max_tokens > most_tokens)) {
+      (*options_.max_tokens <= token_start() || *options_.max_tokens > max_tokens)) {
     throw ConfigError("max_tokens",
                       str("more than the ", token_start(),
-                          " indices of special tokens, and at most ", most_tokens),
+                          " indices of special tokens, and at most ", max_tokens),
                       str(*options_.max_tokens), "leave it out for no limit");
   }
   if (options_.pad_to_max_tokens && !options_.max_tokens) {

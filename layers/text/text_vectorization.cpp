@@ -10,12 +10,12 @@
 namespace tessera {
 namespace {
 
-constexpr int64_t most_ngram_words = 1000;
+constexpr int64_t max_ngram_words = 1000;
 
 void check_ngrams(const Ngrams& ngrams) {
   for (const int64_t n : ngrams.lengths()) {
-    if (n >= 1 && n <= most_ngram_words) continue;
-    throw ConfigError("ngrams", str("lengths from 1 to ", most_ngram_words), str(n),
+    if (n >= 1 && n <= max_ngram_words) continue;
+    throw ConfigError("ngrams", str("lengths from 1 to ", max_ngram_words), str(n),
                       "leave it out for single tokens");
   }
 }
@@ -72,7 +72,7 @@ Ngrams take_ngrams(JsonObject& config) {
   if (json->is_array()) return Ngrams(json_as<std::vector<int64_t>>(*json, path));
   const auto up_to = json_as<int64_t>(*json, path);
   // Listing them all must not be what fails.
-  return Ngrams(std::min(up_to, most_ngram_words + 1));
+  return Ngrams(std::min(up_to, max_ngram_words + 1));
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_CASE("imdb: a plan's activations are what a real step allocates") {
     const Batch batch = pack_batch(data.get(row_numbers()), layouts);
     const test::AllocationCounter counter;
     GradientTape tape;
-    const LossRef loss = SparseCategoricalCrossentropy({.from_logits = true});
+    const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
     const DTensor value = (*loss)(batch.y[0], model(batch.x[0], {.training = true}));
     CHECK(static_cast<double>(counter.held()) == Approx(planned).epsilon(0.1));
   }

@@ -38,14 +38,14 @@ std::vector<Json> complete(const Json& trace, const std::string& name = "") {
 TEST_CASE("a full profile says what it lacks, in the table and in the trace") {
   Profile profile({.max_spans = 10});
   {
-    const ProfileSpan step(Spent::step, "train");
+    const ProfileSpan step(SpanKind::step, "train");
     for (int i = 0; i < 12; ++i) {
-      const ProfileSpan op(Spent::op, "add");
+      const ProfileSpan op(SpanKind::op, "add");
     }
   }
   profile.stop();
-  CHECK(test::row_of(profile, Spent::op, "add").calls == 9);
-  CHECK(test::row_of(profile, Spent::step, "train").calls == 1);
+  CHECK(test::row_of(profile, SpanKind::op, "add").calls == 9);
+  CHECK(test::row_of(profile, SpanKind::step, "train").calls == 1);
   CHECK(profile.totals().left_out == 3);
   CHECK_THAT(profile.table(), Contains("the profile was full: it lacks the last 3 spans"));
   const Json trace = trace_of(profile);
@@ -64,7 +64,7 @@ TEST_CASE("the trace has an event for each span, with the times of the rows") {
   for (const Json& event : events) {
     if (event.at("cat") == "op") microseconds += event.at("dur").get<double>();
   }
-  CHECK(test::same_time(microseconds * 1e-6, test::row_of(profile, Spent::op, "matmul").total));
+  CHECK(test::same_time(microseconds * 1e-6, test::row_of(profile, SpanKind::op, "matmul").total));
   CHECK(complete(trace).size() == 3 * (2 + 2 * 5));
   CHECK(complete(trace, "all_reduce").at(0).at("args") ==
         Json({{"kind", "collective"}, {"bytes", 800}}));
@@ -84,7 +84,7 @@ TEST_CASE("each thread has a lane in the trace, and what helpers do a line under
   Profile profile;
   test::profiled_matmul();
   std::thread(test::work_on_a_block).join();
-  std::thread([] { const ProfileSpan span(Spent::data, "read batch"); }).join();
+  std::thread([] { const ProfileSpan span(SpanKind::data, "read batch"); }).join();
   profile.stop();
   const Json trace = trace_of(profile);
   CHECK(complete(trace, "all_reduce").at(0).at("tid") == 1);
@@ -96,8 +96,8 @@ TEST_CASE("each thread has a lane in the trace, and what helpers do a line under
 TEST_CASE("names in the trace are valid JSON, whatever they hold") {
   Profile profile;
   {
-    const ProfileSpan quoted(Spent::op, "a \"quoted\\\n\x01 name");
-    const ProfileSpan bytes(Spent::op, "no \xff UTF-8");
+    const ProfileSpan quoted(SpanKind::op, "a \"quoted\\\n\x01 name");
+    const ProfileSpan bytes(SpanKind::op, "no \xff UTF-8");
   }
   profile.stop();
   const Json trace = trace_of(profile);

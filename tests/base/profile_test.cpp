@@ -33,8 +33,8 @@ TEST_CASE("an op has ATen's time, its waiting and its overhead; what is inside h
   Profile profile;
   test::profiled_matmul();
   profile.stop();
-  const Profile::Row op = test::row_of(profile, Spent::op, "matmul");
-  const Profile::Row sum = test::row_of(profile, Spent::collective, "all_reduce");
+  const Profile::Row op = test::row_of(profile, SpanKind::op, "matmul");
+  const Profile::Row sum = test::row_of(profile, SpanKind::collective, "all_reduce");
   CHECK(profile.rows().size() == 2);
   CHECK(op.calls == 1);
   CHECK(op.bytes == 0);
@@ -63,41 +63,42 @@ TEST_CASE("what all rows have of their own adds up to the steps") {
   for (const Profile::Row& row : profile.rows()) in_steps += row.in_steps;
   CHECK(test::same_time(all.time, in_steps));
   CHECK(test::same_time(all.time, all.aten + all.waiting + all.overhead));
-  const Profile::Row step = test::row_of(profile, Spent::step, "train");
+  const Profile::Row step = test::row_of(profile, SpanKind::step, "train");
   CHECK(test::same_time(all.time, step.total));
   CHECK(step.calls == 3);
   CHECK(test::same_time(own(step), step.in_steps));
-  const Profile::Row op = test::row_of(profile, Spent::op, "matmul");
+  const Profile::Row op = test::row_of(profile, SpanKind::op, "matmul");
   CHECK(op.calls == 7);
   CHECK(op.in_steps < own(op));
-  const Profile::Row wait = test::row_of(profile, Spent::wait, "next batch");
+  const Profile::Row wait = test::row_of(profile, SpanKind::wait, "next batch");
   CHECK(wait.waiting > 0);
   CHECK(test::same_time(wait.waiting, wait.total));
   CHECK(all.elapsed >= all.time);
-  CHECK(profile.rows().front().kind == Spent::step);
+  CHECK(profile.rows().front().kind == SpanKind::step);
 }
 
 TEST_CASE("a step inside a step is no step of its own") {
   Profile profile;
   {
-    const ProfileSpan train(Spent::step, "train");
-    const ProfileSpan test(Spent::step, "test");
+    const ProfileSpan train(SpanKind::step, "train");
+    const ProfileSpan test(SpanKind::step, "test");
     test::pass_time();
   }
   profile.stop();
   CHECK(profile.totals().steps == 1);
-  CHECK(test::same_time(profile.totals().time, test::row_of(profile, Spent::step, "train").total));
+  CHECK(
+      test::same_time(profile.totals().time, test::row_of(profile, SpanKind::step, "train").total));
 }
 
 TEST_CASE("collectives and waits inside a collective are part of it") {
   Profile profile;
   {
-    const ProfileSpan exchange(Spent::collective, "status");
+    const ProfileSpan exchange(SpanKind::collective, "status");
     {
-      const ProfileSpan sum(Spent::collective, "all_reduce", 56);
+      const ProfileSpan sum(SpanKind::collective, "all_reduce", 56);
       test::pass_time();
     }
-    const ProfileSpan wait(Spent::wait, "all_reduce");
+    const ProfileSpan wait(SpanKind::wait, "all_reduce");
     test::pass_time();
   }
   profile.stop();
@@ -113,9 +114,9 @@ TEST_CASE("collectives and waits inside a collective are part of it") {
 TEST_CASE("an op inside an op of its name counts as two calls, its time once") {
   Profile profile;
   {
-    const ProfileSpan outer(Spent::op, "add");
+    const ProfileSpan outer(SpanKind::op, "add");
     test::pass_time();
-    const ProfileSpan inner(Spent::op, "add");
+    const ProfileSpan inner(SpanKind::op, "add");
     test::pass_time();
   }
   profile.stop();
@@ -130,13 +131,13 @@ TEST_CASE("threads have a lane each, and keep it when they end before the profil
   test::profiled_matmul();
   std::thread(test::work_on_a_block).join();
   std::thread([] {
-    const ProfileSpan span(Spent::data, "read batch");
+    const ProfileSpan span(SpanKind::data, "read batch");
     test::pass_time();
   }).join();
   profile.stop();
-  CHECK(test::row_of(profile, Spent::aten, "matmul").calls == 1);
-  CHECK(test::row_of(profile, Spent::data, "read batch").calls == 1);
-  CHECK(test::row_of(profile, Spent::op, "matmul").calls == 1);
+  CHECK(test::row_of(profile, SpanKind::aten, "matmul").calls == 1);
+  CHECK(test::row_of(profile, SpanKind::data, "read batch").calls == 1);
+  CHECK(test::row_of(profile, SpanKind::op, "matmul").calls == 1);
 }
 
 TEST_CASE("many threads at once, with rows read while they go on") {
@@ -146,55 +147,55 @@ TEST_CASE("many threads at once, with rows read while they go on") {
   for (int t = 0; t < threads; ++t) {
     list.emplace_back([] {
       for (int i = 0; i < spans; ++i) {
-        const ProfileSpan op(Spent::op, "add");
-        const ProfileSpan work(Spent::aten, "add");
+        const ProfileSpan op(SpanKind::op, "add");
+        const ProfileSpan work(SpanKind::aten, "add");
       }
     });
   }
   for (int i = 0; i < 10; ++i) profile.rows();
   list.clear();
   profile.stop();
-  CHECK(test::row_of(profile, Spent::op, "add").calls == threads * spans);
+  CHECK(test::row_of(profile, SpanKind::op, "add").calls == threads * spans);
 }
 
 TEST_CASE("a span that is open when the profile begins is not in it") {
   std::optional<Profile> profile;
   {
-    const ProfileSpan before(Spent::op, "before");
+    const ProfileSpan before(SpanKind::op, "before");
     profile.emplace();
-    const ProfileSpan inside(Spent::op, "inside");
+    const ProfileSpan inside(SpanKind::op, "inside");
   }
   profile->stop();
   CHECK(profile->rows().size() == 1);
-  CHECK(test::row_of(*profile, Spent::op, "inside").calls == 1);
+  CHECK(test::row_of(*profile, SpanKind::op, "inside").calls == 1);
 }
 
 TEST_CASE("a span that is open when the profile ends goes to there") {
   Profile profile;
   std::optional<Profile::Row> at_end;
   {
-    const ProfileSpan open(Spent::op, "open");
+    const ProfileSpan open(SpanKind::op, "open");
     test::pass_time();
-    CHECK(test::row_of(profile, Spent::op, "open").total > 0);
+    CHECK(test::row_of(profile, SpanKind::op, "open").total > 0);
     profile.stop();
     CHECK(!Profile::is_taken());
-    at_end = test::row_of(profile, Spent::op, "open");
+    at_end = test::row_of(profile, SpanKind::op, "open");
     CHECK(at_end->total > 0);
-    const ProfileSpan after(Spent::op, "after");
+    const ProfileSpan after(SpanKind::op, "after");
     test::pass_time();
   }
-  CHECK(test::same_time(test::row_of(profile, Spent::op, "open").total, at_end->total));
-  CHECK(!test::find_row(profile, Spent::op, "after"));
+  CHECK(test::same_time(test::row_of(profile, SpanKind::op, "open").total, at_end->total));
+  CHECK(!test::find_row(profile, SpanKind::op, "after"));
 }
 
 TEST_CASE("spans of an earlier profile, open on other threads, do not reach a later one") {
   std::latch begun(1), over(1);
   std::optional<Profile> profile(std::in_place);
   std::jthread thread([&] {
-    const ProfileSpan span(Spent::op, "long");
+    const ProfileSpan span(SpanKind::op, "long");
     begun.count_down();
     over.wait();
-    const ProfileSpan inner(Spent::op, "inner");
+    const ProfileSpan inner(SpanKind::op, "inner");
   });
   begun.wait();
   profile.reset();
@@ -203,9 +204,9 @@ TEST_CASE("spans of an earlier profile, open on other threads, do not reach a la
   over.count_down();
   thread.join();
   profile->stop();
-  CHECK(!test::find_row(*profile, Spent::op, "long"));
-  CHECK(test::row_of(*profile, Spent::op, "inner").calls == 1);
-  CHECK(test::row_of(*profile, Spent::op, "matmul").calls == 1);
+  CHECK(!test::find_row(*profile, SpanKind::op, "long"));
+  CHECK(test::row_of(*profile, SpanKind::op, "inner").calls == 1);
+  CHECK(test::row_of(*profile, SpanKind::op, "matmul").calls == 1);
 }
 
 TEST_CASE("one profile is taken at a time") {

@@ -13,7 +13,7 @@ namespace tessera::test {
 
 using Values = std::map<std::string, std::string>;
 
-inline Environment environment_of(const Values& values) {
+inline EnvironmentLookup environment_of(const Values& values) {
   return [values](const char* name) -> const char* {
     const auto found = values.find(name);
     return found == values.end() ? nullptr : found->second.c_str();

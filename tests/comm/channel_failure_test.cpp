@@ -46,7 +46,7 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
       INFO(name << " " << count);
       std::vector<std::string> errors(3);
       std::atomic<double> longest{0};
-      run_channels(make, 3, [&](int rank, std::unique_ptr<Channel> channel) {
+      run_channels(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
         const auto engine = channel_engine(std::move(channel));
         std::thread control([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -89,7 +89,7 @@ TEST_CASE("engine: a rank that is gone is named") {
   for (const auto& [name, make] : channel_kinds()) {
     INFO(name);
     std::vector<std::string> errors(3);
-    run_channels(make, 3, [&](int rank, std::unique_ptr<Channel> channel) {
+    run_channels(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
       if (rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         channel->abort("gone");
@@ -111,7 +111,7 @@ TEST_CASE("engine: what is sent for one call is never taken for another") {
     INFO(name);
     std::vector<std::string> errors(2);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Channel> channel) {
+    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
       const auto engine = channel_engine(std::move(channel));
       at::Tensor out;
       const Group group = group_of({0, 1}, rank);
@@ -139,7 +139,7 @@ TEST_CASE("engine: sizes that differ exchange nothing and end nothing") {
   for (const auto& [name, make] : channel_kinds()) {
     INFO(name);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Channel> channel) {
+    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
       const auto engine = channel_engine(std::move(channel));
       at::Tensor out;
       const WorkPtr work = engine->all_reduce(group_of({0, 1}, rank), Reduce::sum,

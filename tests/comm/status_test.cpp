@@ -32,43 +32,43 @@ std::string error_of(const std::function<void()>& function) {
 }  // namespace
 
 TEST_CASE("the gravest status wins, with its own reason") {
-  StatusWord word;
-  CHECK(word.status() == StepStatus::ok);
-  word.raise(StepStatus::save, "15");
-  word.raise(StepStatus::stop, "callback");
-  CHECK(word.status() == StepStatus::save);
+  StepStatus word;
+  CHECK(word.status() == StatusLevel::ok);
+  word.raise(StatusLevel::save, "15");
+  word.raise(StatusLevel::stop, "callback");
+  CHECK(word.status() == StatusLevel::save);
   CHECK(word.reason() == "15");
-  word.raise(StepStatus::error, "bad label");
-  CHECK(word.status() == StepStatus::error);
+  word.raise(StatusLevel::error, "bad label");
+  CHECK(word.status() == StatusLevel::error);
   CHECK(word.reason() == "bad label");
   word.exchange(create_mesh({{"a", 4}}));
-  CHECK(word.status() == StepStatus::error);
+  CHECK(word.status() == StatusLevel::error);
   CHECK(word.rank() == 0);
   CHECK(word.reason() == "bad label");
   word.clear();
-  CHECK(word.status() == StepStatus::ok);
+  CHECK(word.status() == StatusLevel::ok);
   CHECK(word.reason().empty());
 }
 
 TEST_CASE("all processes see the gravest status, who raised it and why") {
   CHECK_NOTHROW(run_ranks(4, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 4}}, communicator);
-    StatusWord word;
+    StepStatus word;
     word.exchange(mesh);
-    expect(word.status() == StepStatus::ok, "all is well");
-    if (rank == 1) word.raise(StepStatus::stop, "");
-    if (rank >= 2) word.raise(StepStatus::error, str("bad label ", rank));
+    expect(word.status() == StatusLevel::ok, "all is well");
+    if (rank == 1) word.raise(StatusLevel::stop, "");
+    if (rank >= 2) word.raise(StatusLevel::error, str("bad label ", rank));
     word.exchange(mesh);
-    expect(word.status() == StepStatus::error, "the gravest");
+    expect(word.status() == StatusLevel::error, "the gravest");
     expect(word.rank() == 2, "the lowest rank that raised it");
     expect(word.reason() == "bad label 2", "its reason");
     expect(word.reasons() == std::vector<std::string>{"", "", "bad label 2", "bad label 3"},
            "all reasons");
     expect(word.error_text() == "an error on rank 2: bad label 2", "its text");
     word.clear();
-    if (rank == 3) word.raise(StepStatus::save, "15");
+    if (rank == 3) word.raise(StatusLevel::save, "15");
     word.exchange(mesh);
-    expect(word.status() == StepStatus::save && word.rank() == 3, "the next step");
+    expect(word.status() == StatusLevel::save && word.rank() == 3, "the next step");
     expect(word.reason() == "15", "the next reason");
   }));
 }
@@ -77,10 +77,10 @@ TEST_CASE("a process that only stops or goes on gathers no texts") {
   std::atomic<int> stopped{0};
   // Rank 1 leaves right after the exchange, so that whoever gathered would not return.
   CHECK_NOTHROW(run_ranks(2, [&](int rank, const auto& communicator) {
-    StatusWord word;
-    if (rank == 0) word.raise(StepStatus::stop, "");
+    StepStatus word;
+    if (rank == 0) word.raise(StatusLevel::stop, "");
     word.exchange(rank_mesh({{"a", 2}}, communicator));
-    if (word.status() == StepStatus::stop) ++stopped;
+    if (word.status() == StatusLevel::stop) ++stopped;
     expect(word.reasons().empty(), "no reasons");
   }));
   CHECK(stopped == 2);
@@ -89,19 +89,19 @@ TEST_CASE("a process that only stops or goes on gathers no texts") {
 TEST_CASE("the word tells the rows of all next batches and whether they are alike") {
   CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 3}}, communicator);
-    StatusWord word;
+    StepStatus word;
     word.set_next_batch(8, 77);
     word.exchange(mesh);
-    expect(word.fewest_rows() == 8 && word.most_rows() == 8 && word.same_form(), "alike");
+    expect(word.min_rows() == 8 && word.max_rows() == 8 && word.same_form(), "alike");
     word.clear();
     word.set_next_batch(rank == 1 ? 0 : 5 + rank, 77);
     word.exchange(mesh);
-    expect(word.fewest_rows() == 0 && word.most_rows() == 7 && word.same_form(), "of other rows");
+    expect(word.min_rows() == 0 && word.max_rows() == 7 && word.same_form(), "of other rows");
     word.clear();
     // Half of all hashes are negative.
     word.set_next_batch(5, rank == 2 ? ~size_t(0) : 3);
     word.exchange(mesh);
-    expect(word.fewest_rows() == 5 && !word.same_form(), "of another form");
+    expect(word.min_rows() == 5 && !word.same_form(), "of another form");
   }));
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("processes that made other collectives learn it in the same exchange")
     const auto call = [&](const Shape& shape) {
       communicator->begin({.mesh = mesh, .dims = 1, .shape = shape});
     };
-    StatusWord word;
+    StepStatus word;
     call({3});
     word.exchange(mesh);
     call({rank == 1 ? 4 : 3});
@@ -119,8 +119,8 @@ TEST_CASE("processes that made other collectives learn it in the same exchange")
     expect(text.find("the same collectives") != std::string::npos, text);
     expect(text.find("sequence 1 on ranks 0 and 2; sequence 2 on rank 1") != std::string::npos,
            text);
-    StatusWord failed;
-    if (rank == 1) failed.raise(StepStatus::error, "no file");
+    StepStatus failed;
+    if (rank == 1) failed.raise(StatusLevel::error, "no file");
     failed.exchange(mesh);
     expect(failed.reason() == "no file", "an error comes before what follows from it");
   }));
@@ -129,7 +129,7 @@ TEST_CASE("processes that made other collectives learn it in the same exchange")
 TEST_CASE("the exchange is a call that all ranks compare") {
   CHECK_NOTHROW(run_ranks(2, [](int, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
-    StatusWord word;
+    StepStatus word;
     word.exchange(mesh);
     expect(notes_of(mesh).calls == 1, str(notes_of(mesh).calls));
   }));
@@ -138,14 +138,14 @@ TEST_CASE("the exchange is a call that all ranks compare") {
 TEST_CASE("what one process throws is an error for the others, with its text") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
-    const auto local = [&](StatusWord&) {
+    const auto local = [&](StepStatus&) {
       if (rank == 1) throw FileError("part-2", "readable", "nothing", "");
     };
     if (rank == 1) {
-      const std::string text = error_of<FileError>([&] { exchanged(mesh, local); });
+      const std::string text = error_of<FileError>([&] { all_reduce_status(mesh, local); });
       expect(text.find("[part-2]") != std::string::npos, text);
     } else {
-      const StatusWord word = exchanged(mesh, local);
+      const StepStatus word = all_reduce_status(mesh, local);
       expect(word.error_text() == "an error on rank 1: [part-2] readable. Received: nothing.",
              word.error_text());
     }
@@ -157,7 +157,8 @@ TEST_CASE("a process tells its own error where the others cannot be reached any 
     if (rank == 0) return;
     const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
     const std::string text = error_of<FileError>([&] {
-      exchanged(mesh, [](StatusWord&) { throw FileError("part-2", "readable", "nothing", ""); });
+      all_reduce_status(mesh,
+                        [](StepStatus&) { throw FileError("part-2", "readable", "nothing", ""); });
     });
     expect(text.find("[part-2]") != std::string::npos, text);
   }));

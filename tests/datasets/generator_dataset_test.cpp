@@ -39,7 +39,7 @@ std::vector<double> numbers(BatchLoader& loader) {
 }  // namespace
 
 TEST_CASE("a stream is read from its start in every epoch") {
-  const DatasetRef data = counting(3);
+  const DatasetHandle data = counting(3);
   CHECK(data.input_shapes() == std::vector<Shape>{{3}});
   CHECK(data.name() == "generator");
   for (const int64_t epoch : {0, 1}) {
@@ -83,7 +83,7 @@ TEST_CASE("wrong generators are refused") {
   CHECK_THROWS_WITH(empty.input_shapes(), Contains("an epoch has batches"));
   BatchLoader loader(empty, {});
   CHECK_THROWS_WITH(loader.next(), Contains("[generator] the start of an epoch gives"));
-  CHECK_THROWS_WITH(*DatasetRef(counting(1)), Contains("Received: a stream of batches."));
+  CHECK_THROWS_WITH(*DatasetHandle(counting(1)), Contains("Received: a stream of batches."));
 }
 
 }  // namespace generator_dataset_test

@@ -89,14 +89,14 @@ TEST_CASE("damaged files are refused with file and place") {
   CHECK_THAT(error_of(images, idx_bytes({UINT32_MAX, 28, 28}, "a")),
              Contains("byte 4] an IDX file may hold at most 1073741824 bytes"));
   CHECK_THAT(error_of(images, idx_bytes({1000000, 28, 28}, "a")), Contains("the file ends here"));
-  const auto garbled = [](const std::filesystem::path& folder) {
+  const auto malformed = [](const std::filesystem::path& folder) {
     std::filesystem::remove(folder / images);
     test::write_gzip(folder / (images + ".gz"), good(images));
     std::string packed = test::read_file(folder / (images + ".gz"));
     packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
     test::write_file(folder / (images + ".gz"), packed);
   };
-  CHECK_THAT(error_after(garbled), Contains(images + ".gz"));
+  CHECK_THAT(error_after(malformed), Contains(images + ".gz"));
 }
 
 TEST_CASE("files that are not MNIST are refused") {

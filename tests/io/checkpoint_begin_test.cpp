@@ -44,7 +44,7 @@ TEST_CASE("slots that a loop of one's own had not made yet begin anew", "[checkp
   const test::TempFolder folder;
   const std::string path = folder / "begin";
   const Variable weight("w", ones({3}));
-  const OptimizerRef adam = Adam(0.1);
+  const OptimizerHandle adam = Adam(0.1);
   Checkpoint checkpoint({weight}, {adam});
   checkpoint.save(path);
   adam->apply({ones({3})}, {weight});

@@ -36,7 +36,7 @@ std::string refused(const ModelHandle& model, const std::string& folder,
   return text;
 }
 
-ModelHandle small(const std::string& layer, int64_t units, const OptimizerRef& optimizer,
+ModelHandle small(const std::string& layer, int64_t units, const OptimizerHandle& optimizer,
                   const std::string& dtype = "float32") {
   const Sequential model({Dense(units, {.name = layer, .dtype = dtype})});
   model.build({-1, 3});

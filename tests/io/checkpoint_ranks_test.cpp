@@ -261,7 +261,7 @@ TEST_CASE("one run at a time saves into a directory") {
     CHECK_FALSE(is_free());
   }
   CHECK(is_free());
-  const Descriptor other_run = try_lock_folder(directory);
+  const FileDescriptor other_run = try_lock_folder(directory);
   CheckpointManager manager(checkpoint, directory);
   CHECK(manager.restore_latest() == directory + "/step-000002");
   CHECK_THROWS_WITH(manager.save(3), Contains("one run at a time saves its checkpoints here"));

@@ -119,15 +119,15 @@ TEST_CASE("steps, rate, seed, position and the user's own values come back") {
 TEST_CASE("a training loop of one's own saves variables and optimizers") {
   const test::TempFolder folder;
   const Mesh mesh = create_mesh({{"batch", 2}});
-  const auto run = [&](const Variable& kernel, const Variable& bias, const OptimizerRef& optimizer,
-                       int64_t steps) {
+  const auto run = [&](const Variable& kernel, const Variable& bias,
+                       const OptimizerHandle& optimizer, int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) {
       optimizer->apply({kernel.value(), bias.value()}, {kernel, bias});
     }
   };
   Variable kernel = variable("kernel", at::arange(6).reshape({2, 3}).to(at::kFloat), mesh);
   Variable bias = variable("bias", at::ones({3}), mesh);
-  const OptimizerRef adam = Adam(0.1), sgd = SGD(0.5);
+  const OptimizerHandle adam = Adam(0.1), sgd = SGD(0.5);
   run(kernel, bias, adam, 3);
   Checkpoint checkpoint({kernel, bias}, {adam, sgd});
   checkpoint.extra()["epoch"] = 3;
@@ -136,7 +136,7 @@ TEST_CASE("a training loop of one's own saves variables and optimizers") {
 
   Variable kernel_2 = variable("kernel", at::zeros({2, 3}), mesh);
   Variable bias_2 = variable("bias", at::zeros({3}), mesh);
-  const OptimizerRef adam_2 = Adam(0.1, {.name = "second"}), sgd_2 = SGD(0.5);
+  const OptimizerHandle adam_2 = Adam(0.1, {.name = "second"}), sgd_2 = SGD(0.5);
   Checkpoint again({kernel_2, bias_2}, {adam_2, sgd_2});
   again.restore(folder / "loop");
   CHECK(again.extra()["epoch"] == 3);
@@ -168,7 +168,7 @@ TEST_CASE("weights that were not drawn are not drawn by restoring") {
   const at::Tensor whole = at::rand({3, 2});
   Checkpoint({variable("w", whole, mesh)}).save(folder / "one");
   const Variable fresh(VariableSpec{"w", {3, 2}, at::kFloat,
-                                    InitializerRef(std::make_shared<NeverDrawn>())});
+                                    InitializerHandle(std::make_shared<NeverDrawn>())});
   Checkpoint({fresh}).restore(folder / "one");
   CHECK(equal(fresh, whole));
 }

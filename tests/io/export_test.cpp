@@ -32,7 +32,7 @@ class DriftLayer final : public Layer {
  public:
   using Layer::Layer;
   std::string class_name() const override { return "Drift"; }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {

@@ -28,7 +28,7 @@ namespace {
 /// Does after so many steps what fit() does when a signal comes.
 class Signal final : public Callback {
  public:
-  Signal(const CallbackRef& told, int64_t steps, const std::string& saved)
+  Signal(const CallbackHandle& told, int64_t steps, const std::string& saved)
       : told_(told), left_(steps), saved_(saved) {}
   void on_train_batch_end(int64_t, const Logs&) override {
     if (--left_ != 0) return;
@@ -38,7 +38,7 @@ class Signal final : public Callback {
   }
 
  private:
-  CallbackRef told_;
+  CallbackHandle told_;
   int64_t left_;
   std::string saved_;
 };

@@ -62,7 +62,7 @@ std::string filled(const std::string& text) {
   return fill_template("x", text, 7, 12, {{"loss", 0.12345}, {"big", -1234.5}});
 }
 
-History train(const ModelHandle& model, const std::vector<CallbackRef>& callbacks,
+History train(const ModelHandle& model, const std::vector<CallbackHandle>& callbacks,
               int64_t epochs = 2) {
   return model.fit(test::fit_data("x"), test::fit_data("y"),
                    {.batch_size = 4, .epochs = epochs, .verbose = 0, .callbacks = callbacks});

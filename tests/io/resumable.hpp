@@ -86,7 +86,8 @@ struct Run {
   int64_t steps = 0;
 };
 
-inline Run train(const ModelHandle& model, std::vector<CallbackRef> callbacks, int64_t epochs = 3) {
+inline Run train(const ModelHandle& model, std::vector<CallbackHandle> callbacks,
+                 int64_t epochs = 3) {
   const auto counter = std::make_shared<StepCounter>();
   callbacks.emplace_back(counter);
   Run run;

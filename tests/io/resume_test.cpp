@@ -87,7 +87,7 @@ TEST_CASE("other callbacks go on from where they were") {
     explicit Callbacks(const std::string& path)
         : stopping({.monitor = "loss", .patience = 5, .mode = "max", .restore_best_weights = true}),
           best(path, {.monitor = "val_loss", .save_best_only = true}) {}
-    std::vector<CallbackRef> all(const CallbackRef& last) const {
+    std::vector<CallbackHandle> all(const CallbackHandle& last) const {
       return {stopping, best,
               LearningRateScheduler([](int64_t, double rate) { return rate * 0.9; }),
               ReduceLROnPlateau({.monitor = "loss", .factor = 0.5, .patience = 2, .mode = "max"}),
@@ -105,7 +105,7 @@ TEST_CASE("other callbacks go on from where they were") {
   const BackupAndRestoreOptions every{.save_freq = 2};
   const ModelHandle broken = dropout_model(optimizer, some_layouts());
   const Callbacks two(folder / "best_2");
-  std::vector<CallbackRef> interrupted = two.all(BackupAndRestore(folder / "backup", every));
+  std::vector<CallbackHandle> interrupted = two.all(BackupAndRestore(folder / "backup", every));
   interrupted.emplace_back(Interruption(2 * per_epoch + 4));
   CHECK_THROWS_AS(train(broken, interrupted, 12), StateError);
 
@@ -176,9 +176,9 @@ TEST_CASE("a callback that has a state, or tensors alone, only later gets them b
   for (const bool keeps_tensors : {false, true}) {
     const test::TempFolder folder;
     const auto callbacks = [&](const std::shared_ptr<Late>& late) {
-      return std::vector<CallbackRef>{late, BackupAndRestore(folder / "backup")};
+      return std::vector<CallbackHandle>{late, BackupAndRestore(folder / "backup")};
     };
-    std::vector<CallbackRef> broken = callbacks(std::make_shared<Late>(keeps_tensors));
+    std::vector<CallbackHandle> broken = callbacks(std::make_shared<Late>(keeps_tensors));
     broken.emplace_back(Interruption(per_epoch + 2));
     CHECK_THROWS_AS(train(dropout_model(optimizer, some_layouts()), broken), StateError);
     const auto late = std::make_shared<Late>(keeps_tensors);

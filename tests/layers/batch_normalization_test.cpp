@@ -26,7 +26,7 @@ using test::difference;
 namespace {
 
 Json config_of(int64_t axis, bool center, bool scale, double epsilon) {
-  const auto made = [](const InitializerRef& object) { return serialized(object); };
+  const auto made = [](const InitializerHandle& object) { return serialized(object); };
   return {{"axis", axis}, {"momentum", 0.99}, {"epsilon", epsilon}, {"center", center},
           {"scale", scale}, {"beta_initializer", made("zeros")},
           {"gamma_initializer", made("ones")}, {"moving_mean_initializer", made("zeros")},
@@ -45,16 +45,17 @@ at::Tensor value(const LayerHandle& layer, size_t weight) {
 }
 
 /// What a training step of the layer on x [16, 8], cut as said, exchanges: forward, backward.
-std::pair<CommLog, CommLog> exchanged(const BatchNormalization& layer, const LayoutMap& layouts,
-                                      const LayoutSpec& x_layout, bool planned = false) {
-  std::optional<PlanningScope> plans_only;
+std::pair<CommLog, CommLog> all_reduce_status(const BatchNormalization& layer,
+                                              const LayoutMap& layouts, const LayoutSpec& x_layout,
+                                              bool planned = false) {
+  std::optional<AbstractScope> plans_only;
   if (planned) plans_only.emplace(layouts.mesh());
   layer->build({{-1, 8}});
   layer->place_weights(layouts);
   std::vector<DTensor> sources;
   for (const Variable& weight : layer->weights()) weight.value();
   for (const Variable& weight : layer->trainable_weights()) sources.push_back(weight.value());
-  const Layout layout = planning_layout(Layout(x_layout, layouts.mesh()));
+  const Layout layout = abstract_layout(Layout(x_layout, layouts.mesh()));
   const DTensor x = call_with_layout([] { return filled({16, 8}, 0.5); }, layout);
   std::pair<CommLog, CommLog> logs;
   GradientTape tape;
@@ -170,7 +171,7 @@ TEST_CASE("BatchNormalization plans a step and changes nothing") {
   layer(whole(at::rand({6, 3})), {.training = true});
   const at::Tensor mean = value(layer, 2);
   {
-    const PlanningScope plans_only(test::virtual_mesh({2, 2}));
+    const AbstractScope plans_only(test::virtual_mesh({2, 2}));
     CHECK(layer(filled({6, 3}, 0), {.training = true}).shape() == Shape{6, 3});
   }
   CHECK(at::equal(value(layer, 2), mean));
@@ -179,14 +180,14 @@ TEST_CASE("BatchNormalization plans a step and changes nothing") {
 TEST_CASE("BatchNormalization sums its two moments over the batch each way, nothing else") {
   const LayoutMap data(mesh_of("batch=8"));
   const BatchNormalization plain({.center = false, .scale = false});
-  const auto [forward, backward] = exchanged(plain, data, {"batch", unsharded});
+  const auto [forward, backward] = all_reduce_status(plain, data, {"batch", unsharded});
   CHECK(forward.count(CommOp::all_reduce, "batch") == 2);
   CHECK(backward.count(CommOp::all_reduce, "batch") == 2);
   CHECK(bytes(forward) == std::vector<int64_t>{32, 32});
   CHECK(bytes(backward) == std::vector<int64_t>{32, 32});
 
   const BatchNormalization renorm({.renorm = true});
-  const auto renormed = exchanged(renorm, data, {"batch", unsharded});
+  const auto renormed = all_reduce_status(renorm, data, {"batch", unsharded});
   CHECK(bytes(renormed.first) == std::vector<int64_t>{32, 32});
   // beta's gradient, which gamma's takes in, is summed here already.
   CHECK(bytes(renormed.second) == std::vector<int64_t>{32, 32, 32});
@@ -195,7 +196,7 @@ TEST_CASE("BatchNormalization sums its two moments over the batch each way, noth
   LayoutMap model(mesh_of("batch=4,model=2"));
   model["bn/gamma"] = {"model"};
   const BatchNormalization full({.name = "bn"});
-  const auto logs = exchanged(full, model, {"batch", "model"});
+  const auto logs = all_reduce_status(full, model, {"batch", "model"});
   CHECK(bytes(logs.first) == std::vector<int64_t>{16, 16});
   CHECK(bytes(logs.second) == std::vector<int64_t>{16, 16});
   CHECK(logs.first.count(CommOp::all_reduce, "batch") == 2);
@@ -210,7 +211,7 @@ TEST_CASE("BatchNormalization's plan says what statistics that lie elsewhere cos
     map["bn/moving_.*"] = {where == "none" ? AxisSpec(unsharded) : AxisSpec(where)};
     const auto step = [&](bool planned) {
       const BatchNormalization layer({.name = "bn"});
-      return exchanged(layer, map, {"batch", "model"}, planned);
+      return all_reduce_status(layer, map, {"batch", "model"}, planned);
     };
     const auto [forward, backward] = step(false);
     const auto [planned_forward, planned_backward] = step(true);

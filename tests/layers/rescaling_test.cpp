@@ -43,7 +43,7 @@ TEST_CASE("Rescaling takes every option by name and refuses what does not fit") 
                     Contains("[Rescaling scale]") && Contains("offset (2,)") && Contains("(4, 3)"));
   CHECK_THROWS_WITH(Rescaling({1, 2, 3})->build({{4, 2}}), Contains("scale (3,)"));
   CHECK_THROWS_WITH(layer->build({{}}), Contains("offset (2,)"));
-  CHECK_THROWS_AS(Rescaling(Numbers()), ConfigError);
+  CHECK_THROWS_AS(Rescaling(ArrayOption()), ConfigError);
 }
 
 }  // namespace rescaling_test

@@ -83,10 +83,10 @@ TEST_CASE("metrics are known by Keras' names, class names and short names") {
   CHECK(make_metric("bce", "m")->class_name() == "BinaryCrossentropy");
   CHECK(make_metric("f_beta_score", "m")->class_name() == "FBetaScore");
   CHECK_THROWS_WITH(make_metric("acuracy", "a"), Contains("\"accuracy\""));
-  CHECK(MetricRef("accuracy").text() == "accuracy");
-  CHECK(metrics::Accuracy({.name = "acc"}).made()->name() == "acc");
-  CHECK(metrics::MeanSquaredError({.name = "error"}).made()->name() == "error");
-  CHECK(metrics::AUC({.curve = AUCCurve::pr}).made()->config().at("curve") == "PR");
+  CHECK(MetricHandle("accuracy").text() == "accuracy");
+  CHECK(metrics::Accuracy({.name = "acc"}).get()->name() == "acc");
+  CHECK(metrics::MeanSquaredError({.name = "error"}).get()->name() == "error");
+  CHECK(metrics::AUC({.curve = AUCCurve::pr}).get()->config().at("curve") == "PR");
 }
 
 TEST_CASE("metric_names() are all of them, sorted") {
@@ -138,9 +138,9 @@ TEST_CASE("every metric is rebuilt from its configuration") {
     }
     CHECK(metric_from_config({{"class_name", class_name}, {"config", config}})->config() == config);
   }
-  CHECK(BinaryAccuracy().made()->config() ==
+  CHECK(BinaryAccuracy().get()->config() ==
         Json({{"name", "binary_accuracy"}, {"threshold", 0.5}}));
-  CHECK(Precision().made()->config() == Json({{"thresholds", nullptr},
+  CHECK(Precision().get()->config() == Json({{"thresholds", nullptr},
                                               {"top_k", nullptr},
                                               {"class_id", nullptr},
                                               {"name", "precision"}}));
@@ -208,7 +208,7 @@ TEST_CASE("metrics with arguments of their own are made from Keras' configuratio
   CHECK(made("MeanIoU", {{"num_classes", 3}})->name() == "mean_io_u");
   CHECK(made("BinaryIoU", Json::object())->name() == "binary_io_u");
   CHECK(made("PrecisionAtRecall", {{"recall", 0.5}})->name() == "precision_at_recall");
-  CHECK(SpecificityAtSensitivity(0.5).made()->name() == "specificity_at_sensitivity");
+  CHECK(SpecificityAtSensitivity(0.5).get()->name() == "specificity_at_sensitivity");
   CHECK_THROWS_WITH(made("MeanIoU", Json::object()), Contains("num_classes"));
   CHECK_THROWS_WITH(made("PrecisionAtRecall", Json::object()), Contains("recall"));
   CHECK_THROWS_WITH(made("R2Score", {{"class_aggregation", "uniform_averge"}}),
@@ -221,10 +221,10 @@ TEST_CASE("metrics with arguments of their own are made from Keras' configuratio
 }
 
 TEST_CASE("shapes that a metric cannot take are named") {
-  const auto update = [](const MetricRef& metric, const Shape& y_true, const Shape& y_pred,
+  const auto update = [](const MetricHandle& metric, const Shape& y_true, const Shape& y_pred,
                          const Shape& weight = {}) {
-    metric.made()->update(value(y_true), value(y_pred), weight.empty() ? DTensor() : value(weight));
-    return metric.made()->result();
+    metric.get()->update(value(y_true), value(y_pred), weight.empty() ? DTensor() : value(weight));
+    return metric.get()->result();
   };
   CHECK_THROWS_AS(update(SparseCategoricalAccuracy(), {3}, {5, 5}), ShapeError);
   CHECK_THROWS_AS(update(SparseCategoricalAccuracy(), {5}, {5, 5}, {2}), ShapeError);

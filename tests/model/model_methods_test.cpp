@@ -93,7 +93,7 @@ TEST_CASE("a model's own weights count, are placed and trained", "[model]") {
   layouts["scaled/scale"] = {"model"};
   model.compile({.optimizer = SGD(0.1), .loss = "mse", .layouts = layouts});
   const at::Tensor x = at::rand({8, 3}), y = at::rand({8, 2});
-  const StepPlan plan = model.plan(DatasetRef(x, y), {.batch_size = 4});
+  const StepPlan plan = model.plan(DatasetHandle(x, y), {.batch_size = 4});
   CHECK(plan.layers[1].path == "scaled");
   CHECK(plan.layers[1].weights[0] == 4);
   model.fit(x, y, {.verbose = 0});

@@ -33,7 +33,7 @@ class ScaleLayer : public Layer {
  public:
   explicit ScaleLayer(const LayerOptions& options = {}) : Layer(options) {}
   std::string class_name() const override { return "MyScale"; }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
 
  protected:
   void make_weights(const Shapes&) override { factor_ = add_weight("factor", {}, "ones"); }

@@ -23,7 +23,7 @@ TEST_CASE("constraints give Keras' values under every layout") {
   const Json file = read_json_file(golden_path("keras_layers.json").string());
   for (const Json& golden : file.at("constraints")) {
     CAPTURE(golden.at("constraint").dump());
-    const auto constraint = json_as<ConstraintRef>(golden.at("constraint"), JsonPath("golden"));
+    const auto constraint = json_as<ConstraintHandle>(golden.at("constraint"), JsonPath("golden"));
     CHECK(serialized(constraint).at("config") == golden.at("constraint").at("config"));
     const auto kept = [&](const std::vector<DTensor>& in) { return (*constraint)(in[0]); };
     // In float64: the addends of a pending vector of zeros must cancel below epsilon.
@@ -33,13 +33,13 @@ TEST_CASE("constraints give Keras' values under every layout") {
 }
 
 TEST_CASE("constraints by name, and those that cannot be") {
-  CHECK(ConstraintRef("max_norm")->config() == Json{{"max_value", 2.0}, {"axis", 0}});
+  CHECK(ConstraintHandle("max_norm")->config() == Json{{"max_value", 2.0}, {"axis", 0}});
   CHECK(make_constraint("UnitNorm")->config() == Json{{"axis", 0}});
   CHECK(make_constraint("non_neg")->class_name() == "NonNeg");
-  CHECK(ConstraintRef("min_max_norm")->config() ==
+  CHECK(ConstraintHandle("min_max_norm")->config() ==
         Json{{"min_value", 0.0}, {"max_value", 1.0}, {"rate", 1.0}, {"axis", 0}});
-  CHECK_FALSE(ConstraintRef());
-  CHECK_THROWS_WITH(ConstraintRef("max_nrom"),
+  CHECK_FALSE(ConstraintHandle());
+  CHECK_THROWS_WITH(ConstraintHandle("max_nrom"),
                     Contains("[constraint]") && Contains("\"max_nrom\"") &&
                         Contains("\"max_norm\""));
   CHECK_THROWS_WITH(MaxNorm({.max_value = -1}), Contains("[MaxNorm]") && Contains("max_value"));

@@ -35,13 +35,13 @@ TEST_CASE("initializers come back from Keras' configurations as they were") {
   const Json file = read_json_file(golden_path("keras_layers.json").string());
   for (const Json& golden : file.at("initializers")) {
     CAPTURE(golden.dump());
-    const auto initializer = read<InitializerRef>(golden);
+    const auto initializer = read<InitializerHandle>(golden);
     CHECK(initializer->class_name() == golden.at("class_name"));
     const Json config = initializer->config();
     for (const auto& [key, value] : golden.at("config").items()) {
       if (key != "input_axes" && key != "output_axes") CHECK(config.at(key) == value);
     }
-    const auto again = read<InitializerRef>(serialized(initializer));
+    const auto again = read<InitializerHandle>(serialized(initializer));
     CHECK(again->config() == config);
     const Seed seed{5, 6};
     CHECK(difference(again->draw({3, 4}, at::kFloat, seed).full(),
@@ -50,60 +50,62 @@ TEST_CASE("initializers come back from Keras' configurations as they were") {
 }
 
 TEST_CASE("initializers of other seeds and gains, by name and by class name") {
-  CHECK(read<InitializerRef>("he_normal")->class_name() == "HeNormal");
-  CHECK(read<InitializerRef>("HeNormal")->class_name() == "HeNormal");
+  CHECK(read<InitializerHandle>("he_normal")->class_name() == "HeNormal");
+  CHECK(read<InitializerHandle>("HeNormal")->class_name() == "HeNormal");
   for (const auto& [alias, name] : std::map<std::string, std::string>{
            {"normal", "RandomNormal"}, {"uniform", "RandomUniform"}, {"one", "Ones"},
            {"zero", "Zeros"}, {"OrthogonalInitializer", "Orthogonal"},
            {"IdentityInitializer", "Identity"}}) {
-    CHECK(InitializerRef(alias)->class_name() == name);
+    CHECK(InitializerHandle(alias)->class_name() == name);
   }
-  CHECK(read<InitializerRef>(seeded("GlorotUniform", {3, 4}))->config().at("seed") == Json({3, 4}));
-  CHECK(read<InitializerRef>(serialized(IdentityInitializer(2.5)))->config().at("gain") == 2.5);
+  CHECK(read<InitializerHandle>(seeded("GlorotUniform", {3, 4}))->config().at("seed") ==
+        Json({3, 4}));
+  CHECK(read<InitializerHandle>(serialized(IdentityInitializer(2.5)))->config().at("gain") == 2.5);
   const Json pair = serialized(Orthogonal({.gain = 2, .seed = Seed{1, 2}}));
-  CHECK(serialized(read<InitializerRef>(pair)) == pair);
+  CHECK(serialized(read<InitializerHandle>(pair)) == pair);
 }
 
 TEST_CASE("activations and objects that may be null") {
   CHECK(read<ActivationRef>("tanh").name() == "tanh");
   CHECK(read<ActivationRef>(nullptr).name() == "linear");
-  CHECK_FALSE(read<RegularizerRef>(nullptr));
-  CHECK_FALSE(read<ConstraintRef>(nullptr));
-  CHECK(read<RegularizerRef>("l2")->config().at("l2") == 0.01);
+  CHECK_FALSE(read<RegularizerHandle>(nullptr));
+  CHECK_FALSE(read<ConstraintHandle>(nullptr));
+  CHECK(read<RegularizerHandle>("l2")->config().at("l2") == 0.01);
 }
 
 TEST_CASE("objects that cannot be made name their place in one line") {
-  CHECK_THROWS_WITH(read<InitializerRef>("glorot"),
+  CHECK_THROWS_WITH(read<InitializerHandle>("glorot"),
                     Contains("[model.json: x, initializer]") && Contains("\"glorot\""));
-  CHECK_THROWS_WITH(read<InitializerRef>(nullptr), Contains("[model.json: x]"));
-  CHECK_THROWS_WITH(read<InitializerRef>(seeded("HeNormal", 1.5)),
+  CHECK_THROWS_WITH(read<InitializerHandle>(nullptr), Contains("[model.json: x]"));
+  CHECK_THROWS_WITH(read<InitializerHandle>(seeded("HeNormal", 1.5)),
                     Contains("[model.json: x.config.seed]") && Contains("1.5"));
-  CHECK_THROWS_WITH(read<InitializerRef>(seeded("HeNormal", {1, 2, 3})), Contains("list of two"));
-  CHECK_THROWS_WITH(read<InitializerRef>(seeded("HeNromal", 1)), Contains("HeNromal"));
-  CHECK_THROWS_WITH(read<InitializerRef>({{"class_name", "VarianceScaling"},
+  CHECK_THROWS_WITH(read<InitializerHandle>(seeded("HeNormal", {1, 2, 3})),
+                    Contains("list of two"));
+  CHECK_THROWS_WITH(read<InitializerHandle>(seeded("HeNromal", 1)), Contains("HeNromal"));
+  CHECK_THROWS_WITH(read<InitializerHandle>({{"class_name", "VarianceScaling"},
                                           {"config", {{"mode", "fan"}}}}),
                     Contains("[model.json: x.config.mode]") && Contains("\"fan_in\""));
-  CHECK_THROWS_WITH(read<InitializerRef>({{"class_name", "RandomNormal"},
+  CHECK_THROWS_WITH(read<InitializerHandle>({{"class_name", "RandomNormal"},
                                           {"config", {{"stddev", -1}}}}),
                     Contains("[model.json: x, RandomNormal]") && Contains("stddev"));
-  CHECK_THROWS_WITH(read<RegularizerRef>({{"class_name", "L2"}, {"config", {{"l1", 0.1}}}}),
+  CHECK_THROWS_WITH(read<RegularizerHandle>({{"class_name", "L2"}, {"config", {{"l1", 0.1}}}}),
                     Contains("[model.json: x.config]") && Contains("\"l1\""));
-  CHECK_THROWS_WITH(read<ConstraintRef>({{"class_name", "MaxNorm"}}), Contains("\"config\""));
+  CHECK_THROWS_WITH(read<ConstraintHandle>({{"class_name", "MaxNorm"}}), Contains("\"config\""));
   CHECK_THROWS_WITH(read<ActivationRef>("rleu"), Contains("[model.json: x, activation]"));
   CHECK_THROWS_WITH(read<ActivationRef>(Json::object()), Contains("[model.json: x]"));
 }
 
 TEST_CASE("numbers from JSON and back") {
-  CHECK(read<Numbers>(0.5).json() == 0.5);
-  CHECK(read<Numbers>(nullptr).json().is_null());
+  CHECK(read<ArrayOption>(0.5).json() == 0.5);
+  CHECK(read<ArrayOption>(nullptr).json().is_null());
   const Json table = Json::parse("[[1.0, 2.0, 3.0], [4.5, 5.0, 6.0]]");
-  CHECK(read<Numbers>(table).shape() == Shape{2, 3});
-  CHECK(read<Numbers>(table).json() == table);
-  CHECK(Numbers({1, 2}).json() == Json({1.0, 2.0}));
+  CHECK(read<ArrayOption>(table).shape() == Shape{2, 3});
+  CHECK(read<ArrayOption>(table).json() == table);
+  CHECK(ArrayOption({1, 2}).json() == Json({1.0, 2.0}));
   for (const char* wrong : {"[]", "[[1], [2, 3]]", "[1, [2]]", "[[1], 2]", "[\"a\"]", "\"a\"",
                             "[[], []]", "{}"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_WITH(read<Numbers>(Json::parse(wrong)), Contains("[model.json: x"));
+    CHECK_THROWS_WITH(read<ArrayOption>(Json::parse(wrong)), Contains("[model.json: x"));
   }
 }
 

@@ -29,7 +29,7 @@ namespace {
 std::vector<at::Tensor> train(const ReducerCase& c, const Mesh& mesh, const AdamOptions& options,
                               double cap = default_bucket_cap_mb, bool early = false) {
   ReducerNet net(c, mesh);
-  const OptimizerRef adam = Adam(1e-2, options);
+  const OptimizerHandle adam = Adam(1e-2, options);
   adam->reducer().set_bucket_cap_mb(cap);
   for (int step = 0; step < 3; ++step) {
     GradientTape tape;
@@ -91,7 +91,7 @@ TEST_CASE("gradients travel together, and as single ones without a bucket", "[re
       CommNotes notes;
       const Mesh mesh = rank_mesh(reducer_cases[0].dims, noted_communicator(inner, notes));
       const ReducerNet net(reducer_cases[0], mesh);
-      const OptimizerRef sgd = SGD(0.1);
+      const OptimizerHandle sgd = SGD(0.1);
       sgd->reducer().set_bucket_cap_mb(together ? default_bucket_cap_mb : 0);
       GradientTape tape;
       const std::vector<DTensor> gradients = tape.gradient(net.loss(), net.values());
@@ -114,7 +114,7 @@ TEST_CASE("reductions begin while the backward pass goes on", "[reducer]") {
     CommNotes notes;
     const Mesh mesh = rank_mesh(reducer_cases[0].dims, noted_communicator(inner, notes));
     const ReducerNet net(reducer_cases[0], mesh);
-    const OptimizerRef sgd = SGD(0.1);
+    const OptimizerHandle sgd = SGD(0.1);
     sgd->reducer().set_bucket_cap_mb(0);
     const auto reduce = sgd->reduce_when_ready(net.variables);
     std::vector<std::string> order;
@@ -162,7 +162,7 @@ TEST_CASE("gradients changed after they were reduced are reduced again", "[reduc
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& communicator) {
     const auto trained = [&](bool early) {
       ReducerNet net(reducer_cases[0], rank_mesh(reducer_cases[0].dims, communicator));
-      const OptimizerRef sgd = SGD(0.1);
+      const OptimizerHandle sgd = SGD(0.1);
       GradientTape tape;
       GradientOptions with;
       const DTensor loss = net.loss();
@@ -183,7 +183,7 @@ TEST_CASE("an error in the backward pass leaves nothing under way", "[reducer]")
     CommNotes notes;
     const Mesh mesh = rank_mesh(reducer_cases[0].dims, noted_communicator(inner, notes));
     ReducerNet net(reducer_cases[0], mesh);
-    const OptimizerRef sgd = SGD(0.1);
+    const OptimizerHandle sgd = SGD(0.1);
     sgd->reducer().set_bucket_cap_mb(0);
     const auto step = [&](bool fails) {
       GradientTape tape;
@@ -225,7 +225,7 @@ TEST_CASE("a gradient that is not finite is named on the rank that has it", "[re
         take_non_finite_gradient();
         const Mesh mesh = rank_mesh(reducer_cases[number].dims, communicator);
         ReducerNet net(reducer_cases[number], mesh);
-        const OptimizerRef sgd = SGD(0.1);
+        const OptimizerHandle sgd = SGD(0.1);
         const auto step = [&](double bad) {
           at::Tensor rows = at::ones({8, 4, 6}, at::kDouble);
           rows[7][0][0] = bad;
@@ -252,7 +252,7 @@ TEST_CASE("a gradient that is not finite is named on the rank that has it", "[re
 
 TEST_CASE("gradients of one process stay as they are", "[reducer]") {
   const ReducerNet net(reducer_cases[0], create_mesh(reducer_cases[0].dims));
-  const OptimizerRef sgd = SGD(0.1);
+  const OptimizerHandle sgd = SGD(0.1);
   const auto reduce = sgd->reduce_when_ready(net.variables);
   GradientTape tape;
   const DTensor loss = net.loss();

@@ -37,11 +37,11 @@ VarianceScalingOptions scaling(const Json& options) {
           .seed = seed_of(options)};
 }
 
-InitializerRef make_case(const std::string& name, const Json& o) {
+InitializerHandle make_case(const std::string& name, const Json& o) {
   const SeedOptions seed{.seed = seed_of(o)};
   const RandomNormalOptions normal{
       .mean = option(o, "mean", 0.0), .stddev = option(o, "stddev", 0.05), .seed = seed_of(o)};
-  const std::map<std::string, std::function<InitializerRef()>> makers = {
+  const std::map<std::string, std::function<InitializerHandle()>> makers = {
       {"Zeros", [] { return Zeros(); }},
       {"Ones", [] { return Ones(); }},
       {"Constant", [&] { return Constant(o.at("value").get<double>()); }},
@@ -80,7 +80,7 @@ TEST_CASE("initializers draw Keras' numbers") {
     const std::string name = golden.at("name");
     INFO(name << " " << golden.at("options").dump() << " " << golden.at("shape").dump());
     const at::Tensor expected = golden_tensor(golden);
-    const InitializerRef made = make_case(name, golden.at("options"));
+    const InitializerHandle made = make_case(name, golden.at("options"));
     CHECK(made->class_name() == name);
     const at::Tensor drawn =
         made->draw(golden.at("shape").get<Shape>(), at::kFloat, Seed{99, 99}).full();
@@ -93,7 +93,7 @@ TEST_CASE("initializers draw Keras' numbers") {
 TEST_CASE("a draw into shards is the slice of the whole draw") {
   const Shape shape{5, 3};
   for (const char* name : names) {
-    const InitializerRef made(name);
+    const InitializerHandle made(name);
     const at::Tensor whole = made->draw(shape, at::kFloat, Seed{7, 8}).full();
     for (const Mesh& mesh :
          {create_mesh({{"x", 3}}), create_mesh({{"x", 2}, {"y", 2}}), create_mesh({{"x", 8}})}) {
@@ -113,7 +113,7 @@ TEST_CASE("a draw into shards is the slice of the whole draw") {
 
 TEST_CASE("an initializer's own seed beats the weight's") {
   const Shape shape{4, 4};
-  const auto draw = [&](const InitializerRef& made, Seed seed) {
+  const auto draw = [&](const InitializerHandle& made, Seed seed) {
     return made->draw(shape, at::kFloat, seed).full();
   };
   const at::Tensor seeded = draw(GlorotUniform({.seed = 3}), {1, 2});
@@ -135,9 +135,9 @@ TEST_CASE("GlorotUniform of a seed pair is the Core-API guide's Xavier draw") {
 
 TEST_CASE("float64 weights are the float32 draw widened, half ones the draw rounded") {
   for (const char* name : {"glorot_uniform", "he_normal", "random_normal", "constant"}) {
-    const at::Tensor single = InitializerRef(name)->draw({6, 3}, at::kFloat, Seed{1, 2}).full();
-    const at::Tensor wide = InitializerRef(name)->draw({6, 3}, at::kDouble, Seed{1, 2}).full();
-    const at::Tensor half = InitializerRef(name)->draw({6, 3}, at::kBFloat16, Seed{1, 2}).full();
+    const at::Tensor single = InitializerHandle(name)->draw({6, 3}, at::kFloat, Seed{1, 2}).full();
+    const at::Tensor wide = InitializerHandle(name)->draw({6, 3}, at::kDouble, Seed{1, 2}).full();
+    const at::Tensor half = InitializerHandle(name)->draw({6, 3}, at::kBFloat16, Seed{1, 2}).full();
     CHECK(difference(wide, single.to(at::kDouble)) == "");
     CHECK(difference(half, single.to(at::kBFloat16)) == "");
   }
@@ -166,12 +166,12 @@ TEST_CASE("fans are Keras'") {
 
 TEST_CASE("initializers are known by both of Keras' names") {
   for (const char* name : names) {
-    const InitializerRef made(name);
-    CHECK(InitializerRef(made->class_name())->class_name() == made->class_name());
+    const InitializerHandle made(name);
+    CHECK(InitializerHandle(made->class_name())->class_name() == made->class_name());
   }
-  CHECK_THROWS_WITH(InitializerRef("glorot_unifrom"),
+  CHECK_THROWS_WITH(InitializerHandle("glorot_unifrom"),
                     Catch::Contains("glorot_unifrom") && Catch::Contains("\"glorot_uniform\""));
-  CHECK_THROWS_AS(InitializerRef("glorot_unifrom"), ConfigError);
+  CHECK_THROWS_AS(InitializerHandle("glorot_unifrom"), ConfigError);
 }
 
 TEST_CASE("wrong options of an initializer are named") {

@@ -27,7 +27,7 @@ class ScaleLayer final : public Layer {
     json["factor"] = factor_;
     return json;
   }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0] * factor_; }

@@ -46,7 +46,7 @@ DTensor value(const Shape& shape, double filled_with = 0.5) {
   return filled(shape, filled_with, at::kFloat, Layout::replicated(mesh, int64_t(shape.size())));
 }
 
-LossRef from(const std::string& json) { return loss_from_config(parse_json(json, "test")); }
+LossHandle from(const std::string& json) { return loss_from_config(parse_json(json, "test")); }
 
 }  // namespace
 
@@ -56,15 +56,15 @@ TEST_CASE("losses are known by Keras' names, class names and short names") {
     CHECK(make_loss(class_name)->name() == name);
     if (class_name != std::string("Huber")) CHECK(make_loss(name)->class_name() == class_name);
   }
-  CHECK(LossRef("huber")->class_name() == "Huber");
-  CHECK(LossRef("mse")->class_name() == "MeanSquaredError");
-  CHECK(LossRef("MAE")->class_name() == "MeanAbsoluteError");
-  CHECK(LossRef("mape")->class_name() == "MeanAbsolutePercentageError");
-  CHECK(LossRef("msle")->class_name() == "MeanSquaredLogarithmicError");
-  CHECK(LossRef("kld")->class_name() == "KLDivergence");
-  CHECK(LossRef("bce")->class_name() == "BinaryCrossentropy");
+  CHECK(LossHandle("huber")->class_name() == "Huber");
+  CHECK(LossHandle("mse")->class_name() == "MeanSquaredError");
+  CHECK(LossHandle("MAE")->class_name() == "MeanAbsoluteError");
+  CHECK(LossHandle("mape")->class_name() == "MeanAbsolutePercentageError");
+  CHECK(LossHandle("msle")->class_name() == "MeanSquaredLogarithmicError");
+  CHECK(LossHandle("kld")->class_name() == "KLDivergence");
+  CHECK(LossHandle("bce")->class_name() == "BinaryCrossentropy");
   CHECK(MeanSquaredError({.name = "error"})->name() == "error");
-  CHECK_THROWS_WITH(LossRef("mean_square_error"), Contains("\"mean_squared_error\""));
+  CHECK_THROWS_WITH(LossHandle("mean_square_error"), Contains("\"mean_squared_error\""));
 }
 
 TEST_CASE("loss_names() are all of them, sorted") {
@@ -95,7 +95,7 @@ TEST_CASE("every loss is rebuilt from its configuration") {
     if (config.contains("alpha")) {
       config["alpha"] = config["alpha"].is_array() ? Json{0.5, 2.0} : Json(0.75);
     }
-    const LossRef rebuilt = loss_from_config({{"class_name", class_name}, {"config", config}});
+    const LossHandle rebuilt = loss_from_config({{"class_name", class_name}, {"config", config}});
     CHECK(rebuilt->config() == config);
     CHECK(rebuilt->name() == "mine");
     CHECK(rebuilt->reduction() == Reduction::mean_with_sample_weight);
@@ -109,7 +109,7 @@ TEST_CASE("every loss is rebuilt from its configuration") {
 }
 
 TEST_CASE("Keras' serialization of a loss is read") {
-  const LossRef huber = from(R"({"module": "keras.losses", "class_name": "Huber", "config":
+  const LossHandle huber = from(R"({"module": "keras.losses", "class_name": "Huber", "config":
       {"delta": 2.0, "reduction": "sum", "name": "h"}, "registered_name": null})");
   CHECK(huber->config() == Json({{"delta", 2.0}, {"reduction", "sum"}, {"name", "h"}}));
   CHECK(from(R"("mae")")->class_name() == "MeanAbsoluteError");
@@ -146,9 +146,10 @@ TEST_CASE("shapes that a loss cannot take are named") {
   CHECK_THROWS_WITH((*MeanSquaredError())(value({4, 3}), value({4, 3}), value({3})),
                     Contains("sample weights") && Contains("(3,)"));
   for (const char* name : {"mae", "mse", "huber", "hinge", "kld", "poisson", "cosine_similarity"}) {
-    CHECK_THROWS_WITH((*LossRef(name))(value({4, 2}), value({4, 3})),
-                      Contains(LossRef(name)->name()) && Contains("(4, 3)") && Contains("(4, 2)"));
-    CHECK_THROWS_WITH((*LossRef(name))(value({}), value({})), Contains("at least one axis"));
+    CHECK_THROWS_WITH(
+        (*LossHandle(name))(value({4, 2}), value({4, 3})),
+        Contains(LossHandle(name)->name()) && Contains("(4, 3)") && Contains("(4, 2)"));
+    CHECK_THROWS_WITH((*LossHandle(name))(value({}), value({})), Contains("at least one axis"));
   }
   CHECK_THROWS_AS((*BinaryFocalCrossentropy())(value({4, 2}), value({4, 3})), ShapeError);
   const CategoricalFocalCrossentropy two_classes({.alpha = {1, 2}});

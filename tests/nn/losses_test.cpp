@@ -43,7 +43,7 @@ struct Data {
 
   std::string name;
   Json options;
-  LossRef loss;
+  LossHandle loss;
   at::Tensor y_true, y_pred, weight, mask, expected, gradient;
 };
 

@@ -26,7 +26,7 @@ TEST_CASE("regularizers give Keras' values and gradients under every layout") {
   for (const Json& golden : file.at("regularizers")) {
     CAPTURE(golden.at("regularizer").dump());
     const auto regularizer =
-        json_as<RegularizerRef>(golden.at("regularizer"), JsonPath("golden"));
+        json_as<RegularizerHandle>(golden.at("regularizer"), JsonPath("golden"));
     CHECK(serialized(regularizer).at("config") == golden.at("regularizer").at("config"));
     const at::Tensor x = golden_tensor(golden.at("x"));
     const auto penalty = [&](const std::vector<DTensor>& in) { return (*regularizer)(in[0]); };
@@ -43,22 +43,22 @@ TEST_CASE("regularizers give Keras' values and gradients under every layout") {
 
 TEST_CASE("gradients of regularizers under every layout") {
   const at::Tensor x = at::linspace(-1, 2, 15, at::kDouble).sin().reshape({5, 3}) + 0.1;
-  for (const RegularizerRef& regularizer :
-       {RegularizerRef(L1L2({.l1 = 0.1, .l2 = 0.4})), RegularizerRef("orthogonal_regularizer")}) {
+  for (const RegularizerHandle& regularizer : {RegularizerHandle(L1L2({.l1 = 0.1, .l2 = 0.4})),
+                                               RegularizerHandle("orthogonal_regularizer")}) {
     const auto penalty = [&](const std::vector<DTensor>& in) { return (*regularizer)(in[0]); };
     CHECK(wrong_gradients({x}, penalty) == "");
   }
 }
 
 TEST_CASE("regularizers by name, and those that cannot be") {
-  CHECK(RegularizerRef("l1")->config().at("l1") == 0.01);
+  CHECK(RegularizerHandle("l1")->config().at("l1") == 0.01);
   CHECK(make_regularizer("L2")->class_name() == "L2");
-  CHECK(RegularizerRef("l1_l2")->config() == Json{{"l1", 0.0}, {"l2", 0.0}});
+  CHECK(RegularizerHandle("l1_l2")->config() == Json{{"l1", 0.0}, {"l2", 0.0}});
   CHECK(make_regularizer("L1L2")->class_name() == "L1L2");
   CHECK(make_regularizer("OrthogonalRegularizer")->config().at("mode") == "rows");
-  CHECK_FALSE(RegularizerRef());
-  CHECK(serialized(RegularizerRef()).is_null());
-  CHECK_THROWS_WITH(RegularizerRef("l3"), Contains("[regularizer]") && Contains("\"l3\""));
+  CHECK_FALSE(RegularizerHandle());
+  CHECK(serialized(RegularizerHandle()).is_null());
+  CHECK_THROWS_WITH(RegularizerHandle("l3"), Contains("[regularizer]") && Contains("\"l3\""));
   CHECK_THROWS_WITH(L1(-1), Contains("[L1]") && Contains("Received: -1"));
   CHECK_THROWS_AS(L2(INFINITY), ConfigError);
   CHECK_THROWS_AS(L1L2({.l1 = 0, .l2 = NAN}), ConfigError);

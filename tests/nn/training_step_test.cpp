@@ -28,7 +28,7 @@ struct Outcome {
 
 /// Four steps of a softmax regression by hand, on batches of 6, 6, 6 and 2 weighted rows.
 Outcome train(const Mesh& mesh, const LayoutSpec& kernel_layout, const LayoutSpec& x_layout,
-              const OptimizerRef& optimizer) {
+              const OptimizerHandle& optimizer) {
   const at::Tensor images = at::sin(at::arange(80, at::kFloat)).reshape({20, 4});
   const at::Tensor labels = at::arange(20) % 3;
   const at::Tensor weights = at::arange(20, at::kFloat) % 4;
@@ -36,7 +36,7 @@ Outcome train(const Mesh& mesh, const LayoutSpec& kernel_layout, const LayoutSpe
   kernel.place({kernel.shape(), Layout(kernel_layout, mesh)});
   const SparseCategoricalCrossentropy loss({.from_logits = true});
   const Mean mean;
-  const std::shared_ptr<Metric> accuracy = SparseCategoricalAccuracy().made();
+  const std::shared_ptr<Metric> accuracy = SparseCategoricalAccuracy().get();
   for (int64_t row = 0; row < 20; row += 6) {
     const int64_t rows = std::min<int64_t>(6, 20 - row);
     const auto batch = [&](const at::Tensor& all, const LayoutSpec& spec) {
@@ -52,7 +52,7 @@ Outcome train(const Mesh& mesh, const LayoutSpec& kernel_layout, const LayoutSpe
     mean.update(value, double(rows));
     accuracy->update(y, logits, w);
   }
-  return {kernel.value().full().clone(), results({mean.made(), accuracy})};
+  return {kernel.value().full().clone(), results({mean.get(), accuracy})};
 }
 
 std::string unlike(const Outcome& outcome, const Outcome& expected) {
@@ -83,12 +83,12 @@ TEST_CASE("training by hand is one device's training on every mesh") {
   const Mesh one = create_mesh({{"batch", 1}});
   for (const char* name : {"sgd", "adam", "adamw"}) {
     const Outcome expected =
-        train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerRef(name));
+        train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerHandle(name));
     for (const Case& c : cases) {
       for (BlockPolicy policy : policies) {
         const BlockPolicyScope scope(policy);
         INFO(name << " kernel " << to_string(c.kernel) << " " << test::to_string(policy));
-        CHECK(unlike(train(create_mesh(c.dims), c.kernel, c.x, OptimizerRef(name)), expected) ==
+        CHECK(unlike(train(create_mesh(c.dims), c.kernel, c.x, OptimizerHandle(name)), expected) ==
               "");
       }
     }
@@ -98,13 +98,13 @@ TEST_CASE("training by hand is one device's training on every mesh") {
 TEST_CASE("training by hand is the same in one process, two and four") {
   const Mesh one = create_mesh({{"batch", 1}});
   const Outcome expected =
-      train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerRef("adam"));
+      train(one, {unsharded, unsharded}, {"batch", unsharded}, OptimizerHandle("adam"));
   for (const Case& c : cases) {
     for (int ranks : {2, 4}) {
       run_ranks(ranks, [&](int, const std::shared_ptr<Communicator>& communicator) {
         const Mesh mesh = rank_mesh(c.dims, communicator);
         const std::string wrong =
-            unlike(train(mesh, c.kernel, c.x, OptimizerRef("adam")), expected);
+            unlike(train(mesh, c.kernel, c.x, OptimizerHandle("adam")), expected);
         expect(wrong.empty(), to_string(c.kernel) + ": " + wrong);
       });
     }

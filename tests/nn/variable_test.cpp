@@ -190,7 +190,7 @@ TEST_CASE("loading into an unread variable draws nothing") {
       throw StateError("test", "nothing is drawn", "a draw", "");
     }
   };
-  const InitializerRef forbidden(std::make_shared<const Forbidden>());
+  const InitializerHandle forbidden(std::make_shared<const Forbidden>());
   Variable w(VariableSpec{"kernel", {4, 4}, at::kFloat, forbidden, Seed{}, true});
   w.place({w.shape(), Layout({"batch", "model"}, mesh)});
   w.assign(value_of(3));

@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-OptimizerRef from_text(const std::string& text) {
+OptimizerHandle from_text(const std::string& text) {
   return optimizer_from_config(parse_json(text, "test"));
 }
 
@@ -27,10 +27,10 @@ TEST_CASE("the lists of names are Keras' class names") {
   CHECK(schedule_names() == Names{"CosineDecay", "CosineDecayRestarts", "ExponentialDecay",
                                   "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay"});
   for (const std::string& name : optimizer_names()) {
-    CHECK(OptimizerRef(name.c_str())->class_name() == name);
+    CHECK(OptimizerHandle(name.c_str())->class_name() == name);
     CHECK(from_text(R"({"class_name": ")" + name + R"(", "config": {}})")->class_name() == name);
   }
-  CHECK(OptimizerRef("rmsprop")->class_name() == "RMSprop");
+  CHECK(OptimizerHandle("rmsprop")->class_name() == "RMSprop");
 }
 
 TEST_CASE("names are Keras', or the given one") {

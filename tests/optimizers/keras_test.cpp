@@ -15,7 +15,7 @@ using namespace tessera::test;
 
 namespace {
 
-OptimizerRef make_case(const std::string& name, const Json& o) {
+OptimizerHandle make_case(const std::string& name, const Json& o) {
   const double decay = option(o, "weight_decay", name == "AdamW" ? 0.004 : 0.0);
   if (name == "SGD") {
     return SGD(option(o, "learning_rate", 0.01), {.momentum = option(o, "momentum", 0.0),
@@ -55,7 +55,7 @@ DTensor in_layout(const at::Tensor& whole, const Layout& layout) {
 
 void check_case(const Json& golden, const Where& where) {
   const Json& all = keras_core("optimizers");
-  const OptimizerRef optimizer = make_case(golden.at("name"), golden.at("options"));
+  const OptimizerHandle optimizer = make_case(golden.at("name"), golden.at("options"));
   std::vector<Variable> variables;
   for (size_t v = 0; v < 2; ++v) {
     const Placement& placement = v == 0 ? where.kernel : where.bias;

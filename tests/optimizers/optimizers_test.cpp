@@ -76,7 +76,7 @@ TEST_CASE("weights and slots are updated where they lie") {
 }
 
 TEST_CASE("a kept value does not change with a step") {
-  for (const OptimizerRef& optimizer : {OptimizerRef(SGD(0.5)), OptimizerRef(Adam(0.5))}) {
+  for (const OptimizerHandle& optimizer : {OptimizerHandle(SGD(0.5)), OptimizerHandle(Adam(0.5))}) {
     Variable w = weight();
     const DTensor kept = w.value();
     optimizer->apply({pack(at::ones({8, 4}), w.layout())}, {w});
@@ -138,7 +138,7 @@ TEST_CASE("slots keep their values when their variable moves") {
 
 TEST_CASE("slots have Keras' names under their variable's path") {
   Variable w = weight();
-  const auto paths = [&](const OptimizerRef& optimizer) {
+  const auto paths = [&](const OptimizerHandle& optimizer) {
     optimizer->build({w});
     std::vector<std::string> all;
     for (const Variable& slot : optimizer->variables()) {
@@ -198,14 +198,14 @@ TEST_CASE("what an optimizer cannot take is named") {
 
 TEST_CASE("optimizers are known by Keras' names") {
   for (const char* name : {"SGD", "Adam", "AdamW"}) {
-    CHECK(OptimizerRef(name)->class_name() == name);
+    CHECK(OptimizerHandle(name)->class_name() == name);
   }
-  CHECK(OptimizerRef("adamw")->class_name() == "AdamW");
-  CHECK(OptimizerRef("adam")->learning_rate() == 0.001);
-  CHECK_THROWS_WITH(OptimizerRef("adma"), Catch::Contains("\"adam\""));
+  CHECK(OptimizerHandle("adamw")->class_name() == "AdamW");
+  CHECK(OptimizerHandle("adam")->learning_rate() == 0.001);
+  CHECK_THROWS_WITH(OptimizerHandle("adma"), Catch::Contains("\"adam\""));
   CHECK(AdamW()->config().at("weight_decay") == 0.004);
-  const OptimizerRef copy = OptimizerRef("sgd");
-  const OptimizerRef same = copy;
+  const OptimizerHandle copy = OptimizerHandle("sgd");
+  const OptimizerHandle same = copy;
   same->set_steps(3);
   CHECK(copy->iterations() == 3);
 }

@@ -174,7 +174,7 @@ TEST_CASE("a planned step communicates as the one that updates, and counts for n
       adam->build(weights);
       CommLog planned, real;
       {
-        const PlanningScope plans_only(mesh);
+        const AbstractScope plans_only(mesh);
         const CommLogScope scope(planned);
         adam->apply(golden_gradients(0, places), weights);
       }

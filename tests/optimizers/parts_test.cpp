@@ -43,10 +43,10 @@ std::vector<Variable> parts_of(const std::vector<Variable>& whole) {
 }
 
 /// The same optimizer in three roles: as usual, where gradients are made, where parts rest.
-void check_parts(const std::function<OptimizerRef()>& make, int64_t steps = 7) {
+void check_parts(const std::function<OptimizerHandle()>& make, int64_t steps = 7) {
   std::vector<Variable> usual = variables(), here = variables();
   std::vector<Variable> parts = parts_of(usual);
-  const OptimizerRef ordinary = make(), sender = make(), keeper = make();
+  const OptimizerHandle ordinary = make(), sender = make(), keeper = make();
   for (size_t i = 0; i < parts.size(); ++i) keeper->build_part(parts[i], here[i / 2]);
   sender->send_updates_to([&](const std::vector<Variable>& of, const std::vector<DTensor>& ready) {
     REQUIRE(of.size() == 2);
@@ -92,13 +92,13 @@ TEST_CASE("accumulated gradients are handed out once for all their steps", "[opt
 
 TEST_CASE("a part decays as its whole does", "[optimizers]") {
   const auto make = [] {
-    OptimizerRef adam = AdamW(0.1, {.weight_decay = 0.3});
+    OptimizerHandle adam = AdamW(0.1, {.weight_decay = 0.3});
     adam->exclude_from_weight_decay({.var_names = {"bias"}});
     return adam;
   };
   check_parts(make);
 
-  const OptimizerRef by_variable = SGD(0.1, {.weight_decay = 0.5});
+  const OptimizerHandle by_variable = SGD(0.1, {.weight_decay = 0.5});
   std::vector<Variable> whole = variables();
   by_variable->exclude_from_weight_decay({.var_list = {whole[0]}});
   Variable part("dense/kernel", replicated(at::ones({2, 3}, at::kDouble)));
@@ -110,7 +110,7 @@ TEST_CASE("a part decays as its whole does", "[optimizers]") {
 
 TEST_CASE("without a sink an optimizer updates again", "[optimizers]") {
   std::vector<Variable> own = variables();
-  const OptimizerRef sgd = SGD(1.0);
+  const OptimizerHandle sgd = SGD(1.0);
   int64_t handed = 0;
   sgd->send_updates_to([&](const auto&, const auto&) { ++handed; });
   const std::vector<DTensor> gradients = {replicated(draw(3)), {}};

@@ -23,7 +23,7 @@ Variable matrix(const std::string& path, const Layout& layout) {
   return Variable(path, pack(value, layout));
 }
 
-Names slot_names(const OptimizerRef& optimizer, const Variable& variable) {
+Names slot_names(const OptimizerHandle& optimizer, const Variable& variable) {
   Names names;
   for (const Variable& slot : optimizer->slots(variable)) {
     names.push_back(slot.path().substr(slot.path().rfind('/') + 1));
@@ -120,8 +120,8 @@ TEST_CASE("parts of variables are refused by what needs the whole") {
   const Variable whole = matrix("hidden/kernel", Layout::replicated(mesh, 2));
   const Variable part("hidden/kernel",
                       pack(at::ones({2, 4}, at::kDouble), Layout::replicated(mesh, 2)));
-  for (const OptimizerRef& optimizer :
-       {OptimizerRef(Lamb()), OptimizerRef(Muon()), OptimizerRef(Adafactor())}) {
+  for (const OptimizerHandle& optimizer :
+       {OptimizerHandle(Lamb()), OptimizerHandle(Muon()), OptimizerHandle(Adafactor())}) {
     CHECK_THROWS_WITH(optimizer->build_part(part, whole),
                       Catch::StartsWith("[" + optimizer->class_name() + "]") &&
                           Catch::Contains("(2, 4) of hidden/kernel (6, 4)"));

@@ -115,7 +115,7 @@ TEST_CASE("what cannot be wrapped is named") {
   const MultiOptimizer several(OptimizerMap{SGD()});
   CHECK_THROWS_AS(several->learning_rate(), StateError);
   CHECK_THROWS_AS(several->set_learning_rate(0.1), StateError);
-  const MultiOptimizer wrong([&](const Variable&) { return OptimizerRef(several); });
+  const MultiOptimizer wrong([&](const Variable&) { return OptimizerHandle(several); });
   CHECK_THROWS_WITH(wrong->build({weight()}),
                     Contains("dense/kernel") && Contains("MultiOptimizer"));
   CHECK(wrong->config().at("optimizer_map").is_null());
@@ -126,7 +126,7 @@ TEST_CASE("what cannot be wrapped is named") {
 }
 
 TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its default") {
-  const OptimizerRef adam = Adam(), sgd = SGD(), rmsprop = RMSprop();
+  const OptimizerHandle adam = Adam(), sgd = SGD(), rmsprop = RMSprop();
   OptimizerMap map(rmsprop);
   map.set("encoder/layer_0/dense", adam);
   map.set("encoder/.*", sgd);
@@ -138,8 +138,8 @@ TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its
 
 TEST_CASE("each variable is updated by the optimizer that a function gives for it") {
   Variable kernel = weight("a/kernel"), bias = weight("a/bias"), other = weight("b/kernel");
-  const OptimizerRef fast = SGD(1.0, {.use_ema = true, .ema_momentum = 0.5});
-  const OptimizerRef slow = SGD(0.25, {.loss_scale_factor = 99});
+  const OptimizerHandle fast = SGD(1.0, {.use_ema = true, .ema_momentum = 0.5});
+  const OptimizerHandle slow = SGD(0.25, {.loss_scale_factor = 99});
   const MultiOptimizer several(
       [&](const Variable& variable) { return variable.path() == "a/kernel" ? fast : slow; },
       {.loss_scale_factor = 2});

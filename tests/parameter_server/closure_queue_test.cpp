@@ -124,7 +124,7 @@ TEST_CASE("the first difference between programs is told") {
 }
 
 TEST_CASE("the main thread does work of its fit, and refuses what is over") {
-  MainThread main;
+  MainThreadExecutor main;
   std::atomic<int> done{0};
   const auto from_thread = [&](int phase) {
     return std::async(std::launch::async, [&main, &done, phase] {
@@ -143,7 +143,7 @@ TEST_CASE("the main thread does work of its fit, and refuses what is over") {
   main.leave();
   CHECK_FALSE(later.get());
   CHECK_FALSE(main.run([] {}, [] { return false; }));
-  MainThread idle;
+  MainThreadExecutor idle;
   CHECK_FALSE(idle.run([] {}, [] { return true; }));
 }
 

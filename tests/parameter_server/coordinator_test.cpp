@@ -50,7 +50,7 @@ struct GuideTask {
     strategy.add_dataset(
         "train",
         [](const InputContext&) {
-          return DatasetRef(at::ones({1000, 1}), at::ones({1000, 1}));
+          return DatasetHandle(at::ones({1000, 1}), at::ones({1000, 1}));
         },
         {.batch_size = 16});
     strategy.add_function("step", [this](WorkerContext& worker) { return step(worker); });
@@ -69,7 +69,7 @@ struct GuideTask {
   }
 
   Sequential model;
-  OptimizerRef optimizer = SGD(0.05);
+  OptimizerHandle optimizer = SGD(0.05);
 };
 
 }  // namespace
@@ -240,7 +240,7 @@ TEST_CASE("every worker reads its own data, from the beginning for each iteratio
   const JobTasks::Program set_up = [](ParameterServerStrategy& strategy) {
     const auto rows = [](const InputContext& context) {
       CHECK(context.num_input_pipelines == 2);
-      return DatasetRef(at::arange(5).to(at::kFloat).reshape({5, 1}) +
+      return DatasetHandle(at::arange(5).to(at::kFloat).reshape({5, 1}) +
                         10 * context.input_pipeline_id);
     };
     strategy.add_dataset("once", rows, {.batch_size = 2, .shuffle = false, .repeat = false});

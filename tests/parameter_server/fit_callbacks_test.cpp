@@ -52,7 +52,7 @@ TEST_CASE("parameter servers: with several workers every step is made once", "[f
 
 TEST_CASE("parameter servers: callbacks that change or save what is trained", "[fit]") {
   const test::TempFolder folder;
-  const auto callbacks = [&](const std::string& place) -> std::vector<CallbackRef> {
+  const auto callbacks = [&](const std::string& place) -> std::vector<CallbackHandle> {
     const auto halved = [](int64_t, double rate) { return rate / 2; };
     return {LearningRateScheduler(halved),
             ModelCheckpoint(folder / (place + "-{epoch}-{batch}.safetensors"),
@@ -99,9 +99,10 @@ TEST_CASE("parameter servers: a fit that fails goes on from its backup in a new 
     int64_t epoch = 0;
   };
   const test::TempFolder folder;
-  const auto fit_with = [&](const std::vector<CallbackRef>& more) -> Fit {
+  const auto fit_with = [&](const std::vector<CallbackHandle>& more) -> Fit {
     return [&, more](const ModelHandle& model) {
-      std::vector<CallbackRef> callbacks = {BackupAndRestore(folder / "backup", {.save_freq = 2})};
+      std::vector<CallbackHandle> callbacks = {
+          BackupAndRestore(folder / "backup", {.save_freq = 2})};
       callbacks.insert(callbacks.end(), more.begin(), more.end());
       return model.fit(test::small_data(rows), options_of(callbacks));
     };

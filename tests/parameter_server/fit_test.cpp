@@ -88,10 +88,10 @@ TEST_CASE("parameter servers: one fit after the other, with what was changed bet
 
 TEST_CASE("parameter servers: a model compiled anew between fits, and then as before", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
-    const OptimizerRef first = Adam(1e-2), second = SGD(0.1);
+    const OptimizerHandle first = Adam(1e-2), second = SGD(0.1);
     FitOptions options = options_of();
     options.epochs = 1;
-    const auto fit_with = [&](const OptimizerRef& optimizer) {
+    const auto fit_with = [&](const OptimizerHandle& optimizer) {
       CompileOptions compile = test::small_compile({});
       compile.optimizer = optimizer;
       model.compile(compile);

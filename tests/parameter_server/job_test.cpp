@@ -55,7 +55,7 @@ struct CountTask {
     });
   }
   Variable counter;
-  OptimizerRef optimizer = SGD(1.0);
+  OptimizerHandle optimizer = SGD(1.0);
 };
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_CASE("a pull waits for an update that has begun") {
   ParameterStore store;
   std::future<std::pair<StoreState, std::vector<PartTensor>>> pulled;
   VariableSpec spec{"w", {2}, at::kFloat, {}};
-  spec.constraint = ConstraintRef(std::make_shared<Interruption>([&] {
+  spec.constraint = ConstraintHandle(std::make_shared<Interruption>([&] {
     pulled = std::async(std::launch::async, [&] { return store.pull(0, 0, false); });
     CHECK(pulled.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
   }));

@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 Variable variable(const std::string& path, const Shape& shape, at::ScalarType dtype = at::kFloat,
-                  const ConstraintRef& constraint = {}) {
+                  const ConstraintHandle& constraint = {}) {
   VariableSpec spec{path, shape, dtype, {}};
   spec.constraint = constraint;
   return Variable(spec);

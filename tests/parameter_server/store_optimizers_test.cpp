@@ -42,7 +42,8 @@ at::Tensor rows_of(const at::Tensor& whole, const Part& part) {
 
 /// Several servers' stores, each with a program of its own.
 struct Stores {
-  explicit Stores(const std::function<OptimizerRef(const std::vector<Variable>&)>& make_optimizer) {
+  explicit Stores(
+      const std::function<OptimizerHandle(const std::vector<Variable>&)>& make_optimizer) {
     for (int s = 0; s < servers; ++s) {
       const std::vector<Variable> weights = make_weights();
       plan = plan_parts(weights, parts_of, servers);
@@ -81,14 +82,14 @@ struct Stores {
   std::vector<std::unique_ptr<ParameterStore>> stores;
 };
 
-using MakeOptimizer = std::function<OptimizerRef(const std::vector<Variable>&)>;
+using MakeOptimizer = std::function<OptimizerHandle(const std::vector<Variable>&)>;
 
 /// Empty if ten pushes give what ten ordinary steps on whole variables do.
 std::string wrong_steps(const MakeOptimizer& make_optimizer) {
   const c10::InferenceMode inference;
   Stores stores(make_optimizer);
   const std::vector<Variable> weights = make_weights();
-  const OptimizerRef optimizer = make_optimizer(weights);
+  const OptimizerHandle optimizer = make_optimizer(weights);
   std::vector<Variable> trained(weights.begin(), weights.end() - 1);
   optimizer->build(trained);
   for (int step = 0; step < 10; ++step) {
@@ -117,7 +118,7 @@ std::string wrong_steps(const MakeOptimizer& make_optimizer) {
 
 MakeOptimizer with_config(const std::string& class_name, const Json& config) {
   return [=](const std::vector<Variable>& weights) {
-    const OptimizerRef made =
+    const OptimizerHandle made =
         optimizer_from_config({{"class_name", class_name}, {"config", config}});
     made->exclude_from_weight_decay({.var_list = {weights[4]}, .var_names = {"bias"}});
     return made;

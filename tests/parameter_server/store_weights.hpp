@@ -19,7 +19,7 @@ inline std::vector<Variable> make_weights() {
   const DefaultMeshScope scope(mesh);
   std::vector<Variable> made;
   const auto add = [&](const std::string& path, const Shape& shape, at::ScalarType dtype,
-                       const ConstraintRef& constraint = {}) {
+                       const ConstraintHandle& constraint = {}) {
     VariableSpec spec{path, shape, dtype, {}};
     spec.constraint = constraint;
     made.emplace_back(spec);

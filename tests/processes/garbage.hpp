@@ -22,7 +22,7 @@ class Garbage {
   std::string random_bytes(size_t count);
 
   std::mt19937 random_{5};
-  std::vector<Descriptor> open_;
+  std::vector<FileDescriptor> open_;
 };
 
 }  // namespace tessera::test

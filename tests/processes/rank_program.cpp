@@ -149,8 +149,8 @@ void print_profile(const Profile& profile, const CommLog& log) {
     int64_t spans = 0, waits = 0, entries = 0;
     for (const Profile::Row& row : profile.rows()) {
       if (row.name != to_string(op)) continue;
-      if (row.kind == Spent::collective) spans += row.bytes;
-      if (row.kind == Spent::wait) waits += row.calls;
+      if (row.kind == SpanKind::collective) spans += row.bytes;
+      if (row.kind == SpanKind::wait) waits += row.calls;
     }
     for (const CommEntry& entry : log.entries()) entries += entry.op == op ? entry.bytes : 0;
     std::printf("%s: %lld bytes, logged %lld, waited %s\n", to_string(op).c_str(),

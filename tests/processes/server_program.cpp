@@ -27,7 +27,7 @@ std::vector<Variable> counters(const Mesh& mesh) {
   return all;
 }
 
-void count(const std::vector<Variable>& all, OptimizerRef optimizer) {
+void count(const std::vector<Variable>& all, OptimizerHandle optimizer) {
   std::vector<Variable> trained;
   std::vector<DTensor> gradients;
   for (Variable variable : all) {
@@ -78,7 +78,7 @@ int run(int argc, char** argv) {
                     !again && task == arguments.text("task")};
   fault.at("start", 0);
   const std::vector<Variable> all = counters(strategy.mesh());
-  const OptimizerRef optimizer = SGD(1.0);
+  const OptimizerHandle optimizer = SGD(1.0);
   strategy.place(all, optimizer);
   int64_t calls = 0;
   strategy.add_function("count", [&](strategy::WorkerContext&) {

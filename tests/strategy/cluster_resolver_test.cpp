@@ -12,7 +12,7 @@ using Catch::Contains;
 
 namespace {
 
-Environment of(const std::map<std::string, std::string>& variables) {
+EnvironmentLookup of(const std::map<std::string, std::string>& variables) {
   return [variables](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();

@@ -129,7 +129,7 @@ TEST_CASE("a function's batches of single replicas become global ones") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}});
   int calls = 0;
   const auto data = strategy.distribute_datasets_from_function(
-      [&](const InputContext& context) -> DatasetRef {
+      [&](const InputContext& context) -> DatasetHandle {
         ++calls;
         CHECK(context.num_input_pipelines == 1);
         CHECK(context.input_pipeline_id == 0);
@@ -147,7 +147,7 @@ TEST_CASE("a function's batches of single replicas become global ones") {
 }
 
 TEST_CASE("the batches of several processes are joined in the order of ranks") {
-  const auto make = [](const InputContext& context) -> DatasetRef {
+  const auto make = [](const InputContext& context) -> DatasetHandle {
     expect(context.num_input_pipelines == 2 && context.num_replicas_in_sync == 4, "context");
     return numbers(context.input_pipeline_id * 100, context.input_pipeline_id * 100 + 7);
   };
@@ -159,7 +159,7 @@ TEST_CASE("the batches of several processes are joined in the order of ranks") {
 
 TEST_CASE("an epoch ends everywhere with the data of the first process that has no more") {
   const Warnings warnings;
-  const auto make = [](const InputContext& context) -> DatasetRef {
+  const auto make = [](const InputContext& context) -> DatasetHandle {
     return Rows(std::vector<int64_t>(context.input_pipeline_id == 0 ? 8 : 4, 2));
   };
   CHECK_NOTHROW(on_two_ranks(make, [](int, const DistributedDataset& data) {
@@ -185,7 +185,7 @@ TEST_CASE("rows that do not lie where replicas want them are fetched from other 
     }
     const auto make = [rows = std::array<int, 2>{first, second}](const InputContext& context) {
       const int64_t begin = context.input_pipeline_id * 100;
-      return DatasetRef(numbers(begin, begin + rows[size_t(context.input_pipeline_id)]));
+      return DatasetHandle(numbers(begin, begin + rows[size_t(context.input_pipeline_id)]));
     };
     const Warnings warnings;
     CHECK_NOTHROW(on_two_ranks(make, [&](int, const DistributedDataset& data) {
@@ -198,7 +198,7 @@ TEST_CASE("rows that do not lie where replicas want them are fetched from other 
 }
 
 TEST_CASE("tensors of several forms are an error on every process") {
-  const auto make = [](const InputContext& context) -> DatasetRef {
+  const auto make = [](const InputContext& context) -> DatasetHandle {
     if (context.input_pipeline_id == 0) return numbers(0, 8);
     return Rows({2, 2});
   };
@@ -216,7 +216,7 @@ TEST_CASE("tensors of several forms are an error on every process") {
 }
 
 TEST_CASE("what fails on one process alone ends the others, too") {
-  const auto make = [](const InputContext& context) -> DatasetRef {
+  const auto make = [](const InputContext& context) -> DatasetHandle {
     if (context.input_pipeline_id == 1) throw FileError("part-1", "a file", "none", "");
     return numbers(0, 8);
   };
@@ -235,7 +235,7 @@ TEST_CASE("what fails on one process alone ends the others, too") {
 }
 
 TEST_CASE("a batch that fails on one process alone ends the others, too") {
-  const auto make = [](const InputContext& context) -> DatasetRef {
+  const auto make = [](const InputContext& context) -> DatasetHandle {
     return Rows({2, 2, 2, context.input_pipeline_id == 0 ? -1 : 2});
   };
   std::vector<std::string> errors(2);
@@ -275,7 +275,7 @@ TEST_CASE("distribution refuses wrong options at once") {
                     Contains("batch_size"));
   CHECK_THROWS_WITH(strategy.distribute_datasets_from_function({}),
                     Contains("[distribute_datasets_from_function] a function makes the data"));
-  const auto nothing = [](const InputContext&) { return DatasetRef(); };
+  const auto nothing = [](const InputContext&) { return DatasetHandle(); };
   CHECK_THROWS_AS(strategy.distribute_datasets_from_function(nothing), ConfigError);
 }
 

@@ -30,7 +30,7 @@ inline TensorDataset guide_data() {
 }
 
 /// One step of the guide's custom loop; its loss, still of all replicas.
-inline DTensor guide_step(const Sequential& model, const OptimizerRef& optimizer,
+inline DTensor guide_step(const Sequential& model, const OptimizerHandle& optimizer,
                           const Batch& batch) {
   const BinaryCrossentropy loss_object({.from_logits = true, .reduction = Reduction::none});
   std::vector<DTensor> values;
@@ -46,7 +46,7 @@ inline DTensor guide_step(const Sequential& model, const OptimizerRef& optimizer
 /// The losses of the guide's custom loop: global batches of 16, the last of each epoch of 8 rows.
 inline std::vector<double> loop_losses(const strategy::Strategy& strategy, size_t steps) {
   const Sequential model = strategy.run(guide_model);
-  const OptimizerRef optimizer = SGD();
+  const OptimizerHandle optimizer = SGD();
   const auto data = strategy.experimental_distribute_dataset(guide_data(), {.batch_size = 16});
   std::vector<double> losses;
   while (losses.size() < steps) {

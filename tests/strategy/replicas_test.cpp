@@ -25,7 +25,7 @@ struct Outcome {
 
 /// Two epochs by a custom loop, with batches of 22 and last ones of 14 rows.
 Outcome train(const Strategy& strategy, const Sequential& model) {
-  const OptimizerRef optimizer = Adam(1e-2, {.epsilon_on_corrected_root = true});
+  const OptimizerHandle optimizer = Adam(1e-2, {.epsilon_on_corrected_root = true});
   const SparseCategoricalCrossentropy loss_object(
       {.from_logits = true, .reduction = Reduction::none});
   const auto data = strategy.experimental_distribute_dataset(

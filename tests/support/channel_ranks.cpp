@@ -16,16 +16,16 @@ namespace {
 
 using Gather = std::function<std::vector<std::string>(const std::string&)>;
 
-std::unique_ptr<Channel> make_gloo(int rank, int size, const Gather& gather) {
-  return gloo_channel({.rank = rank, .size = size, .gather = gather});
+std::unique_ptr<Transport> make_gloo(int rank, int size, const Gather& gather) {
+  return gloo_transport({.rank = rank, .size = size, .gather = gather});
 }
 
-std::unique_ptr<Channel> make_shared_memory(int rank, int size, const Gather& gather) {
-  return shared_memory_channel({rank, size, gather, nullptr});
+std::unique_ptr<Transport> make_shared_memory(int rank, int size, const Gather& gather) {
+  return shared_memory_transport({rank, size, gather, nullptr});
 }
 
 /// Even ranks and odd ones cannot reach each other's memory.
-std::unique_ptr<Channel> make_mixed(int rank, int size, const Gather& gather) {
+std::unique_ptr<Transport> make_mixed(int rank, int size, const Gather& gather) {
   const Gather apart = [rank, gather](const std::string& text) {
     std::vector<std::string> texts = gather(text);
     for (size_t r = 0; r < texts.size(); ++r) {
@@ -34,7 +34,8 @@ std::unique_ptr<Channel> make_mixed(int rank, int size, const Gather& gather) {
     }
     return texts;
   };
-  return shared_memory_channel({rank, size, apart, [=] { return make_gloo(rank, size, gather); }});
+  return shared_memory_transport(
+      {rank, size, apart, [=] { return make_gloo(rank, size, gather); }});
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds() {
 }
 
 void run_channels(const MakeChannel& make, int ranks,
-                  const std::function<void(int rank, std::unique_ptr<Channel>)>& function) {
+                  const std::function<void(int rank, std::unique_ptr<Transport>)>& function) {
   Rendezvous hub(ranks, std::chrono::seconds(30));
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
@@ -77,7 +78,7 @@ void run_channels(const MakeChannel& make, int ranks,
 
 void run_engines(const MakeChannel& make, int ranks,
                  const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function) {
-  run_channels(make, ranks, [&](int rank, std::unique_ptr<Channel> channel) {
+  run_channels(make, ranks, [&](int rank, std::unique_ptr<Transport> channel) {
     const c10::InferenceMode inference;
     const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
     try {

@@ -16,7 +16,7 @@ using Owners = std::vector<int>;
 Group group_of(const Owners& owner, int rank);
 
 /// How the ranks of a test reach each other.
-using MakeChannel = std::function<std::unique_ptr<Channel>(
+using MakeChannel = std::function<std::unique_ptr<Transport>(
     int rank, int size, const std::function<std::vector<std::string>(const std::string&)>& gather)>;
 
 /// The engines between CPU processes, by name.
@@ -25,7 +25,7 @@ const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds();
 /// Runs `function` on `ranks` threads, each with a channel of its own to the others. Rethrows the
 /// error of the lowest rank. Catch2's assertions are for one thread: use expect() inside.
 void run_channels(const MakeChannel& make, int ranks,
-                  const std::function<void(int rank, std::unique_ptr<Channel>)>& function);
+                  const std::function<void(int rank, std::unique_ptr<Transport>)>& function);
 
 /// The same with an engine over the channel, under InferenceMode.
 void run_engines(const MakeChannel& make, int ranks,

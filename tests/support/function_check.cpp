@@ -15,7 +15,7 @@ namespace {
 
 using Wholes = std::vector<at::Tensor>;
 
-constexpr size_t most_layouts = 40;
+constexpr size_t max_layouts = 40;
 constexpr uint64_t seed = 20260;
 
 /// Empty if `check` finds nothing on any mesh, policy and choice of layouts.
@@ -30,7 +30,7 @@ std::string first_wrong(const Wholes& inputs, bool pending,
       lists.push_back(
           layouts_of(mesh, input.dim(), sums ? std::vector{Reduce::sum} : std::vector<Reduce>{}));
     }
-    for (const std::vector<Layout>& layouts : choices(lists, most_layouts, seed)) {
+    for (const std::vector<Layout>& layouts : choices(lists, max_layouts, seed)) {
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         const BlockPolicyScope scope(policy);
         std::vector<DTensor> values;

@@ -106,7 +106,7 @@ ModelHandle FitModels::regression(double rate, const MetricsChoice& weighted) co
   return made({"out"}, {.optimizer = SGD(rate), .loss = "mse", .weighted_metrics = weighted});
 }
 
-ModelHandle FitModels::regression(const OptimizerRef& optimizer) const {
+ModelHandle FitModels::regression(const OptimizerHandle& optimizer) const {
   return made({"out"}, {.optimizer = optimizer, .loss = "mse"});
 }
 

@@ -18,7 +18,7 @@ class FitModels {
   explicit FitModels(const LayoutMap& layouts) : layouts_(layouts) {}
 
   ModelHandle regression(double rate = 0.1, const MetricsChoice& weighted = {}) const;
-  ModelHandle regression(const OptimizerRef& optimizer) const;
+  ModelHandle regression(const OptimizerHandle& optimizer) const;
   ModelHandle classification(const LossChoice& loss, const MetricsChoice& metrics,
                              const MetricsChoice& weighted = {}) const;
   ModelHandle both(CompileOptions options) const;
@@ -33,7 +33,7 @@ class FitModels {
 /// A case of the golden file: the model it trains and what fit is given.
 struct FitRun {
   ModelHandle model;
-  DatasetRef data;
+  DatasetHandle data;
   FitOptions options;
 };
 

@@ -24,7 +24,7 @@ namespace tessera::test {
 namespace {
 
 /// Of one mesh, for each case.
-constexpr size_t most_layouts = 6;
+constexpr size_t max_layouts = 6;
 
 LayerHandle new_layer(const Json& golden) {
   return layer_from_config(golden.at("layer"), JsonPath("golden"));
@@ -225,7 +225,7 @@ void check_layouts(const Json& golden) {
     }
     size_t turn = 0;
     for (const std::vector<Layout>& layouts :
-         choices(lists, most_layouts, text_seed(golden.at("layer").dump()))) {
+         choices(lists, max_layouts, text_seed(golden.at("layer").dump()))) {
       const BlockPolicyScope policy(turn++ % 2 ? BlockPolicy::per_worker : BlockPolicy::per_device);
       CAPTURE(short_name(mesh), short_name(layouts), to_string(block_policy()));
       const auto border = layouts.begin() + static_cast<int64_t>(whole.size());
@@ -246,7 +246,7 @@ void check_layouts(const Json& golden) {
 void check_plan(const Json& golden) {
   const std::vector<Json> expected = outputs_of(golden);
   for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{1}, {2, 2}}) {
-    const PlanningScope plans_only(virtual_mesh(sizes));
+    const AbstractScope plans_only(virtual_mesh(sizes));
     Inputs inputs;
     for (const at::Tensor& input : input_tensors(golden.at("inputs"))) {
       const DTensor value = filled(input.sizes().vec(), 0, input.scalar_type());

@@ -33,7 +33,7 @@ class NotedCommunicator final : public Communicator {
   int size() const override { return inner_->size(); }
 
   void begin(const CollectiveCall& call) override {
-    notes_.calls.push_back(str(to_string(call.op), " of ", CommPlace::current()));
+    notes_.calls.push_back(str(to_string(call.op), " of ", CommLabel::current()));
     inner_->begin(call);
   }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override {

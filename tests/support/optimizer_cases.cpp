@@ -47,8 +47,8 @@ const Layout& pick(const std::vector<Layout>& from, uint64_t seed) {
   return from[seed % from.size()];
 }
 
-OptimizerRef made_optimizer(const Json& golden, const std::vector<Variable>& weights) {
-  const OptimizerRef optimizer = optimizer_from_config(golden.at("serialized"));
+OptimizerHandle made_optimizer(const Json& golden, const std::vector<Variable>& weights) {
+  const OptimizerHandle optimizer = optimizer_from_config(golden.at("serialized"));
   if (!golden.contains("exclude")) return optimizer;
   WeightDecayExclusions exclusions;
   const Json& exclude = golden.at("exclude");
@@ -144,7 +144,7 @@ std::vector<Variable> golden_weights(const std::vector<WeightPlace>& places,
     const WeightPlace& place = places[weights.size()];
     VariableSpec spec{"dense/" + item.key(), item.value().get<Shape>(), at::kFloat, "zeros"};
     if (std::count(constrained.begin(), constrained.end(), item.key())) {
-      spec.constraint = ConstraintRef(std::make_shared<NonNegative>());
+      spec.constraint = ConstraintHandle(std::make_shared<NonNegative>());
     }
     weights.emplace_back(spec);
     weights.back().place({spec.shape, place.weight, std::nullopt, place.slots});
@@ -174,7 +174,7 @@ std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightPlace
 std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& places) {
   const auto constrained = golden.value("constrained", std::vector<std::string>());
   const std::vector<Variable> weights = golden_weights(places, constrained);
-  const OptimizerRef optimizer = made_optimizer(golden, weights);
+  const OptimizerHandle optimizer = made_optimizer(golden, weights);
   const auto marks = golden_file().at("marks").get<std::vector<size_t>>();
   size_t mark = 0;
   for (size_t step = 0; step < marks.back(); ++step) {

@@ -13,36 +13,36 @@ namespace tessera::test {
 inline void pass_time() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 inline void work_on_a_block() {
-  const ProfileSpan span(Spent::aten, "matmul");
+  const ProfileSpan span(SpanKind::aten, "matmul");
   pass_time();
 }
 
 /// An op with a reduction of its operand and its blocks on several threads; five spans.
 inline void profiled_matmul() {
-  const ProfileSpan op(Spent::op, "matmul");
+  const ProfileSpan op(SpanKind::op, "matmul");
   pass_time();
   {
-    const ProfileSpan collective(Spent::collective, "all_reduce", 800);
+    const ProfileSpan collective(SpanKind::collective, "all_reduce", 800);
     pass_time();
-    const ProfileSpan sum(Spent::aten, "reduce");
+    const ProfileSpan sum(SpanKind::aten, "reduce");
     pass_time();
   }
-  const ProfileSpan blocks(Spent::parallel, "blocks");
+  const ProfileSpan blocks(SpanKind::parallel, "blocks");
   work_on_a_block();
   pass_time();
 }
 
 /// A step of two such ops; twelve spans.
 inline void profiled_step() {
-  const ProfileSpan step(Spent::step, "train");
+  const ProfileSpan step(SpanKind::step, "train");
   profiled_matmul();
   pass_time();
   profiled_matmul();
-  const ProfileSpan wait(Spent::wait, "next batch");
+  const ProfileSpan wait(SpanKind::wait, "next batch");
   pass_time();
 }
 
-inline std::optional<Profile::Row> find_row(const Profile& profile, Spent kind,
+inline std::optional<Profile::Row> find_row(const Profile& profile, SpanKind kind,
                                             const std::string& name) {
   for (const Profile::Row& row : profile.rows()) {
     if (row.kind == kind && row.name == name) return row;
@@ -51,7 +51,7 @@ inline std::optional<Profile::Row> find_row(const Profile& profile, Spent kind,
 }
 
 /// The row, or one of no calls.
-inline Profile::Row row_of(const Profile& profile, Spent kind, const std::string& name) {
+inline Profile::Row row_of(const Profile& profile, SpanKind kind, const std::string& name) {
   return find_row(profile, kind, name).value_or(Profile::Row{});
 }
 

@@ -12,7 +12,7 @@ namespace small_fit {
 
 inline constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;
 
-inline FitOptions options_of(std::vector<CallbackRef> callbacks = {}) {
+inline FitOptions options_of(std::vector<CallbackHandle> callbacks = {}) {
   return {.batch_size = batch_size,
           .epochs = epochs,
           .verbose = 0,

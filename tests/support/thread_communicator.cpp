@@ -62,7 +62,7 @@ class ThreadCommunicator final : public Communicator {
     notes_.steps.emplace_back(step, form);
   }
   uint64_t calls_hash() const override { return notes_.hash; }
-  void note_failure(const std::string& what) override { notes_.failure = what; }
+  void report_failure(const std::string& what) override { notes_.failure = what; }
 
   std::vector<std::string> gather(const std::string& key, const std::string& text) override {
     return hub_->gather(rank_, key, text);

@@ -65,7 +65,8 @@ at::Tensor other_axes(const at::Tensor& whole, int64_t axis, const BlockInfo& bl
   return part;
 }
 
-/// Empty if fetch() and fetch_add() along the axis give what brute force gives.
+/// Empty if gather_intervals() and scatter_add_intervals() along the axis give what brute force
+/// gives.
 std::string wrong_fetch(const Shape& shape, const Layout& layout, int64_t axis, int64_t seed) {
   const at::Tensor whole = whole_numbers(shape, seed);
   const DTensor x = pack(whole, layout);
@@ -76,7 +77,7 @@ std::string wrong_fetch(const Shape& shape, const Layout& layout, int64_t axis, 
   const std::vector<Interval> wanted = random_intervals(shards.have.size(), extent, seed);
   const std::string where = str(layout.describe(), " of ", to_string(shape), " axis ", axis);
 
-  const Blocks got = fetch(x, axis, wanted, -99);
+  const Blocks got = gather_intervals(x, axis, wanted, -99);
   std::vector<at::Tensor> pieces;
   for (size_t m = 0; m < wanted.size(); ++m) {
     Shape piece = shape;
@@ -93,7 +94,7 @@ std::string wrong_fetch(const Shape& shape, const Layout& layout, int64_t axis, 
     mine.push_back(other_axes(pieces[m], axis, block));
   }
   const at::Tensor sum = brute_fetch_add(whole, axis, pieces, wanted);
-  const Blocks added = fetch_add(sharding, mine, shards, wanted);
+  const Blocks added = scatter_add_intervals(sharding, mine, shards, wanted);
   for (size_t b = 0; b < added.size(); ++b) {
     const std::string wrong = difference(added[b], cut(sum, sharding.blocks[b].intervals));
     if (!wrong.empty()) return where + " fetch_add: " + wrong;
@@ -161,7 +162,7 @@ TEST_CASE("a window over several neighbours, past both ends and over empty shard
   const Layout layout(LayoutSpec{"a"}, mesh);
   // Shards of 3 over 5: [0,0) [0,1) [1,1) [1,2) [2,3).
   const DTensor x = pack(at::tensor({10.f, 20.f, 30.f}), layout);
-  const Blocks got = fetch(x, 0, {{-2, 1}, {0, 3}, {2, 2}, {-1, 4}, {3, 5}}, 7);
+  const Blocks got = gather_intervals(x, 0, {{-2, 1}, {0, 3}, {2, 2}, {-1, 4}, {3, 5}}, 7);
   CHECK(difference(got[0], at::tensor({7.f, 7.f, 10.f})) == "");
   CHECK(difference(got[1], at::tensor({10.f, 20.f, 30.f})) == "");
   CHECK(got[2].numel() == 0);
@@ -178,12 +179,13 @@ TEST_CASE("fetch_add is the adjoint of fetch") {
       const AxisShards shards = axis_shards(*x.sharding(), axis);
       const std::vector<Interval> wanted =
           random_intervals(shards.have.size(), x.size(axis), ++seed);
-      const Blocks fetched = fetch(x, axis, wanted);
+      const Blocks fetched = gather_intervals(x, axis, wanted);
       Blocks y;
       for (const at::Tensor& block : fetched) {
         y.push_back(whole_numbers(block.sizes().vec(), ++seed));
       }
-      CHECK(dot(fetched, y) == dot(x.blocks(), fetch_add(*x.sharding(), y, shards, wanted)));
+      CHECK(dot(fetched, y) ==
+            dot(x.blocks(), scatter_add_intervals(*x.sharding(), y, shards, wanted)));
     }
   }
 }
@@ -192,7 +194,7 @@ TEST_CASE("what one block covers is a view of it") {
   const BlockPolicyScope finest(BlockPolicy::per_device);
   const Mesh mesh = create_mesh({{"a", 2}});
   const DTensor x = pack(at::arange(8), Layout(LayoutSpec{"a"}, mesh));
-  const Blocks got = fetch(x, 0, {{1, 4}, {3, 6}});
+  const Blocks got = gather_intervals(x, 0, {{1, 4}, {3, 6}});
   CHECK(got[0].is_alias_of(x.blocks()[0]));
   CHECK_FALSE(got[1].is_alias_of(x.blocks()[1]));
 }
@@ -210,7 +212,7 @@ TEST_CASE("intervals for each shard are joined to what its block wants") {
       for (Interval have : layout_shards(*x.sharding(), 0).have) {
         halo.push_back({have.lo - 1, have.hi + 2});
       }
-      const Blocks got = fetch(x, 0, halo, 5);
+      const Blocks got = gather_intervals(x, 0, halo, 5);
       for (size_t b = 0; b < got.size(); ++b) {
         const Interval have = x.sharding()->blocks[b].intervals[0];
         CHECK(difference(got[b], brute_fetch(whole, 0, {have.lo - 1, have.hi + 2}, 5)) == "");
@@ -226,7 +228,7 @@ TEST_CASE("a shard that wants nothing adds nothing to what its block wants") {
   const DTensor x = pack(at::arange(16), Layout(LayoutSpec{"a"}, mesh));
   std::vector<Interval> wanted(shards, {0, 0});
   wanted[shards - 2] = {11, 13};
-  CHECK(difference(fetch(x, 0, wanted).back(), at::tensor({11, 12}, at::kLong)) == "");
+  CHECK(difference(gather_intervals(x, 0, wanted).back(), at::tensor({11, 12}, at::kLong)) == "");
 }
 
 TEST_CASE("an exchange is logged alike under every policy, forward and backward") {
@@ -239,16 +241,16 @@ TEST_CASE("an exchange is logged alike under every policy, forward and backward"
     for (Interval have : shards.have) halo.push_back({have.lo - 1, have.hi + 1});
     CommLog log;
     const CommLogScope counting(log);
-    const Blocks got = fetch(*x.sharding(), x.blocks(), shards, halo, 0);
+    const Blocks got = gather_intervals(*x.sharding(), x.blocks(), shards, halo, 0);
     REQUIRE(log.entries().size() == 1);
     CHECK(log.count(CommOp::exchange, "a") == 1);
     CHECK(log.entries()[0].members == 4);
     // A row above and one below, of the three columns that a device holds.
     CHECK(log.received() == 2 * 3 * 4);
-    fetch_add(*x.sharding(), got, shards, halo);
+    scatter_add_intervals(*x.sharding(), got, shards, halo);
     CHECK(log.entries().size() == 2);
     CHECK(log.received() == 2 * (2 * 3 * 4));
-    fetch(*x.sharding(), x.blocks(), shards, shards.have, 0);
+    gather_intervals(*x.sharding(), x.blocks(), shards, shards.have, 0);
     CHECK(log.entries().size() == 2);
   }
 }
@@ -257,7 +259,7 @@ TEST_CASE("fetch resolves a pending value first") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
   const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_pending(2, Reduce::sum);
   const TestValue sample = test_value({6}, pending, 3);
-  const Blocks got = fetch(sample.value, 0, {{0, 6}, {0, 6}});
+  const Blocks got = gather_intervals(sample.value, 0, {{0, 6}, {0, 6}});
   for (const at::Tensor& block : got) CHECK(difference(block, sample.whole) == "");
   CHECK_FALSE(sample.value.layout().is_pending());
 }
@@ -271,14 +273,14 @@ TEST_CASE("overlapping pieces of half types are added up in float32") {
     pieces.push_back(at::full({4}, value, at::TensorOptions().dtype(at::kHalf)));
   }
   const std::vector<Interval> all(4, {0, 4});
-  const Blocks sum = fetch_add(*sharding, pieces, axis_shards(*sharding, 0), all);
+  const Blocks sum = scatter_add_intervals(*sharding, pieces, axis_shards(*sharding, 0), all);
   CHECK(sum[2].scalar_type() == at::kHalf);
   CHECK(sum[2].item<float>() == 2052);
 }
 
 TEST_CASE("fetch names an axis that is not there") {
   const DTensor x = pack(at::ones({4}), Layout::replicated(create_mesh({{"a", 2}}), 1));
-  CHECK_THROWS_AS(fetch(x, 1, {{0, 4}}), ShapeError);
+  CHECK_THROWS_AS(gather_intervals(x, 1, {{0, 4}}), ShapeError);
 }
 
 }  // namespace fetch_test

@@ -16,12 +16,12 @@ using namespace tessera;
 
 TEST_CASE("a planned value has shape, layout and no blocks", "[planning]") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
-  const PlanningScope scope(mesh);
-  CHECK(planning());
+  const AbstractScope scope(mesh);
+  CHECK(is_abstract());
   const DTensor x = filled({4, 6}, 1, at::kFloat, Layout({"batch", "model"}, mesh));
   CHECK(x.blocks().empty());
   CHECK(x.layout().describe() == "(batch, model)");
-  CHECK(x.mesh() == planning_mesh());
+  CHECK(x.mesh() == abstract_mesh());
   CHECK(ops::relayout(x, Layout({"model", unsharded}, mesh)).layout().describe() ==
         "(model, unsharded)");
   CHECK(ops::matmul(x, zeros({6, 3})).shape() == Shape{4, 3});
@@ -39,7 +39,7 @@ TEST_CASE("planning logs what the real operations exchange", "[planning]") {
     return log.to_string();
   };
   const std::string real = run();
-  const PlanningScope scope(mesh);
+  const AbstractScope scope(mesh);
   CHECK(run() == real);
   CHECK_FALSE(real.empty());
 }
@@ -50,27 +50,27 @@ TEST_CASE("Variables keep their values while planned with", "[planning]") {
   Variable drawn("drawn", pack(at::ones({4}), layout));
   Variable unread(VariableSpec{"unread", {4}, at::kFloat, "ones"});
   {
-    const PlanningScope scope(mesh);
+    const AbstractScope scope(mesh);
     CHECK(drawn.value().blocks().empty());
     CHECK(drawn.value().layout().describe() == "(batch)");
     CHECK(drawn.value().id() == drawn.id());
     drawn.assign(ops::scale(drawn.value(), 2));
     CHECK(unread.value().shape() == Shape{4});
   }
-  CHECK_FALSE(planning());
+  CHECK_FALSE(is_abstract());
   CHECK(drawn.value().full().sum().item<double>() == 4);
   CHECK_FALSE(unread.has_value());
 }
 
 TEST_CASE("scopes nest, and layouts of other meshes count as replicated", "[planning]") {
   const Mesh mesh = create_mesh({{"batch", 2}}), other = create_mesh({{"model", 3}});
-  const PlanningScope outer(mesh);
+  const AbstractScope outer(mesh);
   {
-    const PlanningScope inner(other);
-    CHECK(planning_mesh().dims() == other.dims());
+    const AbstractScope inner(other);
+    CHECK(abstract_mesh().dims() == other.dims());
   }
-  CHECK(planning_mesh().dims() == mesh.dims());
-  CHECK(planning_layout(Layout({"model"}, other)).describe() == "(unsharded)");
+  CHECK(abstract_mesh().dims() == mesh.dims());
+  CHECK(abstract_layout(Layout({"model"}, other)).describe() == "(unsharded)");
 }
 
 }  // namespace planning_test

@@ -30,8 +30,8 @@ bool holds(const at::Tensor& tensor, int64_t value) {
 
 /// A chain of tensors, each made of the one before, of which two live at a time; gives the first
 /// and the last one's addresses.
-std::pair<const void*, const void*> chain(StepMemory& memory, int64_t length) {
-  StepMemory::Run run(memory);
+std::pair<const void*, const void*> chain(MemoryPlanner& memory, int64_t length) {
+  MemoryPlanner::Run run(memory);
   const void* first = nullptr;
   at::Tensor now;
   for (int64_t i = 0; i < length; ++i) {
@@ -48,9 +48,9 @@ std::pair<const void*, const void*> chain(StepMemory& memory, int64_t length) {
 }  // namespace
 
 TEST_CASE("tensors that do not live together share memory, from the second run on") {
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   chain(memory, 9);
-  const StepMemory::Stats measured = memory.stats();
+  const MemoryPlanner::Stats measured = memory.stats();
   CHECK(measured.asked == 9 * many);
   CHECK(measured.planned == 2 * many);
   CHECK(measured.hits == 0);
@@ -63,10 +63,10 @@ TEST_CASE("tensors that do not live together share memory, from the second run o
 }
 
 TEST_CASE("what outlives a run is not planned, and stays what it is") {
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   std::vector<at::Tensor> kept;
   for (int64_t step = 0; step < 5; ++step) {
-    StepMemory::Run run(memory);
+    MemoryPlanner::Run run(memory);
     run.at(0);
     kept.push_back(bytes(many).fill_(step));
     const at::Tensor temporary = bytes(many).fill_(99);
@@ -82,10 +82,10 @@ TEST_CASE("what outlives a run is not planned, and stays what it is") {
 }
 
 TEST_CASE("memory that somebody still holds is not given away") {
-  std::optional<StepMemory> memory(make_step_buffer());
+  std::optional<MemoryPlanner> memory(make_step_buffer());
   at::Tensor held;
   for (int64_t step = 0; step < 4; ++step) {
-    StepMemory::Run run(*memory);
+    MemoryPlanner::Run run(*memory);
     run.at(0);
     at::Tensor first = bytes(many).fill_(1);
     // Not when it was measured.
@@ -104,9 +104,9 @@ TEST_CASE("memory that somebody still holds is not given away") {
 }
 
 TEST_CASE("other sizes, and more tensors than were measured, get memory as usual") {
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   for (int64_t extra : {0, 0, 1, 2}) {
-    StepMemory::Run run(memory);
+    MemoryPlanner::Run run(memory);
     run.at(0);
     const at::Tensor planned = bytes(many + (extra == 2 ? 8 : 0)).fill_(1);
     at::Tensor more;
@@ -120,9 +120,9 @@ TEST_CASE("other sizes, and more tensors than were measured, get memory as usual
 
 TEST_CASE("memory asked for without a context is planned too") {
   c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   for (int run = 0; run < 3; ++run) {
-    StepMemory::Run now(memory);
+    MemoryPlanner::Run now(memory);
     now.at(0);
     void* const scratch = allocator.raw_allocate(many);
     const at::Tensor beside = bytes(many).fill_(7);
@@ -139,9 +139,9 @@ TEST_CASE("memory asked for without a context is planned too") {
 }
 
 TEST_CASE("blocks on other threads have places of their own") {
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   for (int64_t step = 0; step < 6; ++step) {
-    StepMemory::Run run(memory);
+    MemoryPlanner::Run run(memory);
     std::vector<at::Tensor> out(8);
     run.at(0);
     run_blocks(8, true, [&](int64_t b) {
@@ -161,7 +161,7 @@ TEST_CASE("blocks on other threads have places of their own") {
 
 TEST_CASE("plans take turns in one buffer") {
   const auto buffer = make_step_buffer();
-  StepMemory small(buffer), large(buffer);
+  MemoryPlanner small(buffer), large(buffer);
   for (int64_t turn = 0; turn < 3; ++turn) {
     chain(small, 3);
     chain(large, 20);
@@ -170,7 +170,7 @@ TEST_CASE("plans take turns in one buffer") {
   CHECK(large.stats().hits == 40);
   at::Tensor held;
   {
-    StepMemory::Run run(small);
+    MemoryPlanner::Run run(small);
     run.at(0);
     held = bytes(many).fill_(5);
   }
@@ -181,18 +181,18 @@ TEST_CASE("plans take turns in one buffer") {
 }
 
 TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are left out") {
-  StepMemory memory(make_step_buffer());
+  MemoryPlanner memory(make_step_buffer());
   {
-    StepMemory::Run run(memory);
+    MemoryPlanner::Run run(memory);
     run.at(0);
     bytes(many);
   }
   CHECK(memory.stats().planned == 0);
   chain(memory, 9);
   CHECK(memory.stats().asked == 9 * many);
-  StepMemory nested(make_step_buffer());
+  MemoryPlanner nested(make_step_buffer());
   for (int64_t step = 0; step < 3; ++step) {
-    StepMemory::Run run(nested);
+    MemoryPlanner::Run run(nested);
     run.at(0);
     run_blocks(2, true, [&](int64_t) {
       run_blocks(2, false, [&](int64_t b) { CHECK(holds(bytes(many).fill_(b), b)); });

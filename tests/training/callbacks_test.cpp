@@ -79,7 +79,7 @@ class Unreadable : public Dataset {
   mutable int64_t reads_ = 0;
 };
 
-int64_t reductions(const std::vector<CallbackRef>& callbacks) {
+int64_t reductions(const std::vector<CallbackHandle>& callbacks) {
   const Sequential model = test::compiled_small(four());
   CommLog log;
   const CommLogScope scope(log);
@@ -144,7 +144,7 @@ TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
 
 TEST_CASE("a callback may compile the model anew while it trains") {
   const Sequential model = test::compiled_small(four());
-  const CallbackRef again = LambdaCallback({.on_epoch_begin = [&](int64_t) {
+  const CallbackHandle again = LambdaCallback({.on_epoch_begin = [&](int64_t) {
     model.compile(test::small_compile(test::small_layouts("data", four())));
   }});
   const History history = model.fit(
@@ -154,9 +154,10 @@ TEST_CASE("a callback may compile the model anew while it trains") {
 
 TEST_CASE("a callback ends training after its batch") {
   const Sequential model = test::compiled_small(four());
-  const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
-    if (batch == 1) model->set_stop_training(true);
-  }});
+  const CallbackHandle stop =
+      LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
+        if (batch == 1) model->set_stop_training(true);
+      }});
   const FitOptions options{.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}};
   const History history = model.fit(test::small_data(20), options);
   CHECK(history.steps.size() == 2);
@@ -171,9 +172,10 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
   std::map<int, History> histories;
   test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Sequential model = test::compiled_small(test::rank_mesh({{"batch", 4}}, communicator));
-    const CallbackRef stop = LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
-      if (rank == 1 && batch == 2) model->set_stop_training(true);
-    }});
+    const CallbackHandle stop =
+        LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
+          if (rank == 1 && batch == 2) model->set_stop_training(true);
+        }});
     const History history =
         model.fit(test::small_data(20),
                   {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}});
@@ -188,7 +190,7 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
 
 TEST_CASE("what fails on one process ends training on all, each with an error of its own") {
   const auto errors = [](const std::function<FitOptions(int)>& options,
-                         const std::function<DatasetRef(int)>& data) {
+                         const std::function<DatasetHandle(int)>& data) {
     std::mutex mutex;
     std::map<int, std::string> texts;
     test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
@@ -199,7 +201,7 @@ TEST_CASE("what fails on one process ends training on all, each with an error of
     });
     return texts;
   };
-  const auto good = [](int) { return DatasetRef(test::small_data(12)); };
+  const auto good = [](int) { return DatasetHandle(test::small_data(12)); };
   auto texts = errors(
       [](int) {
         return FitOptions{.batch_size = 4, .verbose = 0, .callbacks = {CSVLogger("/no/log.csv")}};
@@ -209,7 +211,7 @@ TEST_CASE("what fails on one process ends training on all, each with an error of
   CHECK_THAT(texts[1],
              Contains("[step] every process goes on. Received: an error on rank 0: [/no/log.csv]"));
   texts = errors([](int) { return FitOptions{.batch_size = 4, .verbose = 0}; },
-                 [&](int rank) { return DatasetRef(Unreadable(rank == 1)); });
+                 [&](int rank) { return DatasetHandle(Unreadable(rank == 1)); });
   CHECK_THAT(texts[0], Contains("an error on rank 1: [part-2] readable."));
   CHECK_THAT(texts[1], Contains("[part-2] readable"));
 }
@@ -250,7 +252,7 @@ TEST_CASE("early stopping knows which way a value is to go") {
   CHECK(fit({.monitor = "val_loss"}) == "no error");
   CHECK_THAT(fit({.mode = "mni"}), Contains("[EarlyStopping] mode is one of") &&
                                        Contains("\"mni\"") && Contains("write \"min\""));
-  const CallbackRef add = LambdaCallback(
+  const CallbackHandle add = LambdaCallback(
       {.on_epoch_end = [](int64_t, Logs& logs) { set_value(logs, "size", 1); }});
   const Sequential model = test::compiled_small(four());
   CHECK_THAT(error_of([&] {
@@ -281,7 +283,7 @@ TEST_CASE("wrong options of callbacks are refused in one line") {
              Contains("[CSVLogger] separator is one character. Received: \"--\"."));
   CHECK_THAT(error_of([] { LearningRateScheduler(nullptr); }), Contains("[LearningRateScheduler]"));
   const Sequential model = test::compiled_small(four());
-  const auto fit = [&](const CallbackRef& callback) {
+  const auto fit = [&](const CallbackHandle& callback) {
     return error_of([&] {
       model.fit(test::small_data(8), {.batch_size = 4, .verbose = 0, .callbacks = {callback}});
     });

@@ -52,7 +52,7 @@ std::string compile_error(const CompileOptions& options) {
   });
 }
 
-const LossRef sparse = SparseCategoricalCrossentropy({.from_logits = true});
+const LossHandle sparse = SparseCategoricalCrossentropy({.from_logits = true});
 
 /// Of one layer, whose training step the test replaces.
 class OwnStep : public Model {
@@ -97,7 +97,7 @@ class TwoOutputs : public Model {
 class Penalty : public Layer {
  public:
   std::string class_name() const override { return "Penalty"; }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
@@ -268,7 +268,7 @@ TEST_CASE("a callback may compile the model anew while it evaluates or predicts"
   const auto compile = [&] {
     const metrics::MeanAbsoluteError metric;
     model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {metric}, .layouts = on_four()});
-    return std::weak_ptr<Metric>(metric.made());
+    return std::weak_ptr<Metric>(metric.get());
   };
   std::weak_ptr<Metric> first;
   const auto again = [&](int64_t batch) {
@@ -286,7 +286,7 @@ TEST_CASE("a callback may compile the model anew while it evaluates or predicts"
 TEST_CASE("predict needs no compile, and a shared callback is heard whatever it is held as") {
   const Sequential model({Dense(2)});
   const at::Tensor x = at::rand({5, 3});
-  CHECK(model.predict(DatasetRef(x)).sizes() == at::IntArrayRef({5, 2}));
+  CHECK(model.predict(DatasetHandle(x)).sizes() == at::IntArrayRef({5, 2}));
 
   class Base : public Callback {};
   class Counting final : public Base {

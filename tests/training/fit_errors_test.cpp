@@ -39,7 +39,7 @@ std::string error_of(const std::function<void()>& function) {
   return "no error";
 }
 
-std::string fit_error(const DatasetRef& data, const FitOptions& options) {
+std::string fit_error(const DatasetHandle& data, const FitOptions& options) {
   return error_of([&] { compiled().fit(data, options); });
 }
 

@@ -208,7 +208,7 @@ TEST_CASE("compile again with other layouts moves the weights and goes on as bef
     for (const auto& [layouts, mesh] : places) {
       const LayoutMap map = move ? test::small_layouts(layouts, mesh_of(mesh))
                                  : test::small_layouts("data", mesh_of("batch=1"));
-      const OptimizerRef kept = compile.optimizer;
+      const OptimizerHandle kept = compile.optimizer;
       compile = test::small_compile(map);
       // The optimizer goes along, with its slots.
       if (kept) compile.optimizer = kept;

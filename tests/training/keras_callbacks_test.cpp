@@ -67,8 +67,8 @@ struct WeightLog : Callback {
 MakeFitRun swapping(bool swap_on_epoch, bool scaled = false) {
   return [=](const FitModels& models, const std::string&) {
     const SGD average(0.1, {.use_ema = true, .ema_momentum = 0.9});
-    const OptimizerRef optimizer =
-        scaled ? LossScaleOptimizer(average, {.initial_scale = 4}) : OptimizerRef(average);
+    const OptimizerHandle optimizer =
+        scaled ? LossScaleOptimizer(average, {.initial_scale = 4}) : OptimizerHandle(average);
     return FitRun{models.regression(optimizer),
                   {fit_data("x"), fit_data("y")},
                   {.epochs = 4,
@@ -129,10 +129,10 @@ TEST_CASE("callbacks do and say what Keras' do, on every mesh") {
 TEST_CASE("numbers are written as Python writes them") {
   const Json golden = read_json_file(test::golden_path("keras_callbacks.json").string());
   for (const Json& number : golden.at("numbers")) {
-    CHECK(python_number(number[0].get<double>()) == number[1].get<std::string>());
+    CHECK(python_repr(number[0].get<double>()) == number[1].get<std::string>());
   }
-  CHECK(python_number(std::nan("")) == "nan");
-  CHECK(python_number(-HUGE_VAL) == "-inf");
+  CHECK(python_repr(std::nan("")) == "nan");
+  CHECK(python_repr(-HUGE_VAL) == "-inf");
 }
 
 }  // namespace keras_callbacks_test

@@ -67,8 +67,8 @@ void check_model(const Json& golden, const Mesh& mesh, bool eager) {
   renamed["config"]["name"] = "weighted";
   model.compile({.optimizer = SGD(0.1),
                  .loss = LossChoice(loss_from_config(golden.at("loss"))),
-                 .metrics = {MetricRef(metric())},
-                 .weighted_metrics = {MetricRef(metric_from_config(renamed))},
+                 .metrics = {MetricHandle(metric())},
+                 .weighted_metrics = {MetricHandle(metric_from_config(renamed))},
                  .run_eagerly = eager,
                  .layouts = LayoutMap(mesh)});
   std::vector<at::Tensor> weights;
@@ -96,7 +96,7 @@ void check_model(const Json& golden, const Mesh& mesh, bool eager) {
 TEST_CASE("losses count what the predictions' mask leaves, as Keras'") {
   for (const Json& golden : cases("losses")) {
     CAPTURE(golden.at("loss").dump(), golden.contains("weight"));
-    const LossRef loss = loss_from_config(golden.at("loss"));
+    const LossHandle loss = loss_from_config(golden.at("loss"));
     for (const int64_t devices : {1, 2, 3}) {
       const Mesh mesh = mesh_of(devices);
       const DTensor y_pred = predictions(golden, mesh);
@@ -139,7 +139,7 @@ TEST_CASE("masks pass through models as in Keras, in eager and in replayed steps
 TEST_CASE("weights that do not fit a mask are an error of one line") {
   const DTensor y = ones({3, 4, 2});
   const DTensor masked = y.with_mask(filled({3, 4}, 1, at::kBool));
-  const LossRef loss = "mse";
+  const LossHandle loss = "mse";
   using Catch::Matchers::Contains;
   CHECK_THROWS_WITH((*loss)(y, masked, ones({3})),
                     Contains("mean_squared_error") && Contains("(3,)"));

@@ -30,8 +30,8 @@ Planned plan_step(const test::SmallScheme& scheme, const Mesh& mesh) {
   model.compile(test::small_compile(layouts));
   model.build({-1, 18});
   model.model().place_weights(layouts);
-  const LossRef loss = SparseCategoricalCrossentropy({.from_logits = true});
-  const OptimizerRef adam = Adam(1e-2);
+  const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
+  const OptimizerHandle adam = Adam(1e-2);
   std::vector<int64_t> rows(16);
   std::iota(rows.begin(), rows.end(), 0);
   const Batch batch = pack_batch(test::small_data(16).get(rows), layouts);

@@ -13,7 +13,7 @@ using namespace tessera;
 namespace {
 
 /// The weights after two epochs of 32 rows, in order.
-std::vector<at::Tensor> trained(const OptimizerRef& optimizer, int64_t batch_size,
+std::vector<at::Tensor> trained(const OptimizerHandle& optimizer, int64_t batch_size,
                                 const LayoutMap& layouts) {
   const Sequential model = test::small_model();
   CompileOptions compile = test::small_compile(layouts);

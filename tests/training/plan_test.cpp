@@ -22,7 +22,8 @@ namespace {
 
 constexpr int64_t rows = 64;
 
-Sequential compiled(const test::SmallScheme& scheme, const OptimizerRef& optimizer = Adam(1e-2)) {
+Sequential compiled(const test::SmallScheme& scheme,
+                    const OptimizerHandle& optimizer = Adam(1e-2)) {
   const Sequential model = test::small_model();
   CompileOptions options = test::small_compile(
       test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
@@ -64,9 +65,9 @@ class OneThread {
 TEST_CASE("a plan's collectives are those of a real step, in order", "[plan]") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts);
-    const std::vector<OptimizerRef> optimizers = {Adam(1e-2),
+    const std::vector<OptimizerHandle> optimizers = {Adam(1e-2),
                                                   SGD(0.1, {.global_clipnorm = 1.0})};
-    for (const OptimizerRef& optimizer : optimizers) {
+    for (const OptimizerHandle& optimizer : optimizers) {
       const Sequential model = compiled(scheme, optimizer);
       const StepPlan plan = model.plan(test::small_data(rows), {.batch_size = rows});
       for (const Variable& weight : model.weights()) CHECK_FALSE(weight.has_value());
@@ -114,7 +115,7 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
     }
     close("batch", static_cast<int64_t>(bytes), total(plan, &LayerPlan::activations, true));
     const test::AllocationCounter counter;
-    const LossRef loss = SparseCategoricalCrossentropy({.from_logits = true});
+    const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
     GradientTape tape;
     const DTensor value = (*loss)(batch.y[0], model(batch.x[0], {.training = true}));
     close("activations", counter.held(), total(plan, &LayerPlan::activations));
@@ -168,7 +169,7 @@ TEST_CASE("a step can be planned after others", "[plan]") {
 TEST_CASE("layers may have the names of a plan's own rows", "[plan]") {
   const Sequential model({Input({4}), Dense(3, {.name = "batch"}), Dense(2, {.name = "loss"})});
   model.compile({.optimizer = "sgd", .loss = "mse"});
-  const StepPlan plan = model.plan(DatasetRef(at::rand({8, 4}), at::rand({8, 2})));
+  const StepPlan plan = model.plan(DatasetHandle(at::rand({8, 4}), at::rand({8, 2})));
   std::vector<double> weights;
   for (const LayerPlan& layer : plan.layers) weights.push_back(layer.weights[0]);
   CHECK(weights == std::vector<double>{0, 4 * 15, 4 * 8, 0});
@@ -179,7 +180,7 @@ TEST_CASE("what cannot be planned is refused", "[plan]") {
   CHECK_THROWS_AS(model.plan(test::small_data(8)), StateError);
   const Sequential ready = compiled(test::small_schemes()[0]);
   CHECK_THROWS_WITH(ready.plan(test::small_data(8), {.batch_size = 0}), Contains("batch_size"));
-  CHECK_THROWS_WITH(ready.plan(DatasetRef()), Contains("[plan]"));
+  CHECK_THROWS_WITH(ready.plan(DatasetHandle()), Contains("[plan]"));
 }
 
 }  // namespace plan_test

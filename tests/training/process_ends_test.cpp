@@ -49,7 +49,7 @@ class Root final : public Layer {
   }
 };
 
-Sequential rooted(const Mesh& mesh, const OptimizerRef& optimizer) {
+Sequential rooted(const Mesh& mesh, const OptimizerHandle& optimizer) {
   const Sequential model({Dense(5, {.use_bias = false, .name = "hidden", .dtype = "float64"}),
                           LayerHandle(std::make_shared<Root>())});
   CompileOptions options = test::small_compile(LayoutMap(mesh));
@@ -107,7 +107,7 @@ TEST_CASE("a signal to one process ends fit on all after the same step") {
       test::compiled_small(mesh).fit(test::small_data(20), {.batch_size = 4,
                                                 .epochs = 3,
                                                 .verbose = 0,
-                                                .callbacks = {CallbackRef(callback)}});
+                                                .callbacks = {CallbackHandle(callback)}});
     } catch (const Interrupted& interrupted) {
       caught = interrupted.signal();
       test::expect(callback->interrupts == 1, "told once");
@@ -131,7 +131,7 @@ TEST_CASE("a process alone ends after the step, too") {
   const auto callback = std::make_shared<Signalling>(true, 0, 1);
   const Mesh mesh = create_mesh({{"batch", 4}});
   const FitOptions options{
-      .batch_size = 4, .verbose = 0, .callbacks = {CallbackRef(callback)}};
+      .batch_size = 4, .verbose = 0, .callbacks = {CallbackHandle(callback)}};
   CHECK_THROWS_WITH(test::compiled_small(mesh).fit(test::small_data(20), options),
                     Contains("[fit] Received: SIGTERM at epoch 1, step 2."));
   CHECK(callback->interrupts == 1);
@@ -147,7 +147,7 @@ TEST_CASE("a process alone ends after the step, too") {
 TEST_CASE("a signal ends evaluate and predict on all processes in the same step") {
   const StopSignals signals;
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
-    const CallbackRef callback = LambdaCallback({.on_predict_batch_end = [&](int64_t batch) {
+    const CallbackHandle callback = LambdaCallback({.on_predict_batch_end = [&](int64_t batch) {
       if (rank == 1 && batch == 1) ::raise(SIGINT);
     }});
     test::compiled_small(mesh).predict(test::small_data(20),
@@ -165,7 +165,7 @@ TEST_CASE("a signal is graver than a callback's wish to stop") {
   const StopSignals signals;
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
-    const CallbackRef callback =
+    const CallbackHandle callback =
         LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
           if (rank == 0 && batch == 1) model->set_stop_training(true);
           if (rank == 1 && batch == 1) ::raise(SIGTERM);
@@ -248,9 +248,8 @@ TEST_CASE("a gradient that is not finite on one process ends training on all in 
 TEST_CASE("no callback hears of a step whose gradients are not finite: it might save it") {
   std::vector<int64_t> heard(2);
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
-    const CallbackRef callback = LambdaCallback({.on_train_batch_end = [&](int64_t, const Logs&) {
-      ++heard[size_t(rank)];
-    }});
+    const CallbackHandle callback = LambdaCallback(
+        {.on_train_batch_end = [&](int64_t, const Logs&) { ++heard[size_t(rank)]; }});
     rooted(mesh, SGD(0.01)).fit(with_row(12, 6, 0), {.batch_size = 4,
                                                      .verbose = 0,
                                                      .callbacks = {callback},
@@ -275,7 +274,7 @@ TEST_CASE("a callback's error on one process keeps it from no collective of late
       const auto meet = [mesh, event](const std::string& now) {
         if (now == event) communicator_of(mesh).gather("later", event);
       };
-      const std::vector<CallbackRef> callbacks = {std::make_shared<Told>(fail),
+      const std::vector<CallbackHandle> callbacks = {std::make_shared<Told>(fail),
                                                   std::make_shared<Told>(meet)};
       test::compiled_small(mesh).fit(test::small_data(8), {.batch_size = 4,
                                                .verbose = 0,

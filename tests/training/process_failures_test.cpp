@@ -100,7 +100,7 @@ TEST_CASE("batches of other forms are an error on every process") {
     CHECK(end.steps.size() == 2);
   }
   all = test::rank_ends(2, [&](int, const Mesh& mesh) {
-    test::compiled_small(mesh).predict(DatasetRef(Ragged()), {.batch_size = 8});
+    test::compiled_small(mesh).predict(DatasetHandle(Ragged()), {.batch_size = 8});
   });
   for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("[predict] all processes have batches of one form") &&
@@ -114,7 +114,7 @@ TEST_CASE("a process that makes other collectives is found in the same step") {
       const Shape shape = {3};
       if (rank == 1 && batch == 1) communicator_of(mesh).begin({.mesh = mesh, .shape = shape});
     };
-    const CallbackRef extra = LambdaCallback({.on_train_batch_end = call});
+    const CallbackHandle extra = LambdaCallback({.on_train_batch_end = call});
     test::compiled_small(mesh).fit(test::small_data(16),
                                    {.batch_size = 4, .verbose = 0, .callbacks = {extra}});
   });
@@ -186,7 +186,7 @@ struct Run {
   std::optional<ReduceDtypeScope> reduce_dtype = std::nullopt;
   Sequential model = test::small_model();
   CompileOptions compile = {};
-  DatasetRef data = test::small_data(12);
+  DatasetHandle data = test::small_data(12);
   FitOptions fit = {.batch_size = 4, .verbose = 0};
 };
 

@@ -15,7 +15,7 @@ using namespace tessera;
 namespace {
 
 /// Sums over the rows of a kind, of one name if it is given.
-Profile::Row sum(const Profile& profile, Spent kind, const std::string& name = "") {
+Profile::Row sum(const Profile& profile, SpanKind kind, const std::string& name = "") {
   Profile::Row all{.kind = kind, .name = name};
   for (const Profile::Row& row : profile.rows()) {
     if (row.kind != kind || (!name.empty() && row.name != name)) continue;
@@ -47,16 +47,16 @@ TEST_CASE("a fit's profile has its steps, and what they consist of") {
   profile.stop();
   // 20 rows in batches of 16.
   constexpr int64_t train = small_fit::epochs * small_fit::steps, test = small_fit::epochs * 2;
-  CHECK(sum(profile, Spent::step, "train").calls == train);
-  CHECK(sum(profile, Spent::step, "test").calls == test);
+  CHECK(sum(profile, SpanKind::step, "train").calls == train);
+  CHECK(sum(profile, SpanKind::step, "test").calls == test);
   // Forward three, backward three of the kernels and two of the inputs.
-  CHECK(sum(profile, Spent::op, "matmul").calls == train * 8 + test * 3);
-  CHECK(sum(profile, Spent::optimizer).calls == train);
-  CHECK(sum(profile, Spent::metrics, "read loss").calls == train + test);
-  CHECK(sum(profile, Spent::data, "pack_batch").calls == train + test);
-  CHECK(sum(profile, Spent::data, "read batch").calls >= train + test);
-  CHECK(sum(profile, Spent::wait, "next batch").calls >= train + test);
-  CHECK(sum(profile, Spent::callback, "batch_end").calls == train + test);
+  CHECK(sum(profile, SpanKind::op, "matmul").calls == train * 8 + test * 3);
+  CHECK(sum(profile, SpanKind::optimizer).calls == train);
+  CHECK(sum(profile, SpanKind::metrics, "read loss").calls == train + test);
+  CHECK(sum(profile, SpanKind::data, "pack_batch").calls == train + test);
+  CHECK(sum(profile, SpanKind::data, "read batch").calls >= train + test);
+  CHECK(sum(profile, SpanKind::wait, "next batch").calls >= train + test);
+  CHECK(sum(profile, SpanKind::callback, "batch_end").calls == train + test);
 
   double in_steps = 0;
   for (const Profile::Row& row : profile.rows()) in_steps += row.in_steps;
@@ -82,7 +82,7 @@ TEST_CASE("collectives of virtual devices have the bytes of the communication lo
     bytes += entry.bytes;
   }
   CHECK(bytes > 0);
-  CHECK(sum(profile, Spent::collective, "all_reduce").bytes == bytes);
+  CHECK(sum(profile, SpanKind::collective, "all_reduce").bytes == bytes);
 }
 
 }  // namespace profile_test

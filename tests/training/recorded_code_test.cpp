@@ -22,7 +22,7 @@ class Twice : public Layer {
   using Body = std::function<DTensor(const DTensor&, const CallContext&)>;
   explicit Twice(Body body = {}) : Layer({.dtype = "float64"}), body_(std::move(body)) {}
   std::string class_name() const override { return "Twice"; }
-  Shape output_shape(const Shapes& inputs) const override { return only(inputs); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override {
@@ -159,7 +159,7 @@ TEST_CASE("functions of the program's own in a metric are heard") {
       "Scaled", Json{{"name", "scaled"}},
       [&](const DTensor&, const DTensor& y_pred) { return ops::mean(y_pred, {-1}) * scale; });
   CompileOptions options = small_compile(one_device());
-  options.metrics = {MetricRef(metric)};
+  options.metrics = {MetricHandle(metric)};
   CHECK_THAT(trained(small_model(), options, 2).records.why,
              Contains("the function of metric scaled"));
 }

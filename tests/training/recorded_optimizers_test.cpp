@@ -10,8 +10,8 @@ using namespace tessera::test;
 namespace {
 
 /// Every optimizer that works by itself, with a schedule, clipping, decay and moving averages.
-std::vector<std::function<OptimizerRef()>> all_optimizers() {
-  std::vector<std::function<OptimizerRef()>> all;
+std::vector<std::function<OptimizerHandle()>> all_optimizers() {
+  std::vector<std::function<OptimizerHandle()>> all;
   for (const std::string& name : optimizer_names()) {
     all.push_back([name] {
       Json made = optimizer_to_config(make_optimizer(name));
@@ -30,7 +30,7 @@ std::vector<std::function<OptimizerRef()>> all_optimizers() {
 }
 
 /// The scale is so high at first that steps are skipped, and then doubles every three.
-OptimizerRef scaled() {
+OptimizerHandle scaled() {
   return LossScaleOptimizer(Adam(0.01), {.initial_scale = 3e38, .dynamic_growth_steps = 3});
 }
 
@@ -43,7 +43,7 @@ Sequential narrow_model() {
   return Sequential({dense(14, "relu", 30, 21), dense(5, "linear", 0.01, 23)});
 }
 
-OptimizerRef several() {
+OptimizerHandle several() {
   return MultiOptimizer(
       OptimizerMap(Lion(0.01), {{"hidden_1/.*", Lamb(0.02)}, {"logits/.*", SGD()}}));
 }
@@ -74,7 +74,7 @@ TEST_CASE("a replayed step multiplies its loss by the scale of its time") {
   const Mesh mesh = create_mesh({{"batch", 4}}, virtual_cpus(4));
   CompileOptions options = small_compile(LayoutMap(mesh));
   options.optimizer = scaled();
-  const OptimizerRef recorded = options.optimizer;
+  const OptimizerHandle recorded = options.optimizer;
   const Outcome replayed = trained(narrow_model(), options);
   CHECK(replayed.records.why == "");
   CHECK(replayed.records.replayed == 31);

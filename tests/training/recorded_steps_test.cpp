@@ -78,7 +78,8 @@ TEST_CASE("dropout, moving statistics, penalties, a schedule and averages are re
 }
 
 TEST_CASE("a step's memory is planned: tensors that do not live together share it") {
-  const StepMemory::Stats memory = trained(rich_model(), rich_compile(one_device())).records.memory;
+  const MemoryPlanner::Stats memory =
+      trained(rich_model(), rich_compile(one_device())).records.memory;
   CHECK(memory.planned > 0);
   CHECK(memory.planned < memory.asked);
   CHECK(memory.hits > 0);

@@ -122,7 +122,7 @@ struct Outcome {
 
 /// Trains the small model, here if `remote` is null.
 inline Outcome trained(const std::shared_ptr<RemoteSteps>& remote,
-                       std::vector<CallbackRef> callbacks = {}, int64_t data_rows = rows) {
+                       std::vector<CallbackHandle> callbacks = {}, int64_t data_rows = rows) {
   const RemoteStepsScope scope(remote);
   const Sequential model = compiled_model();
   Outcome outcome;

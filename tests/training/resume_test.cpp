@@ -74,7 +74,7 @@ struct Outcome {
   std::vector<at::Tensor> weights;
 };
 
-Outcome trained(const CallbackRef& callback) {
+Outcome trained(const CallbackHandle& callback) {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts("model", mesh)));

@@ -118,7 +118,7 @@ std::vector<Reads> reads_by_rank(int ranks, const MeshDims& dims, const std::str
     const Sequential model = test::small_model();
     model.compile(test::small_compile(test::small_layouts(layouts, mesh)));
     const auto data = std::make_shared<Counting>(rows);
-    model.fit(DatasetRef(data), options);
+    model.fit(DatasetHandle(data), options);
     all[static_cast<size_t>(rank)] = data->reads;
   });
   return all;
@@ -240,7 +240,7 @@ TEST_CASE("texts become the shards of a process by themselves") {
   const at::Tensor all = layer(texts);
   CHECK_NOTHROW(test::run_ranks(4, [&](int, const auto& communicator) {
     const LayoutMap layouts(test::rank_mesh({{"batch", 4}}, communicator));
-    BatchLoader loader(DatasetRef(data), {.batch_size = 8, .layouts = layouts});
+    BatchLoader loader(DatasetHandle(data), {.batch_size = 8, .layouts = layouts});
     for (int64_t first = 0; std::optional<Examples> examples = loader.next(); first += 8) {
       const Batch batch = pack_batch(std::move(*examples), layouts);
       const auto own = [&](const at::Tensor& whole) { return whole.narrow(0, first, batch.rows); };

@@ -7,7 +7,7 @@ namespace tessera {
 
 std::string Peer::describe() const { return str("rank ", rank, " (pid ", pid, " on ", host, ")"); }
 
-std::shared_ptr<Control> Control::join(const ControlOptions& options) {
+std::shared_ptr<Coordination> Coordination::join(const CoordinationOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     throw ConfigError("control", "the rank of a process is at least 0 and below their number",
                       str("rank ", options.rank, " of ", options.size), "number them from 0");
@@ -16,7 +16,7 @@ std::shared_ptr<Control> Control::join(const ControlOptions& options) {
     throw ConfigError("control", "the port of rank 0 is between 1 and 65535", str(options.port),
                       "give all ranks the same port of rank 0's host");
   }
-  return std::make_shared<ControlLink>(options);
+  return std::make_shared<CoordinationClient>(options);
 }
 
 }  // namespace tessera

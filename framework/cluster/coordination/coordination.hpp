@@ -10,7 +10,7 @@
 namespace tessera {
 
 /// How one process joins the others that run its program.
-struct ControlOptions {
+struct CoordinationOptions {
   int rank = 0;
   int size = 1;
   /// Where rank 0 listens and the others connect: a name or digits. Rank 0 listens on loopback
@@ -58,14 +58,14 @@ struct CallRecord {
 /// alive, and the news that the run is over. Rank 0 listens; every process holds one connection to
 /// it and a thread that serves it, so that a process that computes or waits still answers. Needs no
 /// libtorch. All functions may be called from any thread.
-class Control {
+class Coordination {
  public:
   /// Joins the run: returns when every rank is there. Strangers that connect are turned away.
   /// Throws CommError naming the address, the port that is taken, the ranks that are missing after
   /// the time-out or the one that died meanwhile; ConfigError, while the others go on waiting, for
   /// a rank twice, another number of ranks or another job.
-  static std::shared_ptr<Control> join(const ControlOptions& options);
-  virtual ~Control() = default;
+  static std::shared_ptr<Coordination> join(const CoordinationOptions& options);
+  virtual ~Coordination() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -97,7 +97,7 @@ class Control {
   /// wait for it.
   virtual void abort(const std::string& reason) = 0;
   /// Keeps why this process is about to leave, for the others to read.
-  virtual void note_failure(const std::string& what) = 0;
+  virtual void report_failure(const std::string& what) = 0;
   /// Says goodbye: the others go on unless they wait for this rank. Of rank 0: waits until all have
   /// left, or the run is over. Never throws. The destructor does so, too.
   virtual void leave() = 0;

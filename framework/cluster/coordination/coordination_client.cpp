@@ -16,9 +16,9 @@ constexpr auto goodbye_time = 5s;
 
 }  // namespace
 
-ControlLink::ControlLink(const ControlOptions& options)
+CoordinationClient::CoordinationClient(const CoordinationOptions& options)
     : options_(options),
-      hub_(options.rank == 0 ? std::make_unique<ControlHub>(options) : nullptr),
+      hub_(options.rank == 0 ? std::make_unique<CoordinationServer>(options) : nullptr),
       socket_(hub_ ? introduce(options, hub_->take_own_end()) : find_hub(options)),
       heard_(steady_clock::now()) {
   thread_ = std::thread([this] { run(); });
@@ -33,7 +33,7 @@ ControlLink::ControlLink(const ControlOptions& options)
   throw CommError(reason);
 }
 
-ControlLink::~ControlLink() {
+CoordinationClient::~CoordinationClient() {
   leave();
   {
     const std::lock_guard lock(mutex_);
@@ -43,13 +43,13 @@ ControlLink::~ControlLink() {
   thread_.join();
 }
 
-void ControlLink::fail_over() const {
+void CoordinationClient::fail_over() const {
   if (phase_ == Phase::ended) throw CommError(reason_);
   throw CommError("control", str("rank ", options_.rank, " exchanges texts while it is in the run"),
                   "a call after leave()", "leave at the end");
 }
 
-std::vector<std::string> ControlLink::exchange(FrameType type, const std::string& key,
+std::vector<std::string> CoordinationClient::exchange(FrameType type, const std::string& key,
                                                const std::string& body) {
   const auto waiter = std::make_shared<Waiter>();
   waiter->texts.resize(static_cast<size_t>(options_.size));
@@ -63,7 +63,8 @@ std::vector<std::string> ControlLink::exchange(FrameType type, const std::string
   return std::move(waiter->texts);
 }
 
-std::vector<std::string> ControlLink::gather(const std::string& key, const std::string& text) {
+std::vector<std::string> CoordinationClient::gather(const std::string& key,
+                                                    const std::string& text) {
   if (text.size() > max_text_bytes || key.size() > 4096) {
     throw CommError("control", str("ranks exchange texts of at most ", max_text_bytes, " bytes"),
                     str(text.size(), " bytes of ", in_quotes(key)), "exchange it in parts");
@@ -73,18 +74,18 @@ std::vector<std::string> ControlLink::gather(const std::string& key, const std::
   return exchange(FrameType::gather, text_key(key), body.bytes());
 }
 
-void ControlLink::check(const CallRecord& call) {
+void CoordinationClient::check(const CallRecord& call) {
   BodyWriter body;
   body.call(call);
   exchange(FrameType::check, check_key(call.number), body.bytes());
 }
 
-void ControlLink::set_calls(std::function<std::vector<CallRecord>()> calls) {
+void CoordinationClient::set_calls(std::function<std::vector<CallRecord>()> calls) {
   const std::lock_guard lock(callbacks_mutex_);
   calls_ = std::move(calls);
 }
 
-void ControlLink::set_on_end(std::function<void(const std::string& reason)> on_end) {
+void CoordinationClient::set_on_end(std::function<void(const std::string& reason)> on_end) {
   {
     const std::lock_guard lock(callbacks_mutex_);
     on_end_ = std::move(on_end);
@@ -93,29 +94,29 @@ void ControlLink::set_on_end(std::function<void(const std::string& reason)> on_e
   waker_.wake();
 }
 
-std::string ControlLink::reason(std::chrono::milliseconds patience) {
+std::string CoordinationClient::reason(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, patience, [this] { return over(); });
   return reason_;
 }
 
-void ControlLink::send(FrameType type, const std::string& body) {
+void CoordinationClient::send(FrameType type, const std::string& body) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::running && phase_ != Phase::leaving) return;
   socket_.send(type, body);
   if (socket_.has_unsent()) waker_.wake();
 }
 
-void ControlLink::abort(const std::string& reason) {
+void CoordinationClient::abort(const std::string& reason) {
   const std::string text = reason.empty() ? str("rank ", options_.rank, " ended the run") : reason;
   send(FrameType::abort, BodyWriter().text(text).bytes());
 }
 
-void ControlLink::note_failure(const std::string& what) {
+void CoordinationClient::report_failure(const std::string& what) {
   send(FrameType::note, BodyWriter().text(what).bytes());
 }
 
-void ControlLink::leave() {
+void CoordinationClient::leave() {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::running) phase_ = Phase::leaving;
   waker_.wake();

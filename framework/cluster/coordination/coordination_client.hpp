@@ -17,12 +17,12 @@ namespace tessera {
 
 /// Every rank's side of the control plane: a connection to rank 0 and the thread that serves it.
 /// Rank 0 has the hub in it, too.
-class ControlLink : public Control {
+class CoordinationClient : public Coordination {
  public:
-  explicit ControlLink(const ControlOptions& options);
-  ~ControlLink() override;
-  ControlLink(const ControlLink&) = delete;
-  ControlLink& operator=(const ControlLink&) = delete;
+  explicit CoordinationClient(const CoordinationOptions& options);
+  ~CoordinationClient() override;
+  CoordinationClient(const CoordinationClient&) = delete;
+  CoordinationClient& operator=(const CoordinationClient&) = delete;
 
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
@@ -33,7 +33,7 @@ class ControlLink : public Control {
   void set_on_end(std::function<void(const std::string& reason)> on_end) override;
   std::string reason(std::chrono::milliseconds patience) override;
   void abort(const std::string& reason) override;
-  void note_failure(const std::string& what) override;
+  void report_failure(const std::string& what) override;
   void leave() override;
 
  private:
@@ -70,9 +70,9 @@ class ControlLink : public Control {
   bool over() const { return phase_ == Phase::left || phase_ == Phase::ended; }
   [[noreturn]] void fail_over() const;
 
-  ControlOptions options_;
+  CoordinationOptions options_;
   /// Of rank 0. Ends last, as it waits for the connection to be closed.
-  std::unique_ptr<ControlHub> hub_;
+  std::unique_ptr<CoordinationServer> hub_;
   Waker waker_;
   std::vector<Peer> peers_;  ///< constant once the run is joined
 

@@ -14,7 +14,7 @@ namespace tessera {
 
 using std::chrono::steady_clock;
 
-void ControlLink::run() {
+void CoordinationClient::run() {
   const auto interval = beat_interval(options_.timeout);
   Time next_beat = steady_clock::now();
   Time woken = next_beat;
@@ -42,7 +42,7 @@ void ControlLink::run() {
   }
 }
 
-void ControlLink::wait(Time until) {
+void CoordinationClient::wait(Time until) {
   pollfd entries[2] = {{waker_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}};
   {
     const std::lock_guard lock(mutex_);
@@ -64,7 +64,7 @@ void ControlLink::wait(Time until) {
   end_here(peers_.empty() ? lost_early_text(hub) : lost_text(hub, ""));
 }
 
-void ControlLink::handle_all() {
+void CoordinationClient::handle_all() {
   try {
     while (socket_.valid()) {
       const std::optional<Frame> frame = socket_.next();
@@ -76,7 +76,7 @@ void ControlLink::handle_all() {
   }
 }
 
-void ControlLink::handle(const Frame& frame) {
+void CoordinationClient::handle(const Frame& frame) {
   switch (frame.type) {
     case FrameType::beat: return;
     case FrameType::started: return welcome(frame);
@@ -96,7 +96,7 @@ void ControlLink::handle(const Frame& frame) {
   }
 }
 
-void ControlLink::handle_text(const Frame& frame) {
+void CoordinationClient::handle_text(const Frame& frame) {
   const bool is_check = frame.type == FrameType::checked;
   BodyReader body(frame.body);
   const std::string key = body.text();
@@ -116,7 +116,7 @@ void ControlLink::handle_text(const Frame& frame) {
   changed_.notify_all();
 }
 
-void ControlLink::welcome(const Frame& frame) {
+void CoordinationClient::welcome(const Frame& frame) {
   BodyReader body(frame.body);
   std::vector<Peer> peers(body.count(32));
   for (Peer& peer : peers) peer = body.peer();
@@ -132,7 +132,7 @@ void ControlLink::welcome(const Frame& frame) {
   changed_.notify_all();
 }
 
-std::vector<CallRecord> ControlLink::last_calls() {
+std::vector<CallRecord> CoordinationClient::last_calls() {
   const std::lock_guard lock(callbacks_mutex_);
   try {
     return calls_ ? calls_() : std::vector<CallRecord>();
@@ -142,14 +142,14 @@ std::vector<CallRecord> ControlLink::last_calls() {
   }
 }
 
-void ControlLink::beat() {
+void CoordinationClient::beat() {
   // After the goodbye rank 0 may close at any time; what it has not read by then would look like a
   // broken connection.
   if (!socket_.valid() || said_goodbye_) return;
   send(FrameType::beat, BodyWriter().last_call(last_calls()).bytes());
 }
 
-void ControlLink::say_goodbye() {
+void CoordinationClient::say_goodbye() {
   {
     const std::lock_guard lock(mutex_);
     if (phase_ != Phase::leaving || said_goodbye_) return;
@@ -158,11 +158,11 @@ void ControlLink::say_goodbye() {
   send(FrameType::goodbye, BodyWriter().last_call(last_calls()).bytes());
 }
 
-void ControlLink::end_here(const std::string& reason) {
+void CoordinationClient::end_here(const std::string& reason) {
   end(end_text(options_.job, reason, {{own_peer(), "", "", last_calls()}}));
 }
 
-void ControlLink::end(const std::string& reason) {
+void CoordinationClient::end(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   reason_ = reason;
   socket_.close();
@@ -170,14 +170,14 @@ void ControlLink::end(const std::string& reason) {
   changed_.notify_all();
 }
 
-void ControlLink::close(Phase phase) {
+void CoordinationClient::close(Phase phase) {
   const std::lock_guard lock(mutex_);
   socket_.close();
   phase_ = phase;
   changed_.notify_all();
 }
 
-void ControlLink::call_on_end() {
+void CoordinationClient::call_on_end() {
   const std::lock_guard lock(callbacks_mutex_);
   if (!on_end_) return;
   std::string reason;
@@ -193,12 +193,12 @@ void ControlLink::call_on_end() {
   }
 }
 
-Peer ControlLink::own_peer() const {
+Peer CoordinationClient::own_peer() const {
   if (!peers_.empty()) return peers_[static_cast<size_t>(options_.rank)];
   return Peer{options_.rank, ::getpid(), host_name(), ""};
 }
 
-Peer ControlLink::hub_peer() const {
+Peer CoordinationClient::hub_peer() const {
   if (!peers_.empty()) return peers_[0];
   return Peer{0, 0, options_.address, options_.address};
 }

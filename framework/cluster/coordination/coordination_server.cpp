@@ -27,7 +27,7 @@ constexpr int max_accepts = 64;
 
 }  // namespace
 
-ControlHub::ControlHub(const ControlOptions& options)
+CoordinationServer::CoordinationServer(const CoordinationOptions& options)
     : options_(options),
       interval_(beat_interval(options.timeout)),
       present_(static_cast<size_t>(options.size)),
@@ -44,17 +44,17 @@ ControlHub::ControlHub(const ControlOptions& options)
   thread_ = std::thread([this] { run(); });
 }
 
-ControlHub::~ControlHub() {
+CoordinationServer::~CoordinationServer() {
   own_end_.reset();
   wait_for_end();
 }
 
-void ControlHub::wait_for_end() {
+void CoordinationServer::wait_for_end() {
   const std::lock_guard lock(end_mutex_);
   if (thread_.joinable()) thread_.join();
 }
 
-void ControlHub::run() {
+void CoordinationServer::run() {
   try {
     while (!finished()) {
       wait();
@@ -69,7 +69,7 @@ void ControlHub::run() {
   listener_.reset();
 }
 
-void ControlHub::wait() {
+void CoordinationServer::wait() {
   std::vector<pollfd> entries;
   const bool accepts = listener_.valid() && next_accept_ <= now_;
   if (accepts) entries.push_back({listener_.get(), POLLIN, 0});
@@ -80,7 +80,7 @@ void ControlHub::wait() {
   }
   const int ready = ::poll(entries.data(), entries.size(), poll_time(wake_time()));
   const Time before = std::exchange(now_, steady_clock::now());
-  if (judge_ && now_ - before > 4 * interval_) judge_->forgive(now_ - before);
+  if (judge_ && now_ - before > 4 * interval_) judge_->discount_pause(now_ - before);
   if (ready <= 0) return;
   size_t at = accepts ? 1 : 0;
   for (Connection& each : connections_) {
@@ -91,16 +91,16 @@ void ControlHub::wait() {
   if (accepts && entries[0].revents != 0) accept_all();
 }
 
-ControlHub::Time ControlHub::wake_time() const {
+CoordinationServer::Time CoordinationServer::wake_time() const {
   Time time = next_beat_;
   if (phase_ == Phase::waiting) time = std::min(time, begin_ + options_.connect_timeout);
   if (phase_ == Phase::asking || phase_ == Phase::over) time = std::min(time, deadline_);
   return time;
 }
 
-void ControlHub::accept_all() {
+void CoordinationServer::accept_all() {
   for (int count = 0; count < max_accepts && listener_.valid(); ++count) {
-    Descriptor accepted = accept_from(listener_);
+    FileDescriptor accepted = accept_from(listener_);
     if (!accepted.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!accepted.valid()) {
       // Most likely out of descriptors: the next try would fail at once, too.
@@ -119,7 +119,7 @@ void ControlHub::accept_all() {
   }
 }
 
-void ControlHub::serve(Connection& connection) {
+void CoordinationServer::serve(Connection& connection) {
   const bool open = connection.socket.receive();
   try {
     while (!connection.gone && !connection.refused) {
@@ -136,7 +136,7 @@ void ControlHub::serve(Connection& connection) {
   if (!open && !connection.gone) close(connection);
 }
 
-void ControlHub::handle(Connection& connection, const Frame& frame) {
+void CoordinationServer::handle(Connection& connection, const Frame& frame) {
   const int rank = connection.rank;
   if (rank < 0) return greet(connection, frame);
   if (phase_ == Phase::waiting && frame.type != FrameType::beat) {
@@ -173,7 +173,7 @@ void ControlHub::handle(Connection& connection, const Frame& frame) {
   if (!reason.empty()) end(reason);
 }
 
-void ControlHub::close(Connection& connection) {
+void CoordinationServer::close(Connection& connection) {
   connection.gone = true;
   connection.socket.close();
   const int rank = connection.rank;
@@ -187,14 +187,14 @@ void ControlHub::close(Connection& connection) {
   }
 }
 
-void ControlHub::remove_closed() {
+void CoordinationServer::remove_closed() {
   for (Connection& each : connections_) {
     if (!each.gone && (each.rank < 0 || each.refused) && each.deadline <= now_) close(each);
   }
   connections_.remove_if([](const Connection& each) { return each.gone; });
 }
 
-void ControlHub::tick() {
+void CoordinationServer::tick() {
   if (phase_ == Phase::waiting) tick_waiting();
   if (phase_ == Phase::asking && deadline_ <= now_) {
     for (int rank = 0; rank < options_.size; ++rank) {

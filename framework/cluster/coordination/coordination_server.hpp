@@ -18,21 +18,21 @@ namespace tessera {
 /// their texts on and ends the run. It shares nothing with other threads: rank 0 itself talks to it
 /// over a connection, too, and it ends by itself once that connection is closed or everybody has
 /// left.
-class ControlHub {
+class CoordinationServer {
  public:
   /// Listens unless rank 0 is alone. Throws CommError naming the port.
-  explicit ControlHub(const ControlOptions& options);
+  explicit CoordinationServer(const CoordinationOptions& options);
   /// Waits for the thread.
-  ~ControlHub();
-  ControlHub(const ControlHub&) = delete;
-  ControlHub& operator=(const ControlHub&) = delete;
+  ~CoordinationServer();
+  CoordinationServer(const CoordinationServer&) = delete;
+  CoordinationServer& operator=(const CoordinationServer&) = delete;
 
   /// Waits until the others have read the end of the run: for a second at most once it is over, for
   /// half a second more where it is the close of rank 0's end of its connection that ends it.
   void wait_for_end();
 
   /// Rank 0's end of its connection, once.
-  Descriptor take_own_end() { return std::move(own_end_); }
+  FileDescriptor take_own_end() { return std::move(own_end_); }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -73,13 +73,13 @@ class ControlHub {
   std::vector<int> missing() const;
   void say(const std::string& line) const;
 
-  ControlOptions options_;
+  CoordinationOptions options_;
   std::chrono::milliseconds interval_;
-  Descriptor own_end_;
-  Descriptor listener_;
+  FileDescriptor own_end_;
+  FileDescriptor listener_;
   std::list<Connection> connections_;
   std::vector<std::optional<Peer>> present_;
-  std::optional<ControlJudge> judge_;  ///< once all are there
+  std::optional<LivenessMonitor> judge_;  ///< once all are there
   Phase phase_ = Phase::waiting;
   std::string reason_;
   std::set<int> answered_;

@@ -20,7 +20,7 @@ constexpr auto close_time = 1s;
 
 }  // namespace
 
-void ControlHub::greet(Connection& connection, const Frame& frame) {
+void CoordinationServer::greet(Connection& connection, const Frame& frame) {
   if (frame.type != FrameType::hello) {
     throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " first of all"));
   }
@@ -39,7 +39,7 @@ void ControlHub::greet(Connection& connection, const Frame& frame) {
   connection.socket.send(FrameType::accepted);
 }
 
-std::string ControlHub::refusal(const Connection& connection, const Hello& hello) const {
+std::string CoordinationServer::refusal(const Connection& connection, const Hello& hello) const {
   const auto refuse = [&](const std::string& expected, const std::string& received,
                           const std::string& fix) {
     return std::string(ConfigError("control", expected, received, fix).what());
@@ -69,7 +69,7 @@ std::string ControlHub::refusal(const Connection& connection, const Hello& hello
                 "give each process a rank of its own, and each run a port of its own");
 }
 
-void ControlHub::tick_waiting() {
+void CoordinationServer::tick_waiting() {
   const std::vector<int> absent = missing();
   if (absent.empty()) return start();
   if (now_ - begin_ >= options_.connect_timeout) {
@@ -85,7 +85,7 @@ void ControlHub::tick_waiting() {
   say(str("[control] waiting for ", rank_names(absent)));
 }
 
-void ControlHub::start() {
+void CoordinationServer::start() {
   std::vector<Peer> peers;
   for (const std::optional<Peer>& peer : present_) peers.push_back(*peer);
   // Ranks beside rank 0 may have come over loopback, where those on other hosts do not find them.
@@ -105,7 +105,7 @@ void ControlHub::start() {
   broadcast(FrameType::started, body.bytes());
 }
 
-void ControlHub::leave(int rank, const std::optional<CallRecord>& last) {
+void CoordinationServer::leave(int rank, const std::optional<CallRecord>& last) {
   const std::string reason = judge_->left(rank, last, now_);
   if (!reason.empty()) end(reason);
   bool all = true;
@@ -117,7 +117,7 @@ void ControlHub::leave(int rank, const std::optional<CallRecord>& last) {
   }
 }
 
-void ControlHub::answer(const std::optional<Round>& complete) {
+void CoordinationServer::answer(const std::optional<Round>& complete) {
   if (!complete) return;
   if (complete->is_check) {
     return broadcast(FrameType::checked, BodyWriter().text(complete->key).bytes());
@@ -129,7 +129,7 @@ void ControlHub::answer(const std::optional<Round>& complete) {
   }
 }
 
-void ControlHub::end(const std::string& reason) {
+void CoordinationServer::end(const std::string& reason) {
   if (phase_ == Phase::asking || phase_ == Phase::over) return;
   listener_.reset();
   reason_ = reason;
@@ -140,7 +140,7 @@ void ControlHub::end(const std::string& reason) {
   end_if_answered();
 }
 
-void ControlHub::end_if_answered() {
+void CoordinationServer::end_if_answered() {
   if (phase_ != Phase::asking) return;
   for (int rank = 0; rank < options_.size; ++rank) {
     if (judge_->is_there(rank) && !answered_.contains(rank)) return;
@@ -148,27 +148,27 @@ void ControlHub::end_if_answered() {
   finish(FrameType::end, end_text(options_.job, reason_, judge_->reports()));
 }
 
-void ControlHub::finish(FrameType type, const std::string& body) {
+void CoordinationServer::finish(FrameType type, const std::string& body) {
   listener_.reset();
   phase_ = Phase::over;
   deadline_ = now_ + close_time;
   broadcast(type, body);
 }
 
-bool ControlHub::finished() const {
+bool CoordinationServer::finished() const {
   if (phase_ != Phase::over) return false;
   const auto is_member = [](const Connection& each) { return each.rank >= 0 && !each.gone; };
   return deadline_ <= now_ || std::none_of(connections_.begin(), connections_.end(), is_member);
 }
 
-void ControlHub::broadcast(FrameType type, std::string_view body) {
+void CoordinationServer::broadcast(FrameType type, std::string_view body) {
   // Backwards, as rank 0's own is the first: its process may end once it has read this.
   for (auto each = connections_.rbegin(); each != connections_.rend(); ++each) {
     if (each->rank >= 0 && !each->gone) each->socket.send(type, body);
   }
 }
 
-std::vector<int> ControlHub::missing() const {
+std::vector<int> CoordinationServer::missing() const {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < present_.size(); ++rank) {
     if (!present_[rank]) ranks.push_back(static_cast<int>(rank));
@@ -176,7 +176,7 @@ std::vector<int> ControlHub::missing() const {
   return ranks;
 }
 
-void ControlHub::say(const std::string& line) const {
+void CoordinationServer::say(const std::string& line) const {
   if (options_.say) return options_.say(line);
   std::fprintf(stderr, "%s\n", line.c_str());
 }

@@ -47,8 +47,8 @@ void send_at_once(int descriptor) {
 }
 
 /// A listening socket on any address of a family; invalid with errno.
-Descriptor listen_on_family(int family, bool loopback, int port) {
-  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+FileDescriptor listen_on_family(int family, bool loopback, int port) {
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return socket;
   const int on = 1;
   const int off = 0;
@@ -116,7 +116,7 @@ std::string digits(const sockaddr_storage& name, socklen_t size) {
 
 }  // namespace
 
-FrameSocket::FrameSocket(Descriptor descriptor, size_t max_body)
+FrameSocket::FrameSocket(FileDescriptor descriptor, size_t max_body)
     : descriptor_(std::move(descriptor)), in_(max_body) {}
 
 void FrameSocket::send(FrameType type, std::string_view body) {
@@ -174,10 +174,10 @@ std::string address_text(const std::string& host, int port) {
   return brackets ? str("[", host, "]:", port) : str(host, ":", port);
 }
 
-Descriptor listen_on(const std::string& address, int port) {
+FileDescriptor listen_on(const std::string& address, int port) {
   const bool loopback = is_loopback(address);
   const bool first_six = loopback ? address == "::1" : true;
-  Descriptor socket = listen_on_family(first_six ? AF_INET6 : AF_INET, loopback, port);
+  FileDescriptor socket = listen_on_family(first_six ? AF_INET6 : AF_INET, loopback, port);
   const bool no_six = errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL;
   if (!socket.valid() && first_six && no_six) socket = listen_on_family(AF_INET, loopback, port);
   if (socket.valid()) return socket;
@@ -188,19 +188,20 @@ Descriptor listen_on(const std::string& address, int port) {
                         : std::string("give all ranks another port"));
 }
 
-Descriptor accept_from(const Descriptor& listener) {
-  Descriptor accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+FileDescriptor accept_from(const FileDescriptor& listener) {
+  FileDescriptor accepted(
+      ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted.valid()) send_at_once(accepted.get());
   return accepted;
 }
 
-Descriptor connect_to(const std::string& address, int port, steady_clock::time_point deadline,
+FileDescriptor connect_to(const std::string& address, int port, steady_clock::time_point deadline,
                       std::string& error) {
   // An address that swallows all packets must not keep the next one from being tried.
   deadline = std::min(deadline, steady_clock::now() + max_connect_time);
   const Addresses addresses = resolve(address, port, error);
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
-    Descriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (socket.valid()) {
       const int status = ::connect(socket.get(), each->ai_addr, each->ai_addrlen);
       const bool pending = status != 0 && (errno == EINPROGRESS || errno == EINTR);
@@ -212,16 +213,16 @@ Descriptor connect_to(const std::string& address, int port, steady_clock::time_p
     }
     error = std::strerror(errno);
   }
-  return Descriptor();
+  return FileDescriptor();
 }
 
-std::pair<Descriptor, Descriptor> connected_pair() {
+std::pair<FileDescriptor, FileDescriptor> connected_pair() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     throw CommError("control", "the system can open sockets", std::strerror(errno),
                     "close files, or raise the limit (ulimit -n)");
   }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 std::string other_address(int descriptor) {

@@ -14,7 +14,7 @@ namespace tessera {
 /// Frames over a connection that never blocks. Writing and reading may be two threads.
 class FrameSocket {
  public:
-  explicit FrameSocket(Descriptor descriptor, size_t max_body = max_body_bytes);
+  explicit FrameSocket(FileDescriptor descriptor, size_t max_body = max_body_bytes);
 
   int descriptor() const { return descriptor_.get(); }
   bool valid() const { return descriptor_.valid(); }
@@ -37,7 +37,7 @@ class FrameSocket {
   void discard() { in_.clear(); }
 
  private:
-  Descriptor descriptor_;
+  FileDescriptor descriptor_;
   FrameBuffer in_;
   std::string out_;
   size_t sent_ = 0;
@@ -52,7 +52,7 @@ class Waker {
   void clear();
 
  private:
-  Descriptor descriptor_;
+  FileDescriptor descriptor_;
 };
 
 /// "host:port", an IPv6 address in brackets.
@@ -61,18 +61,18 @@ std::string address_text(const std::string& host, int port);
 /// A socket that listens on a port: on loopback only if `address` names it, else on all addresses,
 /// as a host's own name often stands for another one on that host. Throws CommError naming the
 /// port.
-Descriptor listen_on(const std::string& address, int port);
+FileDescriptor listen_on(const std::string& address, int port);
 
 /// The next connection, not blocking; invalid where there is none, errno set.
-Descriptor accept_from(const Descriptor& listener);
+FileDescriptor accept_from(const FileDescriptor& listener);
 
 /// One try to connect until the deadline; not blocking afterwards. Invalid with the system's reason
 /// in `error`.
-Descriptor connect_to(const std::string& address, int port,
+FileDescriptor connect_to(const std::string& address, int port,
                       std::chrono::steady_clock::time_point deadline, std::string& error);
 
 /// Two ends of a connection inside the process. Throws CommError.
-std::pair<Descriptor, Descriptor> connected_pair();
+std::pair<FileDescriptor, FileDescriptor> connected_pair();
 
 /// Addresses in digits of a connection's other and own side; empty for one inside the process.
 std::string other_address(int descriptor);

@@ -33,7 +33,8 @@ std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout) {
   return std::clamp<std::chrono::milliseconds>(timeout / 4, 20ms, 500ms);
 }
 
-ControlJudge::ControlJudge(std::vector<Peer> peers, std::chrono::milliseconds timeout, Time now)
+LivenessMonitor::LivenessMonitor(std::vector<Peer> peers, std::chrono::milliseconds timeout,
+                                 Time now)
     : peers_(std::move(peers)),
       timeout_(timeout),
       members_(peers_.size()),
@@ -41,15 +42,15 @@ ControlJudge::ControlJudge(std::vector<Peer> peers, std::chrono::milliseconds ti
   for (Member& it : members_) it.heard = now;
 }
 
-void ControlJudge::forgive(Time::duration duration) {
-  rounds_.forgive(duration);
+void LivenessMonitor::discount_pause(Time::duration duration) {
+  rounds_.discount_pause(duration);
   for (Member& it : members_) {
     it.heard += duration;
     if (it.inside) *it.inside += duration;
   }
 }
 
-std::string ControlJudge::compare(int rank, const CallRecord& call) {
+std::string LivenessMonitor::compare(int rank, const CallRecord& call) {
   const auto [at, is_first] = seen_.try_emplace(call.number, rank, call);
   if (seen_.size() > max_seen) seen_.erase(seen_.begin());
   if (is_first || at->second.second.hash == call.hash) return "";
@@ -58,7 +59,7 @@ std::string ControlJudge::compare(int rank, const CallRecord& call) {
   return differ_text(rank, call, other, its_call);
 }
 
-std::string ControlJudge::beat(int rank, const std::optional<CallRecord>& last, Time now) {
+std::string LivenessMonitor::beat(int rank, const std::optional<CallRecord>& last, Time now) {
   Member& it = member(rank);
   // A check may overtake a heartbeat that was written before it.
   if (!last || (it.last && last->number < it.last->number)) return "";
@@ -73,7 +74,7 @@ std::string ControlJudge::beat(int rank, const std::optional<CallRecord>& last, 
   return reason.empty() ? find_left() : reason;
 }
 
-std::string ControlJudge::check(int rank, const CallRecord& call, Time now,
+std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
                                 std::optional<Round>& complete) {
   Member& it = member(rank);
   if (!it.last || call.number >= it.last->number) {
@@ -86,32 +87,32 @@ std::string ControlJudge::check(int rank, const CallRecord& call, Time now,
   return complete ? "" : find_left();
 }
 
-std::string ControlJudge::gather(int rank, const std::string& key, std::string text, Time now,
+std::string LivenessMonitor::gather(int rank, const std::string& key, std::string text, Time now,
                                  std::optional<Round>& complete) {
   const std::string where = str("the exchange of ", in_quotes(key));
   complete = rounds_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
   return complete ? "" : find_left();
 }
 
-std::string ControlJudge::left(int rank, const std::optional<CallRecord>& last, Time now) {
+std::string LivenessMonitor::left(int rank, const std::optional<CallRecord>& last, Time now) {
   std::string reason = beat(rank, last, now);
   member(rank).inside.reset();
   member(rank).state = "left";
   return reason.empty() ? find_left() : reason;
 }
 
-std::string ControlJudge::lost(int rank) {
+std::string LivenessMonitor::lost(int rank) {
   member(rank).state = "lost";
   return lost_text(peers_[static_cast<size_t>(rank)], member(rank).note);
 }
 
-std::string ControlJudge::judge(Time now) {
+std::string LivenessMonitor::judge(Time now) {
   std::string reason = find_silent(now);
   if (reason.empty()) reason = find_late(now);
   return reason.empty() ? find_stuck(now) : reason;
 }
 
-std::string ControlJudge::find_silent(Time now) {
+std::string LivenessMonitor::find_silent(Time now) {
   for (const Peer& peer : peers_) {
     const Member& it = member(peer.rank);
     if (it.state.empty() && now - it.heard > timeout_) return give_up(peer.rank, now);
@@ -119,12 +120,12 @@ std::string ControlJudge::find_silent(Time now) {
   return "";
 }
 
-std::string ControlJudge::give_up(int rank, Time now) {
+std::string LivenessMonitor::give_up(int rank, Time now) {
   silent(rank);
   return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).heard));
 }
 
-std::string ControlJudge::late(const std::vector<int>& ranks, Time now, Time since,
+std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time since,
                                const std::string& waiting) {
   std::vector<Peer> late;
   for (const int rank : ranks) {
@@ -135,13 +136,13 @@ std::string ControlJudge::late(const std::vector<int>& ranks, Time now, Time sin
   return late_text(late, seconds(now - since), waiting);
 }
 
-std::string ControlJudge::find_late(Time now) {
+std::string LivenessMonitor::find_late(Time now) {
   const Round* round = rounds_.oldest();
   if (round == nullptr || now - round->since <= timeout_) return "";
   return late(round->ranks(false), now, round->since, waiting_text(*round));
 }
 
-std::string ControlJudge::find_stuck(Time now) {
+std::string LivenessMonitor::find_stuck(Time now) {
   // Where the ranks that are furthest behind are; one that never made a call comes before all.
   const auto place = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
   uint64_t first = UINT64_MAX;
@@ -162,7 +163,7 @@ std::string ControlJudge::find_stuck(Time now) {
   return "";
 }
 
-std::string ControlJudge::find_left() const {
+std::string LivenessMonitor::find_left() const {
   for (const Peer& peer : peers_) {
     const Member& gone = members_[static_cast<size_t>(peer.rank)];
     if (gone.state != "left") continue;
@@ -181,7 +182,7 @@ std::string ControlJudge::find_left() const {
   return "";
 }
 
-std::string ControlJudge::waiting_in_call(uint64_t number) const {
+std::string LivenessMonitor::waiting_in_call(uint64_t number) const {
   std::vector<int> ranks;
   std::string where;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
@@ -193,7 +194,7 @@ std::string ControlJudge::waiting_in_call(uint64_t number) const {
   return waiting_text(ranks, where);
 }
 
-std::vector<RankReport> ControlJudge::reports() const {
+std::vector<RankReport> LivenessMonitor::reports() const {
   std::vector<RankReport> reports;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const Member& it = members_[rank];

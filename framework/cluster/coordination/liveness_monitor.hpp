@@ -18,11 +18,11 @@ std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout);
 
 /// What rank 0 knows of all ranks, and the rules by which a run is over. Functions that return a
 /// text return why the run is over, empty if it goes on.
-class ControlJudge {
+class LivenessMonitor {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  ControlJudge(std::vector<Peer> peers, std::chrono::milliseconds timeout, Time now);
+  LivenessMonitor(std::vector<Peer> peers, std::chrono::milliseconds timeout, Time now);
 
   const std::vector<Peer>& peers() const { return peers_; }
   /// The rank gave a sign of life.
@@ -44,7 +44,7 @@ class ControlJudge {
   /// Looks for ranks that are late or silent.
   std::string judge(Time now);
   /// For that long this process itself did not run, so that nobody could be heard.
-  void forgive(Time::duration duration);
+  void discount_pause(Time::duration duration);
 
   bool is_there(int rank) const { return members_[static_cast<size_t>(rank)].state.empty(); }
   void set_calls(int rank, std::vector<CallRecord> calls) { member(rank).calls = std::move(calls); }

@@ -70,7 +70,7 @@ const Round* ControlRounds::oldest() const {
   return found;
 }
 
-void ControlRounds::forgive(std::chrono::steady_clock::duration duration) {
+void ControlRounds::discount_pause(std::chrono::steady_clock::duration duration) {
   for (auto& [key, queue] : rounds_) {
     for (Round& round : queue) round.since += duration;
   }

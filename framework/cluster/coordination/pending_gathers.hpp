@@ -43,7 +43,7 @@ class ControlRounds {
   /// The oldest exchange; null if there is none.
   const Round* oldest() const;
   /// As if all had begun that much later.
-  void forgive(std::chrono::steady_clock::duration duration);
+  void discount_pause(std::chrono::steady_clock::duration duration);
 
  private:
   size_t size_;

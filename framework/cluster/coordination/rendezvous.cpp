@@ -39,14 +39,14 @@ bool is_accepted(FrameSocket& socket, steady_clock::time_point deadline, std::st
   return false;
 }
 
-FrameSocket say_hello(const ControlOptions& options, Descriptor connection) {
+FrameSocket say_hello(const CoordinationOptions& options, FileDescriptor connection) {
   FrameSocket socket(std::move(connection));
   const Peer self{options.rank, ::getpid(), host_name(), ""};
   socket.send(FrameType::hello, encode_hello({options.job, options.size, self}));
   return socket;
 }
 
-[[noreturn]] void fail_to_join(const ControlOptions& options, const std::string& error) {
+[[noreturn]] void fail_to_join(const CoordinationOptions& options, const std::string& error) {
   const double seconds = std::chrono::duration<double>(options.connect_timeout).count();
   throw CommError("control",
                   str("rank ", options.rank, " reaches rank 0 at ",
@@ -57,7 +57,7 @@ FrameSocket say_hello(const ControlOptions& options, Descriptor connection) {
 
 }  // namespace
 
-FrameSocket introduce(const ControlOptions& options, Descriptor connection) {
+FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection) {
   std::string error;
   FrameSocket socket = say_hello(options, std::move(connection));
   const auto deadline = steady_clock::now() + options.connect_timeout;
@@ -65,11 +65,11 @@ FrameSocket introduce(const ControlOptions& options, Descriptor connection) {
   return socket;
 }
 
-FrameSocket find_hub(const ControlOptions& options) {
+FrameSocket find_hub(const CoordinationOptions& options) {
   const auto deadline = steady_clock::now() + options.connect_timeout;
   std::string error = "no answer";
   for (auto pause = 10ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 250ms)) {
-    Descriptor connection = connect_to(options.address, options.port, deadline, error);
+    FileDescriptor connection = connect_to(options.address, options.port, deadline, error);
     if (connection.valid()) {
       FrameSocket socket = say_hello(options, std::move(connection));
       try {

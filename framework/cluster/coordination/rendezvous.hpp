@@ -7,10 +7,10 @@ namespace tessera {
 
 /// Connects to rank 0, again and again until it is there and lets this rank in. Throws CommError
 /// naming the address after connect_timeout, ConfigError with rank 0's words where it refuses.
-FrameSocket find_hub(const ControlOptions& options);
+FrameSocket find_hub(const CoordinationOptions& options);
 
 /// Says who this is over a connection to rank 0, and waits until it lets this rank in. Throws as
 /// find_hub does.
-FrameSocket introduce(const ControlOptions& options, Descriptor connection);
+FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection);
 
 }  // namespace tessera

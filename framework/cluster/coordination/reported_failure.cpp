@@ -18,13 +18,13 @@ Note& the_note() {
 
 }  // namespace
 
-void note_failure(const std::string& what) {
+void report_failure(const std::string& what) {
   Note& note = the_note();
   const std::lock_guard<std::mutex> lock(note.mutex);
   if (note.tell) note.tell(what);
 }
 
-void set_failure_note(std::function<void(const std::string& what)> tell) {
+void set_failure_reporter(std::function<void(const std::string& what)> tell) {
   Note& note = the_note();
   const std::lock_guard<std::mutex> lock(note.mutex);
   note.tell = std::move(tell);

@@ -18,7 +18,7 @@ namespace tessera {
 namespace {
 
 struct Pipe {
-  Descriptor read, write;
+  FileDescriptor read, write;
 };
 
 Pipe make_pipe() {
@@ -27,7 +27,7 @@ Pipe make_pipe() {
     throw ConfigError("launch", "a pipe can be opened", strerror(errno),
                       "start fewer processes or raise ulimit -n");
   }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -89,7 +89,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words,
     throw ConfigError("launch", "the program can be run", in_quotes(words[0]) + ": " +
                       strerror(error), "name another program");
   }
-  for (Descriptor* end : {&out.read, &err.read}) {
+  for (FileDescriptor* end : {&out.read, &err.read}) {
     fcntl(end->get(), F_SETFL, O_NONBLOCK);
     streams_.push_back({end == &out.read ? 1 : 2, std::move(*end), {}});
   }

@@ -16,7 +16,7 @@ namespace tessera {
 /// A stream of a child, from which it is read without waiting.
 struct ChildStream {
   int target = 1;  ///< the descriptor of this process that its lines go to
-  Descriptor pipe;
+  FileDescriptor pipe;
   LineCutter lines;
 };
 

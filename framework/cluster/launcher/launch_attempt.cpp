@@ -22,7 +22,7 @@ constexpr auto longest_wait = std::chrono::milliseconds(100);
 // The one that is blamed may be about to end, and everything with it.
 constexpr auto wait_for_blamed = std::chrono::seconds(2);
 // Of one stream in a row, so that the others are heard.
-constexpr int most_reads = 16;
+constexpr int max_reads = 16;
 
 /// Whether it ended because of another one, whatever the order in which they end.
 bool blames_another(const ChildProcess& child) {
@@ -31,8 +31,9 @@ bool blames_another(const ChildProcess& child) {
 
 }  // namespace
 
-LaunchRound::LaunchRound(const std::vector<std::string>& command, const LaunchOptions& options,
-                         const std::vector<LaunchTask>& tasks, int signals, LineOutput& output)
+LaunchAttempt::LaunchAttempt(const std::vector<std::string>& command, const LaunchOptions& options,
+                             const std::vector<LaunchTask>& tasks, int signals,
+                             OutputMultiplexer& output)
     : command_(command),
       options_(options),
       signals_(signals),
@@ -45,31 +46,31 @@ LaunchRound::LaunchRound(const std::vector<std::string>& command, const LaunchOp
   }
 }
 
-void LaunchRound::start(Member& member) {
+void LaunchAttempt::start(Member& member) {
   auto variables = member.task.environment;
   const int restarts = member.task.restarts;
   if (restarts > 0) variables["TESSERA_RESTART"] = std::to_string(restarts);
   member.process.emplace(command_, variables);
 }
 
-bool LaunchRound::all_ended() const {
+bool LaunchAttempt::all_ended() const {
   return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
     return member.process->ended() && !(goes_on() && starts_again(member));
   });
 }
 
-void LaunchRound::watch() {
+void LaunchAttempt::watch() {
   while (!all_ended()) {
     wait();
     take_signals();
     for (Member& member : members_) take_output(member, false);
     reap();
-    settle();
-    press();
+    restart_or_drop();
+    escalate();
   }
 }
 
-void LaunchRound::wait() {
+void LaunchAttempt::wait() {
   std::vector<pollfd> list = {{signals_, POLLIN, 0}};
   if (!output_.full()) {
     for (Member& member : members_) {
@@ -83,7 +84,7 @@ void LaunchRound::wait() {
   if (!output_.empty() && list.back().revents != 0) output_.write();
 }
 
-void LaunchRound::take_signals() {
+void LaunchAttempt::take_signals() {
   signalfd_siginfo info;
   while (read(signals_, &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
@@ -91,7 +92,7 @@ void LaunchRound::take_signals() {
   }
 }
 
-void LaunchRound::stop(int signal) {
+void LaunchAttempt::stop(int signal) {
   if (stopped_by_ != 0) {
     output_.add(2, str("launch: ", signal_name(signal), " again: killing all"));
     return signal_all(SIGKILL);
@@ -104,11 +105,11 @@ void LaunchRound::stop(int signal) {
   signal_type("evaluator", signal);
 }
 
-void LaunchRound::signal_all(int signal) {
+void LaunchAttempt::signal_all(int signal) {
   for (const Member& member : members_) member.process->signal(signal);
 }
 
-bool LaunchRound::signal_type(const std::string& type, int signal) {
+bool LaunchAttempt::signal_type(const std::string& type, int signal) {
   bool any = false;
   for (const Member& member : members_) {
     if (member.task.type != type || member.process->ended()) continue;
@@ -118,14 +119,14 @@ bool LaunchRound::signal_type(const std::string& type, int signal) {
   return any;
 }
 
-void LaunchRound::take_output(Member& member, bool ended) {
+void LaunchAttempt::take_output(Member& member, bool ended) {
   std::array<char, 65536> bytes;
   const std::string label = member.task.label();
   for (ChildStream& stream : member.process->streams()) {
     const auto line = [&](const std::string& text) {
       output_.add(stream.target, label, member.number, text);
     };
-    for (int reads = 0; stream.pipe.valid() && reads < most_reads; ++reads) {
+    for (int reads = 0; stream.pipe.valid() && reads < max_reads; ++reads) {
       if (output_.full() && !ended) break;
       const ssize_t size = read(stream.pipe.get(), bytes.data(), bytes.size());
       if (size <= 0 && (ended || size == 0)) {
@@ -138,7 +139,7 @@ void LaunchRound::take_output(Member& member, bool ended) {
   }
 }
 
-void LaunchRound::reap() {
+void LaunchAttempt::reap() {
   std::vector<Member*> ended;
   for (Member& member : members_) {
     if (member.process->reap()) ended.push_back(&member);
@@ -156,7 +157,7 @@ void LaunchRound::reap() {
   }
 }
 
-void LaunchRound::note_end(Member& member) {
+void LaunchAttempt::note_end(Member& member) {
   const bool failed = member.process->failed();
   const bool last = member.task.type == "worker" && !others_work(member);
   // One that was told to leave has not done all.
@@ -168,12 +169,12 @@ void LaunchRound::note_end(Member& member) {
     member.settle = Clock::now();
     if (blames_another(*member.process)) *member.settle += wait_for_blamed;
   } else if (failed && stopped_by_ == 0) {
-    note_failure(member);
+    report_failure(member);
   }
   if (!goes_on() && !next_press_) next_press_ = Clock::now() + options_.grace;
 }
 
-void LaunchRound::note_failure(const Member& member) {
+void LaunchAttempt::report_failure(const Member& member) {
   const bool blames = blames_another(*member.process);
   if (!over_ && first_ == nullptr) signal_type("evaluator", SIGTERM);
   const bool first =
@@ -184,18 +185,18 @@ void LaunchRound::note_failure(const Member& member) {
   }
 }
 
-bool LaunchRound::starts_again(const Member& member) const {
+bool LaunchAttempt::starts_again(const Member& member) const {
   return member.settle && member.task.restarts < options_.max_restarts;
 }
 
-bool LaunchRound::others_work(const Member& member) const {
+bool LaunchAttempt::others_work(const Member& member) const {
   return std::any_of(members_.begin(), members_.end(), [&](const Member& other) {
     return &other != &member && other.task.type == member.task.type &&
            (!other.process->failed() || starts_again(other));
   });
 }
 
-void LaunchRound::settle() {
+void LaunchAttempt::restart_or_drop() {
   for (Member& member : members_) {
     if (!goes_on() || !member.settle || Clock::now() < *member.settle) continue;
     const std::string text = str("launch: ", member.task.name(), " failed: ", describe(member));
@@ -211,7 +212,7 @@ void LaunchRound::settle() {
   }
 }
 
-void LaunchRound::press() {
+void LaunchAttempt::escalate() {
   if (!next_press_ || Clock::now() < *next_press_ || all_ended()) return;
   std::vector<LaunchTask> tasks;
   for (const Member& member : members_) {
@@ -225,18 +226,18 @@ void LaunchRound::press() {
   next_press_ = Clock::now() + options_.kill_after;
 }
 
-std::string LaunchRound::describe(const Member& member) const {
+std::string LaunchAttempt::describe(const Member& member) const {
   const std::chrono::duration<double> time = member.process->end() - start_;
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", time.count());
   return str(describe_status(member.process->status()), ", after ", seconds, " s");
 }
 
-int LaunchRound::first_status() const {
+int LaunchAttempt::first_status() const {
   return first_ == nullptr ? 0 : first_->process->status();
 }
 
-std::string LaunchRound::summary() const {
+std::string LaunchAttempt::summary() const {
   return str(first_->task.name(), " failed first: ", describe(*first_));
 }
 

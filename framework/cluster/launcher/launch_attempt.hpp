@@ -13,11 +13,11 @@
 namespace tessera {
 
 /// One start of all processes, watched to their end.
-class LaunchRound {
+class LaunchAttempt {
  public:
   /// Starts them. `signals` is a signalfd of the signals that launch() handles.
-  LaunchRound(const std::vector<std::string>& command, const LaunchOptions& options,
-              const std::vector<LaunchTask>& tasks, int signals, LineOutput& output);
+  LaunchAttempt(const std::vector<std::string>& command, const LaunchOptions& options,
+              const std::vector<LaunchTask>& tasks, int signals, OutputMultiplexer& output);
 
   /// Returns when all have ended and their output was taken.
   void watch();
@@ -51,14 +51,14 @@ class LaunchRound {
   void take_output(Member& member, bool ended);
   void reap();
   void note_end(Member& member);
-  void note_failure(const Member& member);
+  void report_failure(const Member& member);
   /// Whether there is a worker beside this one that has not failed.
   bool others_work(const Member& member) const;
   bool starts_again(const Member& member) const;
   /// Starts those that failed again, or goes on without them.
-  void settle();
+  void restart_or_drop();
   /// Ends what does not leave.
-  void press();
+  void escalate();
   void signal_all(int signal);
   /// False if no task of this type is left.
   bool signal_type(const std::string& type, int signal);
@@ -67,7 +67,7 @@ class LaunchRound {
   std::vector<std::string> command_;
   LaunchOptions options_;
   int signals_;
-  LineOutput& output_;
+  OutputMultiplexer& output_;
   Time start_;
   std::vector<Member> members_;
   const Member* first_ = nullptr;  ///< that failed

@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
+using Environment = std::map<std::string, std::string>;
 
 std::string random_name() {
   uint64_t number = 0;
@@ -31,8 +31,8 @@ int core_count() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-Variables own_variables() {
-  Variables variables;
+Environment own_variables() {
+  Environment variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const size_t equal = text.find('=');
@@ -42,8 +42,8 @@ Variables own_variables() {
 }
 
 /// What all processes of one start share.
-Variables shared_variables(const LaunchOptions& options) {
-  Variables variables = own_variables();
+Environment shared_variables(const LaunchOptions& options) {
+  Environment variables = own_variables();
   // They speak of another run.
   for (const char* name : {"TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
                            "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART", "RANK", "WORLD_SIZE",
@@ -57,7 +57,7 @@ Variables shared_variables(const LaunchOptions& options) {
 }
 
 std::vector<LaunchTask> ranks(const LaunchOptions& options) {
-  Variables variables = shared_variables(options);
+  Environment variables = shared_variables(options);
   variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(options.processes);
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = std::to_string(free_port());
@@ -88,7 +88,7 @@ std::vector<LaunchTask> tf_config_tasks(const LaunchOptions& options) {
   for (const auto& [type, number] : counts) {
     for (int i = 0; i < number; ++i) cluster[type].push_back(str("127.0.0.1:", *port++));
   }
-  Variables variables = shared_variables(options);
+  Environment variables = shared_variables(options);
   std::vector<LaunchTask> tasks;
   for (const auto& [type, number] : counts) {
     const bool expendable = options.servers > 0 && (type == "worker" || type == "evaluator");

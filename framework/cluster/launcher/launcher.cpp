@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr int longest_flush_ms = 1000;
 constexpr int first_port = 10000;
-constexpr int most_tries = 10000;
+constexpr int max_tries = 10000;
 
 /// While it lives, the signals that a launcher handles wait to be read, and writing to nobody is an
 /// error instead of a signal.
@@ -40,7 +40,7 @@ class HeldSignals {
     child_before_ = ::signal(SIGCHLD, SIG_DFL);
     pipe_before_ = ::signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, &before_);
-    read_ = Descriptor(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    read_ = FileDescriptor(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   }
   ~HeldSignals() {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -54,7 +54,7 @@ class HeldSignals {
  private:
   sigset_t before_;
   sighandler_t child_before_, pipe_before_;
-  Descriptor read_;
+  FileDescriptor read_;
 };
 
 bool is_program(const fs::path& path) {
@@ -74,7 +74,7 @@ std::vector<std::string> programs_in(const std::string& folder) {
 
 /// Writes what is left, unless a signal says that nobody waits for it, or said so before and
 /// nobody reads.
-void flush(LineOutput& output, int signals, bool stopped) {
+void flush(OutputMultiplexer& output, int signals, bool stopped) {
   while (!output.empty()) {
     pollfd list[] = {{signals, POLLIN, 0}, {output.descriptor(), POLLOUT, 0}};
     if (poll(list, 2, stopped ? longest_flush_ms : -1) == 0) return;
@@ -88,7 +88,7 @@ void flush(LineOutput& output, int signals, bool stopped) {
 }
 
 /// Which port the socket has now; 0 if it is taken.
-int bind_port(const Descriptor& probe, int port) {
+int bind_port(const FileDescriptor& probe, int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -106,9 +106,9 @@ struct Outcome {
 };
 
 Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions& options,
-                   int signals, LineOutput& output) {
+                   int signals, OutputMultiplexer& output) {
   for (int restart = 0;; ++restart) {
-    LaunchRound round(command, options, launch_tasks(options, restart), signals, output);
+    LaunchAttempt round(command, options, launch_tasks(options, restart), signals, output);
     round.watch();
     if (round.stopped_by() != 0) return {128 + round.stopped_by(), true};
     if (round.first_status() == 0) return {};
@@ -129,10 +129,10 @@ std::vector<int> free_ports(int count) {
   std::uniform_int_distribution<int> below(first_port, std::max(first_port, end - 1));
   std::vector<int> ports;
   // They stay taken until all are found.
-  std::vector<Descriptor> taken;
+  std::vector<FileDescriptor> taken;
   for (int i = 0; static_cast<int>(ports.size()) < count; ++i) {
-    const bool any = end <= first_port || i > most_tries;
-    Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const bool any = end <= first_port || i > max_tries;
+    FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (const int port = bind_port(probe, any ? 0 : below(random)); port > 0) {
       ports.push_back(port);
       taken.push_back(std::move(probe));
@@ -167,7 +167,7 @@ std::string find_program(const std::string& name, const std::string& folder) {
 
 int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
   const HeldSignals signals;
-  LineOutput output;
+  OutputMultiplexer output;
   const Outcome outcome = run_rounds(command, options, signals.descriptor(), output);
   flush(output, signals.descriptor(), outcome.stopped);
   return outcome.code;

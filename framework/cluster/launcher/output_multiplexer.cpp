@@ -11,14 +11,14 @@ namespace tessera {
 namespace {
 
 // A program that never ends its lines must not fill the memory.
-constexpr size_t longest_line = 1 << 20;
+constexpr size_t max_line_bytes = 1 << 20;
 
 }  // namespace
 
 void LineCutter::add(std::string_view bytes,
                      const std::function<void(const std::string&)>& line) {
   for (const char c : bytes) {
-    const bool ends = c == '\n' || text_.size() >= longest_line;
+    const bool ends = c == '\n' || text_.size() >= max_line_bytes;
     if (ends) {
       line(text_);
       text_.clear();
@@ -36,14 +36,14 @@ void LineCutter::finish(const std::function<void(const std::string&)>& line) {
   returned_ = false;
 }
 
-LineOutput::LineOutput() {
+OutputMultiplexer::OutputMultiplexer() {
   const char* plain = std::getenv("NO_COLOR");
   for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     colour_[descriptor] = isatty(descriptor) && (plain == nullptr || *plain == '\0');
   }
 }
 
-void LineOutput::add(int descriptor, const std::string& label, int colour,
+void OutputMultiplexer::add(int descriptor, const std::string& label, int colour,
                      const std::string& line) {
   std::string prefix = "[" + label + "] ";
   // Six colours from red to cyan, none of which is the terminal's own.
@@ -53,7 +53,7 @@ void LineOutput::add(int descriptor, const std::string& label, int colour,
   add(descriptor, prefix + line);
 }
 
-void LineOutput::add(int descriptor, const std::string& line) {
+void OutputMultiplexer::add(int descriptor, const std::string& line) {
   bytes_ += line.size() + 1;
   const bool joins = !queue_.empty() && queue_.back().descriptor == descriptor &&
                      queue_.back().text.size() < PIPE_BUF;
@@ -61,7 +61,7 @@ void LineOutput::add(int descriptor, const std::string& line) {
   queue_.back().text += line + '\n';
 }
 
-void LineOutput::write() {
+void OutputMultiplexer::write() {
   if (queue_.empty()) return;
   Piece& piece = queue_.front();
   // A pipe that can be written to takes as many bytes as this at once.

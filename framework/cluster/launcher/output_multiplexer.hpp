@@ -23,9 +23,9 @@ class LineCutter {
 
 /// Lines on their way to the standard output and error, in the order they came, written without
 /// ever waiting for a reader that is slow.
-class LineOutput {
+class OutputMultiplexer {
  public:
-  LineOutput();
+  OutputMultiplexer();
   /// A line behind "[label] ", which has one of six colours on a terminal.
   void add(int descriptor, const std::string& label, int colour, const std::string& line);
   /// A line as it is.
@@ -33,14 +33,14 @@ class LineOutput {
 
   bool empty() const { return queue_.empty(); }
   /// Whether so much waits that no more should be read.
-  bool full() const { return bytes_ > most_bytes; }
+  bool full() const { return bytes_ > max_bytes; }
   /// The descriptor that the next line goes to; -1 if there is none.
   int descriptor() const { return queue_.empty() ? -1 : queue_.front().descriptor; }
   /// Writes as much of it as fits; to be called when the descriptor can be written to.
   void write();
 
  private:
-  static constexpr size_t most_bytes = 1 << 18;
+  static constexpr size_t max_bytes = 1 << 18;
   struct Piece {
     int descriptor;
     std::string text;

@@ -11,9 +11,9 @@
 
 namespace tessera {
 
-class OpQueue::QueuedWork final : public Work {
+class CollectiveQueue::QueuedWork final : public Work {
  public:
-  QueuedWork(std::shared_ptr<OpQueue> queue, EntryPtr entry)
+  QueuedWork(std::shared_ptr<CollectiveQueue> queue, EntryPtr entry)
       : queue_(std::move(queue)), entry_(std::move(entry)) {}
   void wait() override { queue_->wait(entry_); }
   bool done() const override {
@@ -22,21 +22,22 @@ class OpQueue::QueuedWork final : public Work {
   }
 
  private:
-  std::shared_ptr<OpQueue> queue_;
+  std::shared_ptr<CollectiveQueue> queue_;
   EntryPtr entry_;
 };
 
-OpQueue::OpQueue(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+CollectiveQueue::CollectiveQueue(std::unique_ptr<Transport> channel)
+    : channel_(std::move(channel)) {}
 
-OpQueue::~OpQueue() { close(); }
+CollectiveQueue::~CollectiveQueue() { close(); }
 
-void OpQueue::open() {
+void CollectiveQueue::open() {
   // Signals are for the threads of the program.
   const SignalGuard guard(SignalGuard::Which::all);
   thread_ = std::thread([this] { serve(); });
 }
 
-void OpQueue::close() {
+void CollectiveQueue::close() {
   bool unfinished = false;
   {
     const Lock lock(mutex_);
@@ -48,7 +49,7 @@ void OpQueue::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-WorkPtr OpQueue::push(std::unique_ptr<RankOp> op, bool brief) {
+WorkPtr CollectiveQueue::push(std::unique_ptr<CollectiveTask> op, bool brief) {
   const auto entry = std::make_shared<Entry>();
   entry->op = std::move(op);
   Lock lock(mutex_);
@@ -63,16 +64,16 @@ WorkPtr OpQueue::push(std::unique_ptr<RankOp> op, bool brief) {
   return std::make_shared<QueuedWork>(shared_from_this(), entry);
 }
 
-void OpQueue::check() {
+void CollectiveQueue::check() {
   const Lock lock(mutex_);
   check_locked();
 }
 
-void OpQueue::check_locked() const {
+void CollectiveQueue::check_locked() const {
   if (!failure_.empty()) throw CommError(failure_);
 }
 
-void OpQueue::abort(const std::string& reason) {
+void CollectiveQueue::abort(const std::string& reason) {
   {
     const Lock lock(mutex_);
     failure_ =
@@ -82,7 +83,7 @@ void OpQueue::abort(const std::string& reason) {
   changed_.notify_all();
 }
 
-void OpQueue::fail(const std::string& line) {
+void CollectiveQueue::fail(const std::string& line) {
   {
     const Lock lock(mutex_);
     if (!failure_.empty()) return;
@@ -91,7 +92,7 @@ void OpQueue::fail(const std::string& line) {
   channel_->abort(line);
 }
 
-void OpQueue::guard(const std::function<void()>& action) {
+void CollectiveQueue::guard(const std::function<void()>& action) {
   check();
   try {
     const c10::InferenceMode inference;
@@ -104,7 +105,7 @@ void OpQueue::guard(const std::function<void()>& action) {
   check();
 }
 
-void OpQueue::start(Lock& lock, Entry& entry) {
+void CollectiveQueue::start(Lock& lock, Entry& entry) {
   running_ = true;
   lock.unlock();
   try {
@@ -117,7 +118,7 @@ void OpQueue::start(Lock& lock, Entry& entry) {
   running_ = false;
 }
 
-void OpQueue::run_front(Lock& lock) {
+void CollectiveQueue::run_front(Lock& lock) {
   const EntryPtr entry = entries_.front();
   running_ = true;
   lock.unlock();
@@ -141,7 +142,7 @@ void OpQueue::run_front(Lock& lock) {
   wake_.notify_one();
 }
 
-void OpQueue::wait(const EntryPtr& entry) {
+void CollectiveQueue::wait(const EntryPtr& entry) {
   Lock lock(mutex_);
   while (!entry->done) {
     if (running_) {
@@ -153,7 +154,7 @@ void OpQueue::wait(const EntryPtr& entry) {
   if (!entry->error.empty()) throw CommError(entry->error);
 }
 
-void OpQueue::serve() {
+void CollectiveQueue::serve() {
   // The threads of ATen are for the rank's own work; they are set up at the first question.
   at::get_num_threads();
   omp_set_num_threads(1);

@@ -15,11 +15,11 @@ namespace tessera {
 
 /// Runs the collectives of a rank one after the other: on a thread of its own, or on the one that
 /// waits for them where that thread has not begun yet. The first failure ends it.
-class OpQueue final : public std::enable_shared_from_this<OpQueue> {
+class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueue> {
  public:
-  explicit OpQueue(std::unique_ptr<Channel> channel);
-  ~OpQueue();
-  Channel& channel() { return *channel_; }
+  explicit CollectiveQueue(std::unique_ptr<Transport> channel);
+  ~CollectiveQueue();
+  Transport& channel() { return *channel_; }
 
   /// Starts the thread.
   void open();
@@ -27,7 +27,7 @@ class OpQueue final : public std::enable_shared_from_this<OpQueue> {
   void close();
   /// Adds a collective, begun before this returns if none is before it. One that is `brief` may
   /// wait for its waiter. Throws CommError once the queue has ended.
-  WorkPtr push(std::unique_ptr<RankOp> op, bool brief);
+  WorkPtr push(std::unique_ptr<CollectiveTask> op, bool brief);
   /// Throws CommError once the queue has ended.
   void check();
   /// Makes collectives under way and to come throw CommError with `reason`, which tells more than
@@ -38,7 +38,7 @@ class OpQueue final : public std::enable_shared_from_this<OpQueue> {
 
  private:
   struct Entry {
-    std::unique_ptr<RankOp> op;
+    std::unique_ptr<CollectiveTask> op;
     bool started = false;
     bool done = false;
     std::string error;  ///< line of what it ended with
@@ -55,7 +55,7 @@ class OpQueue final : public std::enable_shared_from_this<OpQueue> {
   void check_locked() const;
   void fail(const std::string& line);
 
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Transport> channel_;
   std::mutex mutex_;
   std::condition_variable wake_, changed_;
   std::deque<EntryPtr> entries_;

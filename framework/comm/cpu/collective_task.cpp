@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 
 /// What travels at once: small enough to stay in a core's cache until it is reduced.
-constexpr int64_t most_segment_bytes = int64_t{512} << 10;
+constexpr int64_t max_segment_bytes = int64_t{512} << 10;
 constexpr int64_t least_segment_bytes = int64_t{64} << 10;
 /// Segments of one rank that may arrive while an earlier one is reduced.
 constexpr int64_t segments_ahead = 3;
@@ -36,7 +36,7 @@ void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor&
 /// Elements of all segments of a tensor but the last: two even of one of middling size.
 int64_t segment_elements(const at::Tensor& whole) {
   const int64_t bytes = std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, least_segment_bytes,
-                                   most_segment_bytes);
+                                   max_segment_bytes);
   return bytes / 64 * 64 / whole.element_size();
 }
 
@@ -87,7 +87,7 @@ void MoveOp::finish() {
   }
 }
 
-ReduceOp::ReduceOp(Channel& channel, uint64_t tag, ReduceParts parts)
+ReduceOp::ReduceOp(Transport& channel, uint64_t tag, ReduceParts parts)
     : channel_(channel),
       tag_(tag),
       parts_(std::move(parts)),

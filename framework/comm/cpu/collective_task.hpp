@@ -12,9 +12,9 @@
 namespace tessera {
 
 /// What one rank does of a collective, in two halves. Both run once, under InferenceMode.
-class RankOp {
+class CollectiveTask {
  public:
-  virtual ~RankOp() = default;
+  virtual ~CollectiveTask() = default;
   /// Starts transfers; never blocks.
   virtual void start() = 0;
   /// Ends the rest. Throws CommError as a channel does.
@@ -22,9 +22,9 @@ class RankOp {
 };
 
 /// Tensors that go to other ranks and come from them.
-class MoveOp final : public RankOp {
+class MoveOp final : public CollectiveTask {
  public:
-  MoveOp(Channel& channel, uint64_t tag) : channel_(channel), tag_(tag) {}
+  MoveOp(Transport& channel, uint64_t tag) : channel_(channel), tag_(tag) {}
   /// Empty tensors do not travel.
   void send(int to, const at::Tensor& tensor);
   void recv(int from, const at::Tensor& tensor);
@@ -37,7 +37,7 @@ class MoveOp final : public RankOp {
     at::Tensor tensor;  ///< contiguous
     at::Tensor place;   ///< where a received tensor goes in the end, if elsewhere
   };
-  Channel& channel_;
+  Transport& channel_;
   uint64_t tag_;
   std::vector<Move> sends_, recvs_;
   std::vector<TransferPtr> transfers_;
@@ -59,9 +59,9 @@ struct ReduceParts {
 
 /// Reduces, for each rank, what all of them hold for it, in the order of the ranks: in segments, so
 /// that one travels while another is reduced, and each that is ready goes to the others.
-class ReduceOp final : public RankOp {
+class ReduceOp final : public CollectiveTask {
  public:
-  ReduceOp(Channel& channel, uint64_t tag, ReduceParts parts);
+  ReduceOp(Transport& channel, uint64_t tag, ReduceParts parts);
   void start() override;
   void finish() override;
 
@@ -71,7 +71,7 @@ class ReduceOp final : public RankOp {
   void add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes);
   void send(size_t to, uint64_t tag, const at::Tensor& tensor);
 
-  Channel& channel_;
+  Transport& channel_;
   uint64_t tag_;
   ReduceParts parts_;
   /// By segment and rank: addends to this rank's result, read as they arrive.

@@ -148,9 +148,9 @@ class GlooReading final : public GlooTransfer {
   Reader reader_;
 };
 
-class GlooChannel final : public Channel {
+class GlooTransport final : public Transport {
  public:
-  explicit GlooChannel(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
+  explicit GlooTransport(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
     const SignalGuard guard(SignalGuard::Which::all);
     gloo::transport::tcp::attr where(options.address.c_str());
     device_ = gloo::transport::tcp::CreateDevice(where);
@@ -158,7 +158,7 @@ class GlooChannel final : public Channel {
     context_->setTimeout(options.timeout);
     connect(options.gather);
   }
-  ~GlooChannel() override {
+  ~GlooTransport() override {
     const SignalGuard guard(SignalGuard::Which::pipe);
     context_.reset();
     device_.reset();
@@ -260,10 +260,10 @@ void check_library() {
 
 }  // namespace
 
-std::unique_ptr<Channel> gloo_channel(const GlooOptions& options) {
+std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
   check_library();
   try {
-    return std::make_unique<GlooChannel>(options);
+    return std::make_unique<GlooTransport>(options);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -24,6 +24,6 @@ struct GlooOptions {
 
 /// Connects every pair of ranks over TCP. Collective. Throws CommError where a connection cannot be
 /// made, where another library's Gloo would run instead of libgloo, and in a build without Gloo.
-std::unique_ptr<Channel> gloo_channel(const GlooOptions& options);
+std::unique_ptr<Transport> gloo_transport(const GlooOptions& options);
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-std::unique_ptr<Channel> gloo_channel(const GlooOptions& options) {
+std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
   throw CommError("gloo", "processes exchange tensors over Gloo",
                   str(options.size, " processes in a build without Gloo"),
                   "install libgloo-dev and configure with -DTESSERA_GLOO=ON");

@@ -48,7 +48,7 @@ at::Tensor cut(const at::Tensor& whole, int64_t axis, const std::vector<Interval
 /// A message between two ranks: ended when it is waited for.
 class Message final : public Work {
  public:
-  Message(std::shared_ptr<OpQueue> queue, std::unique_ptr<RankOp> op)
+  Message(std::shared_ptr<CollectiveQueue> queue, std::unique_ptr<CollectiveTask> op)
       : queue_(std::move(queue)), op_(std::move(op)) {
     queue_->guard([&] { op_->start(); });
   }
@@ -59,19 +59,20 @@ class Message final : public Work {
   bool done() const override { return !op_; }
 
  private:
-  std::shared_ptr<OpQueue> queue_;
-  std::unique_ptr<RankOp> op_;
+  std::shared_ptr<CollectiveQueue> queue_;
+  std::unique_ptr<CollectiveTask> op_;
 };
 
 enum class TagKind : uint64_t { reduce, gather, scatter, exchange, broadcast, barrier, message };
 
-class ChannelCommunicator final : public Engine {
+class P2pEngine final : public Engine {
  public:
-  explicit ChannelCommunicator(std::unique_ptr<Channel> channel)
-      : queue_(std::make_shared<OpQueue>(std::move(channel))), local_(local_communicator()) {
+  explicit P2pEngine(std::unique_ptr<Transport> channel)
+      : queue_(std::make_shared<CollectiveQueue>(std::move(channel))),
+        local_(local_communicator()) {
     queue_->open();
   }
-  ~ChannelCommunicator() override { queue_->close(); }
+  ~P2pEngine() override { queue_->close(); }
 
   std::string name() const override { return channel().name(); }
   int rank() const override { return channel().rank(); }
@@ -98,7 +99,7 @@ class ChannelCommunicator final : public Engine {
   void abort(const std::string& reason) override { queue_->abort(reason); }
 
  private:
-  Channel& channel() const { return queue_->channel(); }
+  Transport& channel() const { return queue_->channel(); }
 
   /// Another one for every collective, and the same on all ranks that take part.
   uint64_t next_tag(TagKind kind, const Ranks& ranks) {
@@ -122,15 +123,15 @@ class ChannelCommunicator final : public Engine {
     return queue_->push(std::make_unique<ReduceOp>(channel(), tag, std::move(parts)), brief);
   }
 
-  std::shared_ptr<OpQueue> queue_;
+  std::shared_ptr<CollectiveQueue> queue_;
   std::shared_ptr<Communicator> local_;
-  ResultMemory memory_;
+  ResultBuffers memory_;
   uint64_t call_ = 0;
   std::map<uint64_t, uint64_t> counts_;
   std::map<std::pair<int, int>, uint64_t> messages_;
 };
 
-WorkPtr ChannelCommunicator::all_reduce(const Group& group, Reduce kind,
+WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
                                         const std::vector<at::Tensor>& parts, at::Tensor& out) {
   queue_->check();
   if (group.is_local()) return local_->all_reduce(group, kind, parts, out);
@@ -156,7 +157,7 @@ WorkPtr ChannelCommunicator::all_reduce(const Group& group, Reduce kind,
   return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
 }
 
-WorkPtr ChannelCommunicator::all_gather(const Group& group, int64_t axis,
+WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis,
                                         const std::vector<int64_t>& counts,
                                         const std::vector<at::Tensor>& parts, at::Tensor& out) {
   queue_->check();
@@ -187,7 +188,7 @@ WorkPtr ChannelCommunicator::all_gather(const Group& group, int64_t axis,
   return queue_->push(std::move(op), out.nbytes() <= one_round_bytes);
 }
 
-WorkPtr ChannelCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
                                             const std::vector<Interval>& pieces,
                                             const std::vector<at::Tensor>& parts,
                                             std::vector<at::Tensor>& out) {
@@ -213,7 +214,7 @@ WorkPtr ChannelCommunicator::reduce_scatter(const Group& group, Reduce kind, int
                      whole.nbytes() <= one_round_bytes);
 }
 
-WorkPtr ChannelCommunicator::all_to_all(const Group& group,
+WorkPtr P2pEngine::all_to_all(const Group& group,
                                         const std::vector<std::vector<at::Tensor>>& send,
                                         std::vector<std::vector<at::Tensor>>& recv) {
   queue_->check();
@@ -247,7 +248,7 @@ WorkPtr ChannelCommunicator::all_to_all(const Group& group,
   return op ? queue_->push(std::move(op), bytes <= one_round_bytes) : nullptr;
 }
 
-WorkPtr ChannelCommunicator::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
+WorkPtr P2pEngine::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
   queue_->check();
   if (group.is_local()) return nullptr;
   const Ranks ranks(group, rank());
@@ -263,19 +264,19 @@ WorkPtr ChannelCommunicator::broadcast(const Group& group, int64_t root, at::Ten
   return queue_->push(std::move(op), tensor.nbytes() <= one_round_bytes);
 }
 
-WorkPtr ChannelCommunicator::send(int to, const at::Tensor& tensor) {
+WorkPtr P2pEngine::send(int to, const at::Tensor& tensor) {
   auto op = std::make_unique<MoveOp>(channel(), message_tag(rank(), to));
   op->send(to, tensor);
   return std::make_shared<Message>(queue_, std::move(op));
 }
 
-WorkPtr ChannelCommunicator::recv(int from, at::Tensor& tensor) {
+WorkPtr P2pEngine::recv(int from, at::Tensor& tensor) {
   auto op = std::make_unique<MoveOp>(channel(), message_tag(from, rank()));
   op->recv(from, tensor);
   return std::make_shared<Message>(queue_, std::move(op));
 }
 
-void ChannelCommunicator::barrier() {
+void P2pEngine::barrier() {
   queue_->check();
   Group everyone;
   for (int r = 0; r < size(); ++r) everyone.owner.push_back(r);
@@ -291,8 +292,8 @@ void ChannelCommunicator::barrier() {
 
 }  // namespace
 
-std::shared_ptr<Engine> channel_engine(std::unique_ptr<Channel> channel) {
-  return std::make_shared<ChannelCommunicator>(std::move(channel));
+std::shared_ptr<Engine> channel_engine(std::unique_ptr<Transport> channel) {
+  return std::make_shared<P2pEngine>(std::move(channel));
 }
 
 }  // namespace tessera

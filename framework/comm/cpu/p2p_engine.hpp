@@ -9,6 +9,6 @@ namespace tessera {
 
 /// An engine whose ranks exchange CPU tensors over `channel`, all with all: members of one rank are
 /// joined first. Sums are the same bits on every rank.
-std::shared_ptr<Engine> channel_engine(std::unique_ptr<Channel> channel);
+std::shared_ptr<Engine> channel_engine(std::unique_ptr<Transport> channel);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera {
 /// Memory of large results, used again once nobody holds it: a page that is touched for the first
 /// time costs more than to fill it over a network. Keeps 256 MiB at most: the oldest unused blocks
 /// go for others. For one thread.
-class ResultMemory {
+class ResultBuffers {
  public:
   /// A contiguous tensor of any content.
   at::Tensor make(const Shape& shape, const at::TensorOptions& options);

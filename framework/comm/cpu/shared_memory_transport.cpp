@@ -30,16 +30,16 @@ size_t ring_bytes_for(int ranks) {
   return std::max(least_ring_bytes, share / unit * unit);
 }
 
-class SharedMemoryChannel final : public Channel {
+class SharedMemoryTransport final : public Transport {
  public:
-  SharedMemoryChannel(int rank, std::unique_ptr<SharedSegment> segment,
-                      std::vector<std::unique_ptr<SharedNeighbour>> neighbours,
-                      std::unique_ptr<Channel> other)
+  SharedMemoryTransport(int rank, std::unique_ptr<ShmSegment> segment,
+                      std::vector<std::unique_ptr<ShmPeer>> neighbours,
+                      std::unique_ptr<Transport> other)
       : rank_(rank),
         segment_(std::move(segment)),
         neighbours_(std::move(neighbours)),
         other_(std::move(other)) {}
-  ~SharedMemoryChannel() override {
+  ~SharedMemoryTransport() override {
     for (const auto& neighbour : neighbours_) {
       if (neighbour) neighbour->leave();
     }
@@ -75,7 +75,7 @@ class SharedMemoryChannel final : public Channel {
  private:
   class SharedTransfer;
 
-  SharedNeighbour* neighbour(int peer) const {
+  ShmPeer* neighbour(int peer) const {
     return neighbours_[static_cast<size_t>(peer)].get();
   }
   TransferPtr post(int peer, const PostPtr& post, bool sends);
@@ -89,9 +89,9 @@ class SharedMemoryChannel final : public Channel {
   [[noreturn]] void fail(int peer, const std::string& what);
 
   int rank_;
-  std::unique_ptr<SharedSegment> segment_;
-  std::vector<std::unique_ptr<SharedNeighbour>> neighbours_;  ///< by rank; null for others
-  std::unique_ptr<Channel> other_;
+  std::unique_ptr<ShmSegment> segment_;
+  std::vector<std::unique_ptr<ShmPeer>> neighbours_;  ///< by rank; null for others
+  std::unique_ptr<Transport> other_;
   mutable std::mutex mutex_;
   std::mutex reason_mutex_;
   std::string reason_;
@@ -99,9 +99,9 @@ class SharedMemoryChannel final : public Channel {
   std::atomic<int> waiters_{0};
 };
 
-class SharedMemoryChannel::SharedTransfer final : public Transfer {
+class SharedMemoryTransport::SharedTransfer final : public Transfer {
  public:
-  SharedTransfer(SharedMemoryChannel& channel, int peer, PostPtr post)
+  SharedTransfer(SharedMemoryTransport& channel, int peer, PostPtr post)
       : channel_(channel), peer_(peer), post_(std::move(post)) {}
   ~SharedTransfer() override {
     if (!post_->done && !channel_.drop(peer_, post_)) channel_.abort("a message was cut off");
@@ -109,12 +109,12 @@ class SharedMemoryChannel::SharedTransfer final : public Transfer {
   void wait() override { channel_.wait(peer_, *post_); }
 
  private:
-  SharedMemoryChannel& channel_;
+  SharedMemoryTransport& channel_;
   int peer_;
   PostPtr post_;
 };
 
-TransferPtr SharedMemoryChannel::send(int to, uint64_t tag, const void* data, size_t bytes) {
+TransferPtr SharedMemoryTransport::send(int to, uint64_t tag, const void* data, size_t bytes) {
   if (!neighbour(to)) return other_->send(to, tag, data, bytes);
   const auto one = std::make_shared<Post>();
   one->tag = tag;
@@ -123,7 +123,7 @@ TransferPtr SharedMemoryChannel::send(int to, uint64_t tag, const void* data, si
   return post(to, one, true);
 }
 
-TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, void* data, size_t bytes) {
+TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, void* data, size_t bytes) {
   if (!neighbour(from)) return other_->recv(from, tag, data, bytes);
   const auto one = std::make_shared<Post>();
   one->tag = tag;
@@ -132,7 +132,7 @@ TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, void* data, size_t
   return post(from, one, false);
 }
 
-TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, size_t bytes, Reader reader) {
+TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, size_t bytes, Reader reader) {
   if (!neighbour(from)) return other_->recv(from, tag, bytes, std::move(reader));
   const auto one = std::make_shared<Post>();
   one->tag = tag;
@@ -141,7 +141,7 @@ TransferPtr SharedMemoryChannel::recv(int from, uint64_t tag, size_t bytes, Read
   return post(from, one, false);
 }
 
-TransferPtr SharedMemoryChannel::post(int peer, const PostPtr& post, bool sends) {
+TransferPtr SharedMemoryTransport::post(int peer, const PostPtr& post, bool sends) {
   check();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (sends) {
@@ -154,7 +154,7 @@ TransferPtr SharedMemoryChannel::post(int peer, const PostPtr& post, bool sends)
   return std::make_unique<SharedTransfer>(*this, peer, post);
 }
 
-void SharedMemoryChannel::move_all() {
+void SharedMemoryTransport::move_all() {
   bool completed = false;
   for (const auto& neighbour : neighbours_) {
     if (neighbour) completed = neighbour->move() || completed;
@@ -163,7 +163,7 @@ void SharedMemoryChannel::move_all() {
   if (completed && waiters_ > 1) segment_->ring_bell();
 }
 
-void SharedMemoryChannel::wait(int peer, Post& post) {
+void SharedMemoryTransport::wait(int peer, Post& post) {
   struct Waiting {
     explicit Waiting(std::atomic<int>& count) : count_(count) { ++count_; }
     ~Waiting() { --count_; }
@@ -193,13 +193,13 @@ void SharedMemoryChannel::wait(int peer, Post& post) {
   }
 }
 
-void SharedMemoryChannel::check() {
+void SharedMemoryTransport::check() {
   if (!aborted_) return;
   const std::lock_guard<std::mutex> lock(reason_mutex_);
   throw CommError("shared memory", "the channel was aborted", reason_, "");
 }
 
-void SharedMemoryChannel::fail(int peer, const std::string& what) {
+void SharedMemoryTransport::fail(int peer, const std::string& what) {
   check();
   throw CommError("shared memory", str("the connection to rank ", peer, " stays open"), what, "");
 }
@@ -228,10 +228,10 @@ uint64_t random_cookie() {
 }
 
 /// Null where the rank's memory cannot be reached.
-std::unique_ptr<SharedSegment> open_segment(const Offer& offer, int ranks) {
+std::unique_ptr<ShmSegment> open_segment(const Offer& offer, int ranks) {
   if (offer.descriptor < 0) return nullptr;
   try {
-    return std::make_unique<SharedSegment>(offer.process, offer.descriptor, ranks,
+    return std::make_unique<ShmSegment>(offer.process, offer.descriptor, ranks,
                                            ring_bytes_for(ranks), offer.cookie);
   } catch (const std::exception&) {
     return nullptr;
@@ -240,20 +240,20 @@ std::unique_ptr<SharedSegment> open_segment(const Offer& offer, int ranks) {
 
 }  // namespace
 
-std::unique_ptr<Channel> shared_memory_channel(const SharedMemoryOptions& options) {
+std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& options) {
   const size_t size = static_cast<size_t>(options.size);
   const size_t me = static_cast<size_t>(options.rank);
   Offer mine{getpid(), -1, random_cookie()};
-  std::unique_ptr<SharedSegment> segment;
+  std::unique_ptr<ShmSegment> segment;
   try {
-    segment = std::make_unique<SharedSegment>(options.size, ring_bytes_for(options.size),
+    segment = std::make_unique<ShmSegment>(options.size, ring_bytes_for(options.size),
                                               mine.cookie);
     mine.descriptor = segment->descriptor();
   } catch (const std::exception&) {
     // Then all messages of this rank go the other way.
   }
   const std::vector<std::string> offers = options.gather(to_text(mine));
-  std::vector<std::unique_ptr<SharedSegment>> theirs(size);
+  std::vector<std::unique_ptr<ShmSegment>> theirs(size);
   std::string reached(size, '0');
   for (size_t r = 0; r < size && segment; ++r) {
     if (r == me) continue;
@@ -261,24 +261,24 @@ std::unique_ptr<Channel> shared_memory_channel(const SharedMemoryOptions& option
     if (theirs[r]) reached[r] = '1';
   }
   const std::vector<std::string> all = options.gather(reached);
-  std::vector<std::unique_ptr<SharedNeighbour>> neighbours(size);
+  std::vector<std::unique_ptr<ShmPeer>> neighbours(size);
   bool others = false;
   for (size_t a = 0; a < size; ++a) {
     for (size_t b = 0; b < size; ++b) {
       const bool both = all.at(a).at(b) == '1' && all.at(b).at(a) == '1';
       others = others || (a != b && !both);
       if (a != me || !both) continue;
-      neighbours[b] = std::make_unique<SharedNeighbour>(from_text(offers[b]).process,
+      neighbours[b] = std::make_unique<ShmPeer>(from_text(offers[b]).process,
                                                   std::move(theirs[b]),
                                                   segment->ring(static_cast<int>(b)), options.rank);
     }
   }
   if (segment) segment->close_descriptor();
-  std::unique_ptr<Channel> other = others ? options.other() : nullptr;
+  std::unique_ptr<Transport> other = others ? options.other() : nullptr;
   const bool alone = std::none_of(neighbours.begin(), neighbours.end(),
                                   [](const auto& neighbour) { return neighbour != nullptr; });
   if (alone && other) return other;
-  return std::make_unique<SharedMemoryChannel>(options.rank, std::move(segment),
+  return std::make_unique<SharedMemoryTransport>(options.rank, std::move(segment),
                                                std::move(neighbours), std::move(other));
 }
 

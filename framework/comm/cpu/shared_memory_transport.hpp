@@ -17,12 +17,12 @@ struct SharedMemoryOptions {
   std::function<std::vector<std::string>(const std::string& text)> gather;
   /// Makes the channel to ranks that share no memory with this one; called on every rank if there
   /// are any such two.
-  std::function<std::unique_ptr<Channel>()> other;
+  std::function<std::unique_ptr<Transport>()> other;
 };
 
 /// Exchanges messages with ranks of this host through memory that both map, and with others through
 /// `other`. Ranks share memory where both can open each other's: on one host, in one container, of
 /// one user. Collective. A killed process leaves nothing behind.
-std::unique_ptr<Channel> shared_memory_channel(const SharedMemoryOptions& options);
+std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& options);
 
 }  // namespace tessera

@@ -24,7 +24,7 @@ struct Header {
 
 }  // namespace
 
-bool SharedNeighbour::drop(const PostPtr& post) {
+bool ShmPeer::drop(const PostPtr& post) {
   const bool whole = post->done || (post->moved == 0 && !post->headed && post != current_);
   broken_ = broken_ || !whole;
   std::erase(sends_, post);
@@ -32,14 +32,14 @@ bool SharedNeighbour::drop(const PostPtr& post) {
   return whole;
 }
 
-void SharedNeighbour::leave() const {
+void ShmPeer::leave() const {
   out_.close();
   segment_->ring_bell();
 }
 
-bool SharedNeighbour::dead() const { return kill(process_, 0) == -1 && errno == ESRCH; }
+bool ShmPeer::dead() const { return kill(process_, 0) == -1 && errno == ESRCH; }
 
-bool SharedNeighbour::move() {
+bool ShmPeer::move() {
   if (broken_) return false;
   bool completed = false;
   while (!sends_.empty() && push(*sends_.front())) {
@@ -52,7 +52,7 @@ bool SharedNeighbour::move() {
 }
 
 /// Whether all of it is in the ring.
-bool SharedNeighbour::push(Post& post) {
+bool ShmPeer::push(Post& post) {
   while (!post.headed || post.moved < post.bytes) {
     const std::span<std::byte> room = out_.room();
     if (room.empty()) return false;
@@ -73,7 +73,7 @@ bool SharedNeighbour::push(Post& post) {
 }
 
 /// Whether the message that is next in the ring was received to its end.
-bool SharedNeighbour::pull() {
+bool ShmPeer::pull() {
   if (!current_ && !begin_message()) return false;
   Post& post = *current_;
   if (post.reader && !post.read_now) return false;
@@ -96,7 +96,7 @@ bool SharedNeighbour::pull() {
   return true;
 }
 
-bool SharedNeighbour::begin_message() {
+bool ShmPeer::begin_message() {
   const std::span<const std::byte> content = in_.content();
   if (content.empty()) return false;
   Header header;

@@ -28,10 +28,10 @@ using PostPtr = std::shared_ptr<Post>;
 
 /// Another rank of this host, which shares two rings with this one. For one thread at a time, but
 /// leave() and dead().
-class SharedNeighbour {
+class ShmPeer {
  public:
   /// `segment` is that rank's, of which this one, `here`, writes a ring.
-  SharedNeighbour(pid_t process, std::unique_ptr<SharedSegment> segment, SharedRing in, int here)
+  ShmPeer(pid_t process, std::unique_ptr<ShmSegment> segment, SharedRing in, int here)
       : process_(process), segment_(std::move(segment)), in_(in), out_(segment_->ring(here)) {}
 
   void add_send(const PostPtr& post) { sends_.push_back(post); }
@@ -54,7 +54,7 @@ class SharedNeighbour {
   bool begin_message();
 
   pid_t process_;
-  std::unique_ptr<SharedSegment> segment_;
+  std::unique_ptr<ShmSegment> segment_;
   SharedRing in_, out_;
   std::deque<PostPtr> sends_, recvs_;
   PostPtr current_;  ///< of recvs_: what is next in the ring

@@ -25,7 +25,7 @@ size_t ring_space(size_t ring_bytes) { return sizeof(SharedRing::Head) + ring_by
 
 }  // namespace
 
-struct alignas(SharedRing::unit) SharedSegment::Head {
+struct alignas(SharedRing::unit) ShmSegment::Head {
   uint64_t cookie;
   alignas(SharedRing::unit) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleepers;
@@ -55,7 +55,7 @@ void SharedRing::release(size_t bytes) const {
   head_->read.store(read + bytes, std::memory_order_release);
 }
 
-SharedSegment::SharedSegment(int rings, size_t ring_bytes, uint64_t cookie)
+ShmSegment::ShmSegment(int rings, size_t ring_bytes, uint64_t cookie)
     : file_(memfd_create("tessera", MFD_CLOEXEC)),
       ring_bytes_(ring_bytes),
       bytes_(sizeof(Head) + static_cast<size_t>(rings) * ring_space(ring_bytes)) {
@@ -66,7 +66,7 @@ SharedSegment::SharedSegment(int rings, size_t ring_bytes, uint64_t cookie)
   head().cookie = cookie;
 }
 
-SharedSegment::SharedSegment(pid_t process, int descriptor, int rings, size_t ring_bytes,
+ShmSegment::ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes,
                              uint64_t cookie)
     : file_(open(str("/proc/", process, "/fd/", descriptor).c_str(), O_RDWR | O_CLOEXEC)),
       ring_bytes_(ring_bytes),
@@ -83,29 +83,29 @@ SharedSegment::SharedSegment(pid_t process, int descriptor, int rings, size_t ri
   throw StateError("another segment");
 }
 
-SharedSegment::~SharedSegment() { munmap(memory_, bytes_); }
+ShmSegment::~ShmSegment() { munmap(memory_, bytes_); }
 
-void SharedSegment::map() {
+void ShmSegment::map() {
   memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   check(memory_ != MAP_FAILED, "mmap");
 }
 
-SharedRing SharedSegment::ring(int writer) const {
+SharedRing ShmSegment::ring(int writer) const {
   std::byte* place = static_cast<std::byte*>(memory_) + sizeof(Head) +
                      static_cast<size_t>(writer) * ring_space(ring_bytes_);
   return {reinterpret_cast<SharedRing::Head*>(place), place + sizeof(SharedRing::Head),
           ring_bytes_};
 }
 
-void SharedSegment::ring_bell() const {
+void ShmSegment::ring_bell() const {
   head().bell.fetch_add(1);
   if (head().sleepers.load() == 0) return;
   syscall(SYS_futex, &head().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-uint32_t SharedSegment::bell() const { return head().bell.load(); }
+uint32_t ShmSegment::bell() const { return head().bell.load(); }
 
-void SharedSegment::sleep(uint32_t seen, std::chrono::milliseconds most) const {
+void ShmSegment::sleep(uint32_t seen, std::chrono::milliseconds most) const {
   const timespec time{most.count() / 1000, most.count() % 1000 * 1000000};
   head().sleepers.fetch_add(1);
   syscall(SYS_futex, &head().bell, FUTEX_WAIT, seen, &time, nullptr, 0);

@@ -43,15 +43,15 @@ class SharedRing {
 
 /// The memory that the others of a host write to for one rank: a ring from each, and a bell. It has
 /// no name, so that nothing is left of it when its processes are gone.
-class SharedSegment {
+class ShmSegment {
  public:
   /// For `rings` writers; `cookie` tells it from others. Throws std::system_error.
-  SharedSegment(int rings, size_t ring_bytes, uint64_t cookie);
+  ShmSegment(int rings, size_t ring_bytes, uint64_t cookie);
   /// That of another process. Throws std::system_error; StateError if it is not that one.
-  SharedSegment(pid_t process, int descriptor, int rings, size_t ring_bytes, uint64_t cookie);
-  ~SharedSegment();
-  SharedSegment(const SharedSegment&) = delete;
-  SharedSegment& operator=(const SharedSegment&) = delete;
+  ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes, uint64_t cookie);
+  ~ShmSegment();
+  ShmSegment(const ShmSegment&) = delete;
+  ShmSegment& operator=(const ShmSegment&) = delete;
 
   /// What other processes open; of no use once they have.
   int descriptor() const { return file_.get(); }
@@ -68,7 +68,7 @@ class SharedSegment {
   void map();
   Head& head() const { return *static_cast<Head*>(memory_); }
 
-  Descriptor file_;
+  FileDescriptor file_;
   size_t ring_bytes_;
   size_t bytes_;
   void* memory_ = nullptr;

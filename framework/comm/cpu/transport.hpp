@@ -27,9 +27,9 @@ using Reader = std::function<void(const std::byte* data, size_t offset, size_t c
 /// that it was sent with; messages of equal tag and size between two ranks keep their order. A rank
 /// posts its receives from another in the order of that rank's sends, and waits for those with a
 /// reader in that order. Sizes are not 0. May be used from several threads.
-class Channel {
+class Transport {
  public:
-  virtual ~Channel() = default;
+  virtual ~Transport() = default;
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* damaged_fix = "restore the file, or use another checkpoint";
 
-std::string read_index(const Descriptor& folder, const std::string& path) {
+std::string read_index(const FileDescriptor& folder, const std::string& path) {
   const StoredFile index(folder, path, checkpoint_index_file);
   if (index.size() > max_checkpoint_index) {
     throw FileError(index.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
@@ -57,7 +57,7 @@ std::string read_header(const StoredFile& file, const CheckpointShard& shard) {
 
 }  // namespace
 
-StoredFile::StoredFile(const Descriptor& folder, const std::string& folder_path,
+StoredFile::StoredFile(const FileDescriptor& folder, const std::string& folder_path,
                        const std::string& name)
     : path_(folder_path + "/" + name),
       descriptor_(open_descriptor(folder, name, O_RDONLY | O_NONBLOCK)) {
@@ -87,7 +87,7 @@ std::string StoredFile::text(uint64_t count) const {
   return bytes;
 }
 
-CheckpointFiles::CheckpointFiles(const Descriptor& folder, const std::string& path)
+CheckpointFiles::CheckpointFiles(const FileDescriptor& folder, const std::string& path)
     : path_(path),
       index_(parse_checkpoint_index(read_index(folder, path),
                                     path + "/" + checkpoint_index_file)) {

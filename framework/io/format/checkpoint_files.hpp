@@ -16,7 +16,7 @@ namespace tessera {
 /// A regular file of an open folder, read at any place. Failures are FileErrors.
 class StoredFile {
  public:
-  StoredFile(const Descriptor& folder, const std::string& folder_path, const std::string& name);
+  StoredFile(const FileDescriptor& folder, const std::string& folder_path, const std::string& name);
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
@@ -27,7 +27,7 @@ class StoredFile {
 
  private:
   std::string path_;
-  Descriptor descriptor_;
+  FileDescriptor descriptor_;
   uint64_t size_ = 0;
 };
 
@@ -35,7 +35,7 @@ class StoredFile {
 class CheckpointFiles {
  public:
   /// Opens the checkpoint in an open folder; `path` names it in errors. Throws FileError.
-  CheckpointFiles(const Descriptor& folder, const std::string& path);
+  CheckpointFiles(const FileDescriptor& folder, const std::string& path);
 
   const std::string& path() const { return path_; }
   const CheckpointIndex& index() const { return index_; }

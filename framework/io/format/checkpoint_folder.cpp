@@ -56,7 +56,7 @@ std::string checkpoint_name(int64_t step) {
 }
 
 bool is_checkpoint(const std::string& folder) {
-  const CheckpointPlace place = checkpoint_place(folder);
+  const CheckpointPath place = checkpoint_place(folder);
   return exists(place.path() + "/" + checkpoint_index_file) ||
          (!exists(place.path()) && exists(place.former() + "/" + checkpoint_index_file));
 }
@@ -79,13 +79,13 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
 }
 
 void remove_checkpoint(const std::string& folder) {
-  const CheckpointPlace place = checkpoint_place(folder);
+  const CheckpointPath place = checkpoint_place(folder);
   const bool former = exists(place.former());
   if (exists(place.path())) check_only_checkpoint(place.path());
   // First, or it would stand for the checkpoint again.
   if (former) remove_checkpoint_files(place.former());
   if (!exists(place.path())) return;
-  TemporaryFolder trash(place);
+  StagingDirectory trash(place);
   trash.take();
 }
 
@@ -95,7 +95,7 @@ int remove_leftovers(const std::string& root) {
     const std::string name = leftover_of(entry);
     if (name.empty()) continue;
     const std::string folder = root + "/" + entry;
-    const Descriptor lock = try_lock_folder(folder);
+    const FileDescriptor lock = try_lock_folder(folder);
     if (!lock.valid()) continue;
     const bool put_back = entry.ends_with(".former") && !exists(root + "/" + name);
     count += put_back ? rename_path(folder, root + "/" + name) : remove_checkpoint_files(folder);
@@ -103,23 +103,23 @@ int remove_leftovers(const std::string& root) {
   return count;
 }
 
-std::shared_ptr<const Descriptor> claim_directory(const std::string& directory,
+std::shared_ptr<const FileDescriptor> claim_directory(const std::string& directory,
                                                   std::chrono::milliseconds patience) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const Descriptor>> held;
+  static std::map<std::string, std::weak_ptr<const FileDescriptor>> held;
   const std::lock_guard<std::mutex> lock(mutex);
   std::error_code error;
   fs::create_directories(directory, error);
   const std::string path = error ? directory : fs::canonical(directory, error).string();
   // Saving will say what is wrong.
   if (error) return nullptr;
-  std::weak_ptr<const Descriptor>& known = held[path];
+  std::weak_ptr<const FileDescriptor>& known = held[path];
   if (auto claim = known.lock(); claim && is_at(*claim, path)) return claim;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    Descriptor opened = try_lock_folder(path);
+    FileDescriptor opened = try_lock_folder(path);
     if (opened.valid()) {
-      auto claim = std::make_shared<const Descriptor>(std::move(opened));
+      auto claim = std::make_shared<const FileDescriptor>(std::move(opened));
       known = claim;
       return claim;
     }

@@ -40,7 +40,7 @@ int remove_leftovers(const std::string& root);
 /// Keeps other processes from saving into a directory, which it makes if there is none, while the
 /// result or a copy lives and the process does; nullptr where it cannot be made or locked. Within a
 /// process it is shared. Throws FileError if another process holds it for `patience`.
-std::shared_ptr<const Descriptor> claim_directory(
+std::shared_ptr<const FileDescriptor> claim_directory(
     const std::string& directory, std::chrono::milliseconds patience = std::chrono::seconds(2));
 
 }  // namespace tessera

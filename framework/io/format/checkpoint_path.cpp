@@ -64,7 +64,7 @@ bool swap_folders(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-CheckpointPlace checkpoint_place(const std::string& folder) {
+CheckpointPath checkpoint_place(const std::string& folder) {
   std::error_code error;
   fs::path path = folder;
   if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
@@ -129,8 +129,8 @@ bool remove_checkpoint_files(const std::string& folder) {
   return ::rmdir(folder.c_str()) == 0;
 }
 
-Descriptor try_lock_folder(const std::string& folder) {
-  Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+FileDescriptor try_lock_folder(const std::string& folder) {
+  FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!opened.valid() || ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return opened;
   const int error = errno;
   opened.reset();
@@ -139,14 +139,14 @@ Descriptor try_lock_folder(const std::string& folder) {
 }
 
 void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  Descriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  FileDescriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
   bool good = file.valid();
   for (std::span<const std::byte> part : parts) good = good && write_all(file.get(), part);
   good = good && sync_descriptor(file.get()) && file.reset();
   if (!good) fail_write(path);
 }
 
-TemporaryFolder::TemporaryFolder(const CheckpointPlace& place) : place_(place) {
+StagingDirectory::StagingDirectory(const CheckpointPath& place) : place_(place) {
   static std::atomic<int> counter{0};
   if (!make_folders(place.parent)) fail_write(place.parent);
   do {
@@ -155,7 +155,7 @@ TemporaryFolder::TemporaryFolder(const CheckpointPlace& place) : place_(place) {
   } while (!make());
 }
 
-TemporaryFolder::~TemporaryFolder() {
+StagingDirectory::~StagingDirectory() {
   if (path_.empty()) return;
   // Another process that has not heard of the end may still write a file between the two steps.
   for (int tries = 0; tries < 10; ++tries) {
@@ -163,7 +163,7 @@ TemporaryFolder::~TemporaryFolder() {
   }
 }
 
-bool TemporaryFolder::make() {
+bool StagingDirectory::make() {
   if (::mkdir(path_.c_str(), 0777) != 0) {
     if (errno == EEXIST) return false;
     fail_write(path_);
@@ -183,7 +183,7 @@ bool TemporaryFolder::make() {
   return is_at(lock_, path_);
 }
 
-void TemporaryFolder::commit() {
+void StagingDirectory::commit() {
   if (!sync_folder(path_)) fail_write(path_);
   const Step step = put();
   if (step == Step::none) fail_write(place_.path());
@@ -198,7 +198,7 @@ void TemporaryFolder::commit() {
   remove_checkpoint_files(place_.former());
 }
 
-TemporaryFolder::Step TemporaryFolder::put() {
+StagingDirectory::Step StagingDirectory::put() {
   if (swap_folders(path_, place_.path())) return Step::exchanged;
   if (errno == ENOENT) {
     if (rename_path(path_, place_.path())) return Step::renamed;
@@ -210,7 +210,7 @@ TemporaryFolder::Step TemporaryFolder::put() {
   return unsupported ? put_by_two_renames() : Step::none;
 }
 
-TemporaryFolder::Step TemporaryFolder::put_by_two_renames() {
+StagingDirectory::Step StagingDirectory::put_by_two_renames() {
   const std::string target = place_.path();
   const std::string former = place_.former();
   struct stat info {};
@@ -218,7 +218,7 @@ TemporaryFolder::Step TemporaryFolder::put_by_two_renames() {
     return rename_path(path_, target) ? Step::renamed : Step::none;
   }
   // Held so that nobody takes the former checkpoint for a leftover between the two renames.
-  const Descriptor lock = try_lock_folder(target);
+  const FileDescriptor lock = try_lock_folder(target);
   remove_checkpoint_files(former);
   if (!rename_path(target, former)) return Step::none;
   if (rename_path(path_, target)) return Step::put_aside;
@@ -228,7 +228,7 @@ TemporaryFolder::Step TemporaryFolder::put_by_two_renames() {
   return Step::none;
 }
 
-void TemporaryFolder::undo(Step step) {
+void StagingDirectory::undo(Step step) {
   if (step == Step::exchanged) {
     swap_folders(path_, place_.path());
     return;
@@ -237,7 +237,7 @@ void TemporaryFolder::undo(Step step) {
   if (step == Step::put_aside) rename_path(place_.former(), place_.path());
 }
 
-void TemporaryFolder::take() {
+void StagingDirectory::take() {
   if (!rename_path(place_.path(), path_)) fail_write(place_.path());
   if (sync_folder(place_.parent)) return;
   const int error = errno;

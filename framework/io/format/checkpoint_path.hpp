@@ -11,7 +11,7 @@ namespace tessera {
 /// Where a checkpoint lies or will lie. Beside it, in the same parent, only these names are made:
 /// "tmp.NAME.PID.N" while one is written or removed, and "tmp.NAME.former" for the former one while
 /// it is replaced on a file system that cannot exchange two folders.
-struct CheckpointPlace {
+struct CheckpointPath {
   std::string parent;
   std::string name;
 
@@ -25,7 +25,7 @@ struct CheckpointPlace {
 
 /// The place of `folder`; a symbolic link to a folder is followed. Throws ConfigError if it has no
 /// name.
-CheckpointPlace checkpoint_place(const std::string& folder);
+CheckpointPath checkpoint_place(const std::string& folder);
 
 /// Name of the checkpoint that the entry "tmp.NAME.PID.N" or "tmp.NAME.former" belongs to; empty
 /// for other names.
@@ -39,23 +39,23 @@ bool remove_checkpoint_files(const std::string& folder);
 
 /// Lock that a process holds on a folder it is writing until it ends, however it ends; invalid, and
 /// errno EWOULDBLOCK, if another process holds it.
-Descriptor try_lock_folder(const std::string& folder);
+FileDescriptor try_lock_folder(const std::string& folder);
 
 /// Writes a file that is not there yet, its bytes on disk when it returns. Throws FileError.
 void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 
 /// A folder of its own beside a place. What is in it is removed again at the end.
-class TemporaryFolder {
+class StagingDirectory {
  public:
   /// Makes the folder, its parents too. Throws FileError.
-  explicit TemporaryFolder(const CheckpointPlace& place);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  explicit StagingDirectory(const CheckpointPath& place);
+  ~StagingDirectory();
+  StagingDirectory(const StagingDirectory&) = delete;
+  StagingDirectory& operator=(const StagingDirectory&) = delete;
 
   const std::string& path() const { return path_; }
 
-  /// By which other processes find it: CheckpointPlace::temporary().
+  /// By which other processes find it: CheckpointPath::temporary().
   const std::string& number() const { return number_; }
 
   /// Puts the folder at its place in one step and on disk; what was there is removed after. Throws
@@ -75,10 +75,10 @@ class TemporaryFolder {
   Step put_by_two_renames();
   void undo(Step step);
 
-  CheckpointPlace place_;
+  CheckpointPath place_;
   std::string number_;
   std::string path_;
-  Descriptor lock_;
+  FileDescriptor lock_;
 };
 
 }  // namespace tessera

@@ -22,10 +22,10 @@ uint64_t chunk_size(uint64_t piece_bytes, uint64_t chunk) {
 }
 
 /// Opens what lies at a place, again if it was replaced meanwhile.
-std::unique_ptr<CheckpointFiles> open_files(const CheckpointPlace& place) {
+std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
   constexpr int attempts = 20;
   for (int attempt = 1;; ++attempt) {
-    Descriptor opened = open_descriptor(place.path(), O_RDONLY | O_DIRECTORY);
+    FileDescriptor opened = open_descriptor(place.path(), O_RDONLY | O_DIRECTORY);
     if (!opened.valid() && errno == ENOENT) {
       opened = open_descriptor(place.former(), O_RDONLY | O_DIRECTORY);
     }

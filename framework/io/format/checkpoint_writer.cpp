@@ -21,7 +21,7 @@ using Bytes = std::span<const std::byte>;
 /// What a writer tells of its part of a checkpoint.
 struct Part {
   std::string plan;    ///< CheckpointPlan::digits()
-  std::string number;  ///< TemporaryFolder::number(), of rank 0
+  std::string number;  ///< StagingDirectory::number(), of rank 0
   /// Of each of its shards in order, and the checksums of the shards' chunks.
   std::vector<CheckpointShard> shards = {};
   std::vector<std::vector<std::string>> checksums = {};
@@ -79,7 +79,7 @@ class Save {
   bool is_first() const { return options_.rank == 0; }
 
   std::vector<std::string> each(const std::function<std::string()>& work) const {
-    return do_together(options_.gather, folder_, "every process writes its part of the checkpoint",
+    return collectively(options_.gather, folder_, "every process writes its part of the checkpoint",
                        work);
   }
 
@@ -192,10 +192,10 @@ class Save {
 
   const std::string& folder_;
   const CheckpointWriterOptions& options_;
-  CheckpointPlace place_;
+  CheckpointPath place_;
   CheckpointPlan plan_;
   std::vector<std::string> headers_;          ///< by shard, of its own ones
-  std::optional<TemporaryFolder> temporary_;  ///< of rank 0
+  std::optional<StagingDirectory> temporary_;  ///< of rank 0
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ void remove_unfinished(const std::string& root) {
   for (const fs::directory_entry& entry : entries_of(root)) {
     const std::string folder = entry.path().string();
     if (!is_temporary_name(entry.path().filename().string())) continue;
-    const Descriptor lock = try_lock_folder(folder);
+    const FileDescriptor lock = try_lock_folder(folder);
     if (!lock.valid()) continue;
     try {
       const std::vector<fs::directory_entry> files = entries_of(folder);

@@ -49,7 +49,7 @@ class NewVersion {
 
   std::string root_;
   std::string folder_;
-  Descriptor lock_;
+  FileDescriptor lock_;
   std::vector<std::string> names_;
 };
 

@@ -36,22 +36,22 @@ void append(const Json& json, const JsonPath& path, size_t depth, Shape& shape,
 
 }  // namespace
 
-Numbers::Numbers(double value) : values_(at::scalar_tensor(value, at::kDouble)) {}
+ArrayOption::ArrayOption(double value) : values_(at::scalar_tensor(value, at::kDouble)) {}
 
-Numbers::Numbers(std::initializer_list<double> values)
+ArrayOption::ArrayOption(std::initializer_list<double> values)
     : values_(at::tensor(at::ArrayRef<double>(values.begin(), values.size()), at::kDouble)) {}
 
-Numbers::Numbers(const at::Tensor& values) : values_(values.to(at::kCPU, at::kDouble)) {}
+ArrayOption::ArrayOption(const at::Tensor& values) : values_(values.to(at::kCPU, at::kDouble)) {}
 
-Json Numbers::json() const { return defined() ? to_json(values_) : Json(nullptr); }
+Json ArrayOption::json() const { return defined() ? to_json(values_) : Json(nullptr); }
 
-void json_get(const Json& json, const JsonPath& path, Numbers& out) {
+void json_get(const Json& json, const JsonPath& path, ArrayOption& out) {
   out = {};
   if (json.is_null()) return;
   Shape shape;
   std::vector<double> values;
   append(json, path, 0, shape, values);
-  out = Numbers(at::tensor(values, at::kDouble).reshape(shape));
+  out = ArrayOption(at::tensor(values, at::kDouble).reshape(shape));
 }
 
 }  // namespace tessera

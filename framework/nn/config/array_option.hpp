@@ -10,13 +10,13 @@
 namespace tessera {
 
 /// A number or an array of them, as Keras takes scales and means: 0.5, {0.5, 0.25}, a tensor.
-class Numbers {
+class ArrayOption {
  public:
   /// None.
-  Numbers() = default;
-  Numbers(double value);                         // NOLINT: reads as data
-  Numbers(std::initializer_list<double> values);  // NOLINT
-  explicit Numbers(const at::Tensor& values);
+  ArrayOption() = default;
+  ArrayOption(double value);                         // NOLINT: reads as data
+  ArrayOption(std::initializer_list<double> values);  // NOLINT
+  explicit ArrayOption(const at::Tensor& values);
 
   bool defined() const { return values_.defined(); }
   Shape shape() const { return values_.sizes().vec(); }
@@ -31,6 +31,6 @@ class Numbers {
 
 /// From a number or nested lists of equal lengths; null is none. Throws ConfigError naming the
 /// place.
-void json_get(const Json& json, const JsonPath& path, Numbers& out);
+void json_get(const Json& json, const JsonPath& path, ArrayOption& out);
 
 }  // namespace tessera

@@ -62,16 +62,16 @@ Json axes_json(const std::vector<int64_t>& axes) {
   return axes.size() == 1 ? Json(axes[0]) : Json(axes);
 }
 
-void json_get(const Json& json, const JsonPath& path, InitializerRef& out) {
+void json_get(const Json& json, const JsonPath& path, InitializerHandle& out) {
   get_object(json, path, "initializer", initializer_factories(), out);
 }
 
-void json_get(const Json& json, const JsonPath& path, RegularizerRef& out) {
+void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out) {
   out = {};
   if (!json.is_null()) get_object(json, path, "regularizer", regularizer_factories(), out);
 }
 
-void json_get(const Json& json, const JsonPath& path, ConstraintRef& out) {
+void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out) {
   out = {};
   if (!json.is_null()) get_object(json, path, "constraint", constraint_factories(), out);
 }

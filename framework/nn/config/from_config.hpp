@@ -66,15 +66,15 @@ Json axes_json(const std::vector<int64_t>& axes);
 
 /// From a Keras name or {"class_name", "config"}; all but an initializer also from null. For
 /// JsonObject::take and json_as. Throw ConfigError naming the place.
-void json_get(const Json& json, const JsonPath& path, InitializerRef& out);
-void json_get(const Json& json, const JsonPath& path, RegularizerRef& out);
-void json_get(const Json& json, const JsonPath& path, ConstraintRef& out);
+void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
+void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
+void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);
 void json_get(const Json& json, const JsonPath& path, ActivationRef& out);
 
 /// The tables behind them, by Keras' snake_case names.
-const ConfigFactories<InitializerRef>& initializer_factories();
-const ConfigFactories<RegularizerRef>& regularizer_factories();
-const ConfigFactories<ConstraintRef>& constraint_factories();
+const ConfigFactories<InitializerHandle>& initializer_factories();
+const ConfigFactories<RegularizerHandle>& regularizer_factories();
+const ConfigFactories<ConstraintHandle>& constraint_factories();
 
 /// What the factory of this name makes with Keras' defaults; the class name finds it too. Throws
 /// ConfigError naming the nearest one.

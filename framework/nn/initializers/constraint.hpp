@@ -20,13 +20,13 @@ class Constraint {
 };
 
 /// A handle to a constraint, also by Keras' name: "max_norm". None by default.
-class ConstraintRef {
+class ConstraintHandle {
  public:
-  ConstraintRef() = default;
-  ConstraintRef(std::shared_ptr<const Constraint> made)
+  ConstraintHandle() = default;
+  ConstraintHandle(std::shared_ptr<const Constraint> made)
       : made_(std::move(made)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  ConstraintRef(const char* name);  // NOLINT
+  ConstraintHandle(const char* name);  // NOLINT
   const Constraint& operator*() const { return *made_; }
   const Constraint* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }
@@ -37,6 +37,6 @@ class ConstraintRef {
 
 /// The constraint of a Keras name, "max_norm", or class name, with its defaults. Throws ConfigError
 /// naming the nearest one.
-ConstraintRef make_constraint(const std::string& name);
+ConstraintHandle make_constraint(const std::string& name);
 
 }  // namespace tessera

@@ -84,7 +84,7 @@ class MinMaxNormConstraint : public Constraint {
 };
 
 template <class Made, class... Args>
-ConstraintRef make_constraint_of(Args&&... args) {
+ConstraintHandle make_constraint_of(Args&&... args) {
   return std::shared_ptr<const Constraint>(std::make_shared<Made>(std::forward<Args>(args)...));
 }
 
@@ -92,12 +92,12 @@ ops::Axes axis_of(JsonObject& config) {
   return config.has("axis") ? take_axes(config, "axis") : ops::Axes{0};
 }
 
-ConstraintRef max_norm(JsonObject& config) {
+ConstraintHandle max_norm(JsonObject& config) {
   const auto max_value = config.take_or<double>("max_value", 2);
   return MaxNorm({.max_value = max_value, .axis = axis_of(config)});
 }
 
-ConstraintRef min_max_norm(JsonObject& config) {
+ConstraintHandle min_max_norm(JsonObject& config) {
   MinMaxNormOptions options;
   options.min_value = config.take_or("min_value", options.min_value);
   options.max_value = config.take_or("max_value", options.max_value);
@@ -108,16 +108,16 @@ ConstraintRef min_max_norm(JsonObject& config) {
 
 }  // namespace
 
-NonNeg::NonNeg() : ConstraintRef(make_constraint_of<NonNegConstraint>()) {}
+NonNeg::NonNeg() : ConstraintHandle(make_constraint_of<NonNegConstraint>()) {}
 MaxNorm::MaxNorm(const MaxNormOptions& options)
-    : ConstraintRef(make_constraint_of<MaxNormConstraint>(options)) {}
+    : ConstraintHandle(make_constraint_of<MaxNormConstraint>(options)) {}
 UnitNorm::UnitNorm(const UnitNormOptions& options)
-    : ConstraintRef(make_constraint_of<UnitNormConstraint>(options)) {}
+    : ConstraintHandle(make_constraint_of<UnitNormConstraint>(options)) {}
 MinMaxNorm::MinMaxNorm(const MinMaxNormOptions& options)
-    : ConstraintRef(make_constraint_of<MinMaxNormConstraint>(options)) {}
+    : ConstraintHandle(make_constraint_of<MinMaxNormConstraint>(options)) {}
 
-const ConfigFactories<ConstraintRef>& constraint_factories() {
-  static const ConfigFactories<ConstraintRef> factories = {
+const ConfigFactories<ConstraintHandle>& constraint_factories() {
+  static const ConfigFactories<ConstraintHandle> factories = {
       {"max_norm", max_norm},
       {"min_max_norm", min_max_norm},
       {"non_neg", [](JsonObject&) { return NonNeg(); }},
@@ -126,10 +126,10 @@ const ConfigFactories<ConstraintRef>& constraint_factories() {
   return factories;
 }
 
-ConstraintRef make_constraint(const std::string& name) {
+ConstraintHandle make_constraint(const std::string& name) {
   return make_default("constraint", constraint_factories(), name);
 }
 
-ConstraintRef::ConstraintRef(const char* name) : ConstraintRef(make_constraint(name)) {}
+ConstraintHandle::ConstraintHandle(const char* name) : ConstraintHandle(make_constraint(name)) {}
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 namespace tessera {
 
 /// max(w, 0) (keras.constraints.NonNeg). No communication.
-class NonNeg : public ConstraintRef {
+class NonNeg : public ConstraintHandle {
  public:
   NonNeg();
 };
@@ -20,7 +20,7 @@ struct MaxNormOptions {
 /// norms of these constraints cost one all-reduce if a mesh dimension cuts their axes. They throw
 /// ConfigError for a bound that is negative or not finite, ShapeError for an axis that the weight
 /// lacks.
-class MaxNorm : public ConstraintRef {
+class MaxNorm : public ConstraintHandle {
  public:
   explicit MaxNorm(const MaxNormOptions& options = {});
 };
@@ -30,7 +30,7 @@ struct UnitNormOptions {
 };
 
 /// w / (‖w‖ + 1e-7), the norm over `axis` (keras.constraints.UnitNorm).
-class UnitNorm : public ConstraintRef {
+class UnitNorm : public ConstraintHandle {
  public:
   explicit UnitNorm(const UnitNormOptions& options = {});
 };
@@ -44,7 +44,7 @@ struct MinMaxNormOptions {
 
 /// w · (rate · clip(‖w‖, min_value, max_value) + (1 - rate) · ‖w‖) / (‖w‖ + 1e-7), the norm over
 /// `axis` (keras.constraints.MinMaxNorm).
-class MinMaxNorm : public ConstraintRef {
+class MinMaxNorm : public ConstraintHandle {
  public:
   explicit MinMaxNorm(const MinMaxNormOptions& options = {});
 };

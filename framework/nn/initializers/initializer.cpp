@@ -28,12 +28,12 @@ Enum take_enum(JsonObject& config, const std::string& key, const std::vector<std
 }
 
 template <class Made>
-InitializerRef uniform_or_normal(JsonObject& config) {
+InitializerHandle uniform_or_normal(JsonObject& config) {
   take_nulls(config, {"input_axes", "output_axes"});
   return Made({.seed = take_seed(config)});
 }
 
-InitializerRef random_uniform(JsonObject& config) {
+InitializerHandle random_uniform(JsonObject& config) {
   RandomUniformOptions options;
   options.minval = config.take_or("minval", options.minval);
   options.maxval = config.take_or("maxval", options.maxval);
@@ -42,7 +42,7 @@ InitializerRef random_uniform(JsonObject& config) {
 }
 
 template <class Made>
-InitializerRef random_normal(JsonObject& config) {
+InitializerHandle random_normal(JsonObject& config) {
   RandomNormalOptions options;
   options.mean = config.take_or("mean", options.mean);
   options.stddev = config.take_or("stddev", options.stddev);
@@ -50,7 +50,7 @@ InitializerRef random_normal(JsonObject& config) {
   return Made(options);
 }
 
-InitializerRef variance_scaling(JsonObject& config) {
+InitializerHandle variance_scaling(JsonObject& config) {
   VarianceScalingOptions options;
   options.scale = config.take_or("scale", options.scale);
   options.mode = take_enum(config, "mode", {"fan_in", "fan_out", "fan_avg"}, options.mode);
@@ -62,22 +62,22 @@ InitializerRef variance_scaling(JsonObject& config) {
   return VarianceScaling(options);
 }
 
-InitializerRef orthogonal(JsonObject& config) {
+InitializerHandle orthogonal(JsonObject& config) {
   const auto gain = config.take_or<double>("gain", 1);
   return Orthogonal({.gain = gain, .seed = take_seed(config)});
 }
 
-InitializerRef identity(JsonObject& config) {
+InitializerHandle identity(JsonObject& config) {
   return IdentityInitializer(config.take_or<double>("gain", 1));
 }
 
-InitializerRef all_ones(JsonObject&) { return Ones(); }
-InitializerRef all_zeros(JsonObject&) { return Zeros(); }
+InitializerHandle all_ones(JsonObject&) { return Ones(); }
+InitializerHandle all_zeros(JsonObject&) { return Zeros(); }
 
 }  // namespace
 
-const ConfigFactories<InitializerRef>& initializer_factories() {
-  static const ConfigFactories<InitializerRef> factories = {
+const ConfigFactories<InitializerHandle>& initializer_factories() {
+  static const ConfigFactories<InitializerHandle> factories = {
       {"constant", [](JsonObject& config) { return Constant(config.take_or<double>("value", 0)); }},
       {"glorot_normal", uniform_or_normal<GlorotNormal>},
       {"glorot_uniform", uniform_or_normal<GlorotUniform>},
@@ -103,10 +103,11 @@ const ConfigFactories<InitializerRef>& initializer_factories() {
   return factories;
 }
 
-InitializerRef make_initializer(const std::string& name) {
+InitializerHandle make_initializer(const std::string& name) {
   return make_default("initializer", initializer_factories(), name);
 }
 
-InitializerRef::InitializerRef(const std::string& name) : InitializerRef(make_initializer(name)) {}
+InitializerHandle::InitializerHandle(const std::string& name)
+    : InitializerHandle(make_initializer(name)) {}
 
 }  // namespace tessera

@@ -24,13 +24,14 @@ class Initializer {
 };
 
 /// An initializer by name ("glorot_uniform") or made with options (GlorotUniform({.seed = 1})).
-class InitializerRef {
+class InitializerHandle {
  public:
-  InitializerRef() = default;
-  InitializerRef(const char* name) : InitializerRef(std::string(name)) {}  // NOLINT: reads as data
+  InitializerHandle() = default;
+  InitializerHandle(const char* name)
+      : InitializerHandle(std::string(name)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  InitializerRef(const std::string& name);                                             // NOLINT
-  InitializerRef(std::shared_ptr<const Initializer> made) : made_(std::move(made)) {}  // NOLINT
+  InitializerHandle(const std::string& name);                                             // NOLINT
+  InitializerHandle(std::shared_ptr<const Initializer> made) : made_(std::move(made)) {}  // NOLINT
   const Initializer& operator*() const { return *made_; }
   const Initializer* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }

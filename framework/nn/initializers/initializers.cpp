@@ -217,14 +217,14 @@ class DiagonalInitializer : public Initializer {
   double gain_;
 };
 
-InitializerRef scaling(const char* class_name, double scale, FanMode mode,
+InitializerHandle scaling(const char* class_name, double scale, FanMode mode,
                        Distribution distribution, SeedOptions options) {
   return std::shared_ptr<const Initializer>(std::make_shared<VarianceScalingInitializer>(
       class_name, VarianceScalingOptions{scale, mode, distribution, options.seed}));
 }
 
 template <class Made, class... Args>
-InitializerRef make_initializer_of(Args&&... args) {
+InitializerHandle make_initializer_of(Args&&... args) {
   return std::shared_ptr<const Initializer>(std::make_shared<Made>(std::forward<Args>(args)...));
 }
 
@@ -238,37 +238,39 @@ Fans compute_fans(const Shape& shape) {
   return {shape[shape.size() - 2] * window, shape.back() * window};
 }
 
-Zeros::Zeros() : InitializerRef(make_initializer_of<ConstantInitializer>("Zeros", 0.0)) {}
-Ones::Ones() : InitializerRef(make_initializer_of<ConstantInitializer>("Ones", 1.0)) {}
+Zeros::Zeros() : InitializerHandle(make_initializer_of<ConstantInitializer>("Zeros", 0.0)) {}
+Ones::Ones() : InitializerHandle(make_initializer_of<ConstantInitializer>("Ones", 1.0)) {}
 Constant::Constant(double value)
-    : InitializerRef(make_initializer_of<ConstantInitializer>("Constant", value)) {}
+    : InitializerHandle(make_initializer_of<ConstantInitializer>("Constant", value)) {}
 RandomUniform::RandomUniform(RandomUniformOptions options)
-    : InitializerRef(make_initializer_of<RandomUniformInitializer>(options)) {}
+    : InitializerHandle(make_initializer_of<RandomUniformInitializer>(options)) {}
 RandomNormal::RandomNormal(RandomNormalOptions options)
-    : InitializerRef(make_initializer_of<RandomNormalInitializer>(options, false)) {}
+    : InitializerHandle(make_initializer_of<RandomNormalInitializer>(options, false)) {}
 TruncatedNormal::TruncatedNormal(RandomNormalOptions options)
-    : InitializerRef(make_initializer_of<RandomNormalInitializer>(options, true)) {}
+    : InitializerHandle(make_initializer_of<RandomNormalInitializer>(options, true)) {}
 VarianceScaling::VarianceScaling(VarianceScalingOptions options)
-    : InitializerRef(make_initializer_of<VarianceScalingInitializer>("VarianceScaling", options)) {}
+    : InitializerHandle(
+          make_initializer_of<VarianceScalingInitializer>("VarianceScaling", options)) {}
 GlorotUniform::GlorotUniform(SeedOptions options)
-    : InitializerRef(
+    : InitializerHandle(
           scaling("GlorotUniform", 1, FanMode::fan_avg, Distribution::uniform, options)) {}
 GlorotNormal::GlorotNormal(SeedOptions options)
-    : InitializerRef(
+    : InitializerHandle(
           scaling("GlorotNormal", 1, FanMode::fan_avg, Distribution::truncated_normal, options)) {}
 HeUniform::HeUniform(SeedOptions options)
-    : InitializerRef(scaling("HeUniform", 2, FanMode::fan_in, Distribution::uniform, options)) {}
+    : InitializerHandle(scaling("HeUniform", 2, FanMode::fan_in, Distribution::uniform, options)) {}
 HeNormal::HeNormal(SeedOptions options)
-    : InitializerRef(
+    : InitializerHandle(
           scaling("HeNormal", 2, FanMode::fan_in, Distribution::truncated_normal, options)) {}
 LecunUniform::LecunUniform(SeedOptions options)
-    : InitializerRef(scaling("LecunUniform", 1, FanMode::fan_in, Distribution::uniform, options)) {}
+    : InitializerHandle(
+          scaling("LecunUniform", 1, FanMode::fan_in, Distribution::uniform, options)) {}
 LecunNormal::LecunNormal(SeedOptions options)
-    : InitializerRef(
+    : InitializerHandle(
           scaling("LecunNormal", 1, FanMode::fan_in, Distribution::truncated_normal, options)) {}
 Orthogonal::Orthogonal(OrthogonalOptions options)
-    : InitializerRef(make_initializer_of<OrthogonalInitializer>(options)) {}
+    : InitializerHandle(make_initializer_of<OrthogonalInitializer>(options)) {}
 IdentityInitializer::IdentityInitializer(double gain)
-    : InitializerRef(make_initializer_of<DiagonalInitializer>(gain)) {}
+    : InitializerHandle(make_initializer_of<DiagonalInitializer>(gain)) {}
 
 }  // namespace tessera

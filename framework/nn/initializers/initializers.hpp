@@ -30,22 +30,22 @@ Fans compute_fans(const Shape& shape);
 
 /// The initializer of a Keras name, "glorot_uniform" or "GlorotUniform", with its defaults. Throws
 /// ConfigError naming the nearest one.
-InitializerRef make_initializer(const std::string& name);
+InitializerHandle make_initializer(const std::string& name);
 
 /// All 0 (keras.initializers.Zeros).
-class Zeros : public InitializerRef {
+class Zeros : public InitializerHandle {
  public:
   Zeros();
 };
 
 /// All 1 (keras.initializers.Ones).
-class Ones : public InitializerRef {
+class Ones : public InitializerHandle {
  public:
   Ones();
 };
 
 /// All one value (keras.initializers.Constant).
-class Constant : public InitializerRef {
+class Constant : public InitializerHandle {
  public:
   explicit Constant(double value = 0);
 };
@@ -58,7 +58,7 @@ struct RandomUniformOptions {
 
 /// Uniform in [minval, maxval) (keras.initializers.RandomUniform). Throws ConfigError unless
 /// minval <= maxval.
-class RandomUniform : public InitializerRef {
+class RandomUniform : public InitializerHandle {
  public:
   explicit RandomUniform(RandomUniformOptions options = {});
 };
@@ -70,13 +70,13 @@ struct RandomNormalOptions {
 };
 
 /// Normal (keras.initializers.RandomNormal). Throws ConfigError for a negative stddev.
-class RandomNormal : public InitializerRef {
+class RandomNormal : public InitializerHandle {
  public:
   explicit RandomNormal(RandomNormalOptions options = {});
 };
 
 /// Normal, values beyond two standard deviations drawn again (keras.initializers.TruncatedNormal).
-class TruncatedNormal : public InitializerRef {
+class TruncatedNormal : public InitializerHandle {
  public:
   explicit TruncatedNormal(RandomNormalOptions options = {});
 };
@@ -95,7 +95,7 @@ struct VarianceScalingOptions {
 /// Draws of variance v = scale / max(1, fan) (keras.initializers.VarianceScaling): uniform in
 /// ±sqrt(3 v), normal of standard deviation sqrt(v), or truncated normal of sqrt(v) / 0.8796…,
 /// which has standard deviation sqrt(v) once cut off. Throws ConfigError unless scale > 0.
-class VarianceScaling : public InitializerRef {
+class VarianceScaling : public InitializerHandle {
  public:
   explicit VarianceScaling(VarianceScalingOptions options = {});
 };
@@ -106,37 +106,37 @@ struct SeedOptions {
 
 /// VarianceScaling(1, fan_avg, uniform): uniform in ±sqrt(6 / (fan_in + fan_out)), also Xavier's
 /// (keras.initializers.GlorotUniform).
-class GlorotUniform : public InitializerRef {
+class GlorotUniform : public InitializerHandle {
  public:
   explicit GlorotUniform(SeedOptions options = {});
 };
 
 /// VarianceScaling(1, fan_avg, truncated_normal) (keras.initializers.GlorotNormal).
-class GlorotNormal : public InitializerRef {
+class GlorotNormal : public InitializerHandle {
  public:
   explicit GlorotNormal(SeedOptions options = {});
 };
 
 /// VarianceScaling(2, fan_in, uniform) (keras.initializers.HeUniform).
-class HeUniform : public InitializerRef {
+class HeUniform : public InitializerHandle {
  public:
   explicit HeUniform(SeedOptions options = {});
 };
 
 /// VarianceScaling(2, fan_in, truncated_normal) (keras.initializers.HeNormal).
-class HeNormal : public InitializerRef {
+class HeNormal : public InitializerHandle {
  public:
   explicit HeNormal(SeedOptions options = {});
 };
 
 /// VarianceScaling(1, fan_in, uniform) (keras.initializers.LecunUniform).
-class LecunUniform : public InitializerRef {
+class LecunUniform : public InitializerHandle {
  public:
   explicit LecunUniform(SeedOptions options = {});
 };
 
 /// VarianceScaling(1, fan_in, truncated_normal) (keras.initializers.LecunNormal).
-class LecunNormal : public InitializerRef {
+class LecunNormal : public InitializerHandle {
  public:
   explicit LecunNormal(SeedOptions options = {});
 };
@@ -149,14 +149,14 @@ struct OrthogonalOptions {
 /// gain times a matrix of orthonormal rows or columns, from the QR decomposition of a normal draw;
 /// leading axes count as rows (keras.initializers.Orthogonal). Every process computes the whole
 /// matrix. Drawing throws ShapeError below rank 2.
-class Orthogonal : public InitializerRef {
+class Orthogonal : public InitializerHandle {
  public:
   explicit Orthogonal(OrthogonalOptions options = {});
 };
 
 /// gain on the main diagonal of a matrix, else 0 (keras.initializers.Identity, which Keras calls
 /// IdentityInitializer too). Drawing throws ShapeError unless the rank is 2.
-class IdentityInitializer : public InitializerRef {
+class IdentityInitializer : public InitializerHandle {
  public:
   explicit IdentityInitializer(double gain = 1);
 };

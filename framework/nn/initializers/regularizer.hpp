@@ -20,13 +20,13 @@ class Regularizer {
 };
 
 /// A handle to a regularizer, also by Keras' name: "l2". None by default.
-class RegularizerRef {
+class RegularizerHandle {
  public:
-  RegularizerRef() = default;
-  RegularizerRef(std::shared_ptr<const Regularizer> made)
+  RegularizerHandle() = default;
+  RegularizerHandle(std::shared_ptr<const Regularizer> made)
       : made_(std::move(made)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  RegularizerRef(const char* name);  // NOLINT
+  RegularizerHandle(const char* name);  // NOLINT
   const Regularizer& operator*() const { return *made_; }
   const Regularizer* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }
@@ -37,6 +37,6 @@ class RegularizerRef {
 
 /// The regularizer of a Keras name, "l1", "l2", "l1_l2", or class name, with its defaults. Throws
 /// ConfigError naming the nearest one.
-RegularizerRef make_regularizer(const std::string& name);
+RegularizerHandle make_regularizer(const std::string& name);
 
 }  // namespace tessera

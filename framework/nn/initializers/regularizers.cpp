@@ -91,16 +91,16 @@ class RowsOrColumns : public Regularizer {
 };
 
 template <class Made, class... Args>
-RegularizerRef make_regularizer_of(Args&&... args) {
+RegularizerHandle make_regularizer_of(Args&&... args) {
   return std::shared_ptr<const Regularizer>(std::make_shared<Made>(std::forward<Args>(args)...));
 }
 
-RegularizerRef l1_l2(JsonObject& config) {
+RegularizerHandle l1_l2(JsonObject& config) {
   const auto l1 = config.take_or<double>("l1", 0);
   return L1L2({.l1 = l1, .l2 = config.take_or<double>("l2", 0)});
 }
 
-RegularizerRef orthogonal_from(JsonObject& config) {
+RegularizerHandle orthogonal_from(JsonObject& config) {
   OrthogonalRegularizerOptions options;
   options.factor = config.take_or("factor", options.factor);
   const auto mode = config.take_or<std::string>("mode", "rows");
@@ -113,14 +113,15 @@ RegularizerRef orthogonal_from(JsonObject& config) {
 
 }  // namespace
 
-L1::L1(double l1) : RegularizerRef(make_regularizer_of<L1Regularizer>(l1)) {}
-L2::L2(double l2) : RegularizerRef(make_regularizer_of<L2Regularizer>(l2)) {}
-L1L2::L1L2(L1L2Options options) : RegularizerRef(make_regularizer_of<L1L2Regularizer>(options)) {}
+L1::L1(double l1) : RegularizerHandle(make_regularizer_of<L1Regularizer>(l1)) {}
+L2::L2(double l2) : RegularizerHandle(make_regularizer_of<L2Regularizer>(l2)) {}
+L1L2::L1L2(L1L2Options options)
+    : RegularizerHandle(make_regularizer_of<L1L2Regularizer>(options)) {}
 OrthogonalRegularizer::OrthogonalRegularizer(OrthogonalRegularizerOptions options)
-    : RegularizerRef(make_regularizer_of<RowsOrColumns>(options)) {}
+    : RegularizerHandle(make_regularizer_of<RowsOrColumns>(options)) {}
 
-const ConfigFactories<RegularizerRef>& regularizer_factories() {
-  static const ConfigFactories<RegularizerRef> factories = {
+const ConfigFactories<RegularizerHandle>& regularizer_factories() {
+  static const ConfigFactories<RegularizerHandle> factories = {
       {"l1", [](JsonObject& config) { return L1(config.take_or("l1", 0.01)); }},
       {"l1_l2", l1_l2},
       {"l1l2", l1_l2},
@@ -130,10 +131,11 @@ const ConfigFactories<RegularizerRef>& regularizer_factories() {
   return factories;
 }
 
-RegularizerRef make_regularizer(const std::string& name) {
+RegularizerHandle make_regularizer(const std::string& name) {
   return make_default("regularizer", regularizer_factories(), name);
 }
 
-RegularizerRef::RegularizerRef(const char* name) : RegularizerRef(make_regularizer(name)) {}
+RegularizerHandle::RegularizerHandle(const char* name)
+    : RegularizerHandle(make_regularizer(name)) {}
 
 }  // namespace tessera

@@ -6,13 +6,13 @@ namespace tessera {
 
 /// l1 · Σ|x| (keras.regularizers.L1). Of a sharded x the sum stays pending. These classes throw
 /// ConfigError for a factor that is negative or not finite.
-class L1 : public RegularizerRef {
+class L1 : public RegularizerHandle {
  public:
   explicit L1(double l1 = 0.01);
 };
 
 /// l2 · Σx² (keras.regularizers.L2). Of a sharded x the sum stays pending.
-class L2 : public RegularizerRef {
+class L2 : public RegularizerHandle {
  public:
   explicit L2(double l2 = 0.01);
 };
@@ -23,7 +23,7 @@ struct L1L2Options {
 };
 
 /// l1 · Σ|x| + l2 · Σx² (keras.regularizers.L1L2). Of a sharded x the sums stay pending.
-class L1L2 : public RegularizerRef {
+class L1L2 : public RegularizerHandle {
  public:
   explicit L1L2(L1L2Options options = {});
 };
@@ -39,7 +39,7 @@ struct OrthogonalRegularizerOptions {
 /// factor / 2 · Σ|cosines of different rows or columns| / pairs of them, of a matrix
 /// (keras.regularizers.OrthogonalRegularizer). Rows cut over a mesh meet by gathering them.
 /// Throws ShapeError for another rank.
-class OrthogonalRegularizer : public RegularizerRef {
+class OrthogonalRegularizer : public RegularizerHandle {
  public:
   explicit OrthogonalRegularizer(OrthogonalRegularizerOptions options = {});
 };

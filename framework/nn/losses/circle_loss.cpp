@@ -51,6 +51,6 @@ DTensor circle(const DTensor& y_true, const DTensor& y_pred, const CircleOptions
 }  // namespace
 
 Circle::Circle(CircleOptions options)
-    : LossRef(function_loss("Circle", circle, options, Labels::any)) {}
+    : LossHandle(function_loss("Circle", circle, options, Labels::any)) {}
 
 }  // namespace tessera

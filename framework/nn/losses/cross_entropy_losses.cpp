@@ -104,18 +104,18 @@ DTensor poisson(const DTensor& y_true, const DTensor& y_pred, const LossOptions&
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     SparseCategoricalCrossentropyOptions options)
-    : LossRef(std::shared_ptr<const Loss>(
+    : LossHandle(std::shared_ptr<const Loss>(
           std::make_shared<SparseCategoricalCrossentropyLoss>(options))) {}
 CategoricalCrossentropy::CategoricalCrossentropy(CategoricalCrossentropyOptions options)
-    : LossRef(function_loss("CategoricalCrossentropy", categorical, options)) {
+    : LossHandle(function_loss("CategoricalCrossentropy", categorical, options)) {
   check_smoothing((*this)->name(), options.label_smoothing);
 }
 BinaryCrossentropy::BinaryCrossentropy(BinaryCrossentropyOptions options)
-    : LossRef(function_loss("BinaryCrossentropy", binary, options)) {
+    : LossHandle(function_loss("BinaryCrossentropy", binary, options)) {
   check_smoothing((*this)->name(), options.label_smoothing);
 }
 KLDivergence::KLDivergence(LossOptions options)
-    : LossRef(function_loss("KLDivergence", divergence, options)) {}
-Poisson::Poisson(LossOptions options) : LossRef(function_loss("Poisson", poisson, options)) {}
+    : LossHandle(function_loss("KLDivergence", divergence, options)) {}
+Poisson::Poisson(LossOptions options) : LossHandle(function_loss("Poisson", poisson, options)) {}
 
 }  // namespace tessera

@@ -15,6 +15,6 @@ DTensor ctc(const DTensor& y_true, const DTensor& y_pred, const LossOptions& opt
 
 }  // namespace
 
-CTC::CTC(LossOptions options) : LossRef(function_loss("CTC", ctc, options, Labels::any)) {}
+CTC::CTC(LossOptions options) : LossHandle(function_loss("CTC", ctc, options, Labels::any)) {}
 
 }  // namespace tessera

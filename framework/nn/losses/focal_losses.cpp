@@ -74,13 +74,13 @@ DTensor generalized(const DTensor& y_true, const DTensor& y_pred,
 }  // namespace
 
 BinaryFocalCrossentropy::BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options)
-    : LossRef(function_loss("BinaryFocalCrossentropy", binary_focal, options)) {
+    : LossHandle(function_loss("BinaryFocalCrossentropy", binary_focal, options)) {
   check_smoothing((*this)->name(), options.label_smoothing);
 }
 
 CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(
     CategoricalFocalCrossentropyOptions options)
-    : LossRef(function_loss("CategoricalFocalCrossentropy", categorical_focal, options)) {
+    : LossHandle(function_loss("CategoricalFocalCrossentropy", categorical_focal, options)) {
   check_smoothing((*this)->name(), options.label_smoothing);
   if (!options.alpha.empty()) return;
   throw ConfigError((*this)->name(), "alpha holds at least one number", "none", "give 0.25");
@@ -88,7 +88,7 @@ CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(
 
 CategoricalGeneralizedCrossEntropy::CategoricalGeneralizedCrossEntropy(
     CategoricalGeneralizedCrossEntropyOptions options)
-    : LossRef(function_loss("CategoricalGeneralizedCrossEntropy", generalized, options,
+    : LossHandle(function_loss("CategoricalGeneralizedCrossEntropy", generalized, options,
                             Labels::any)) {
   if (options.q > 0 && options.q < 1) return;
   throw ConfigError((*this)->name(), "q lies between 0 and 1", str(options.q), "give 0.5");

@@ -31,10 +31,10 @@ DTensor categorical_hinge(const DTensor& y_true, const DTensor& y_pred, const Lo
 
 }  // namespace
 
-Hinge::Hinge(LossOptions options) : LossRef(function_loss("Hinge", hinge, options)) {}
+Hinge::Hinge(LossOptions options) : LossHandle(function_loss("Hinge", hinge, options)) {}
 SquaredHinge::SquaredHinge(LossOptions options)
-    : LossRef(function_loss("SquaredHinge", squared_hinge, options)) {}
+    : LossHandle(function_loss("SquaredHinge", squared_hinge, options)) {}
 CategoricalHinge::CategoricalHinge(LossOptions options)
-    : LossRef(function_loss("CategoricalHinge", categorical_hinge, options)) {}
+    : LossHandle(function_loss("CategoricalHinge", categorical_hinge, options)) {}
 
 }  // namespace tessera

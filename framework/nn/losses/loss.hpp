@@ -49,12 +49,12 @@ class Loss {
 };
 
 /// A handle to a loss, also by Keras' name: "sparse_categorical_crossentropy", "mse".
-class LossRef {
+class LossHandle {
  public:
-  LossRef() = default;
-  LossRef(std::shared_ptr<const Loss> made) : made_(std::move(made)) {}  // NOLINT: reads as data
+  LossHandle() = default;
+  LossHandle(std::shared_ptr<const Loss> made) : made_(std::move(made)) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest one.
-  LossRef(const char* name);  // NOLINT
+  LossHandle(const char* name);  // NOLINT
   const Loss& operator*() const { return *made_; }
   const Loss* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }

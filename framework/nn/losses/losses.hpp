@@ -11,13 +11,13 @@ namespace tessera {
 
 /// The loss of a Keras name, "sparse_categorical_crossentropy", "mse", or class name, with its
 /// defaults. Throws ConfigError naming the nearest one.
-LossRef make_loss(const std::string& name);
+LossHandle make_loss(const std::string& name);
 /// With these options by Keras' keys, as config() gives them. Throws ConfigError, for an unknown
 /// key naming the nearest one.
-LossRef make_loss(const std::string& name, const JsonObject& options);
+LossHandle make_loss(const std::string& name, const JsonObject& options);
 /// {"class_name": "Huber", "config": {"delta": 2}}, as serialized() gives it, or a name alone, as a
 /// loss (keras.losses.deserialize). Throws ConfigError naming the place, which begins with `where`.
-LossRef loss_from_config(const Json& json, const std::string& where = "loss");
+LossHandle loss_from_config(const Json& json, const std::string& where = "loss");
 /// Every name that make_loss knows, sorted.
 std::vector<std::string> loss_names();
 
@@ -39,7 +39,7 @@ struct SparseCategoricalCrossentropyOptions {
 /// `axis` (keras.losses.SparseCategoricalCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7]
 /// and scaled to sum to 1, as Keras on TensorFlow does. Samples of label `ignore_class` have loss 0
 /// and do not count in a mean. The class axis may be sharded.
-class SparseCategoricalCrossentropy : public LossRef {
+class SparseCategoricalCrossentropy : public LossHandle {
  public:
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});
 };
@@ -55,7 +55,7 @@ struct CategoricalCrossentropyOptions {
 /// -sum(y log p) over the class axis, y a distribution such as one-hot labels, smoothed to
 /// y (1 - s) + s / classes (keras.losses.CategoricalCrossentropy). Probabilities are scaled to sum
 /// to 1, then cut to [1e-7, 1 - 1e-7]. Throws ConfigError unless 0 <= label_smoothing <= 1.
-class CategoricalCrossentropy : public LossRef {
+class CategoricalCrossentropy : public LossHandle {
  public:
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
 };
@@ -71,7 +71,7 @@ struct BinaryCrossentropyOptions {
 /// Mean over `axis` of -y log p - (1 - y) log(1 - p), y smoothed to y (1 - s) + s / 2
 /// (keras.losses.BinaryCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7]. Throws ConfigError
 /// unless 0 <= label_smoothing <= 1.
-class BinaryCrossentropy : public LossRef {
+class BinaryCrossentropy : public LossHandle {
  public:
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
@@ -90,7 +90,7 @@ struct BinaryFocalCrossentropyOptions {
 /// Mean over `axis` of the binary cross-entropy times (1 - q)^gamma, where q = y p + (1 - y)(1 - p)
 /// is the probability of the label (keras.losses.BinaryFocalCrossentropy; Lin, 2018). Labels and
 /// probabilities as of BinaryCrossentropy. Throws ConfigError unless 0 <= label_smoothing <= 1.
-class BinaryFocalCrossentropy : public LossRef {
+class BinaryFocalCrossentropy : public LossHandle {
  public:
   explicit BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options = {});
 };
@@ -109,7 +109,7 @@ struct CategoricalFocalCrossentropyOptions {
 /// (keras.losses.CategoricalFocalCrossentropy; Lin, 2018). Labels and probabilities as of
 /// CategoricalCrossentropy. Throws ConfigError unless 0 <= label_smoothing <= 1 and there is an
 /// alpha.
-class CategoricalFocalCrossentropy : public LossRef {
+class CategoricalFocalCrossentropy : public LossHandle {
  public:
   explicit CategoricalFocalCrossentropy(CategoricalFocalCrossentropyOptions options = {});
 };
@@ -123,52 +123,52 @@ struct CategoricalGeneralizedCrossEntropyOptions {
 /// (1 - p[label]^q) / q of whole-number labels (…) or (…, 1) and probabilities (…, classes), which
 /// wrong labels disturb less (keras.losses.CategoricalGeneralizedCrossEntropy; Zhang, 2018). Of a
 /// label that is no class p is 0. Throws ConfigError unless 0 < q < 1.
-class CategoricalGeneralizedCrossEntropy : public LossRef {
+class CategoricalGeneralizedCrossEntropy : public LossHandle {
  public:
   explicit CategoricalGeneralizedCrossEntropy(
       CategoricalGeneralizedCrossEntropyOptions options = {});
 };
 
 /// sum(y log(y / p)) over the last axis, both cut to [1e-7, 1] (keras.losses.KLDivergence).
-class KLDivergence : public LossRef {
+class KLDivergence : public LossHandle {
  public:
   explicit KLDivergence(LossOptions options = {});
 };
 
 /// Mean over the last axis of p - y log(p + 1e-7) (keras.losses.Poisson).
-class Poisson : public LossRef {
+class Poisson : public LossHandle {
  public:
   explicit Poisson(LossOptions options = {});
 };
 
 /// Mean over the last axis of (y_true - y_pred)² (keras.losses.MeanSquaredError).
-class MeanSquaredError : public LossRef {
+class MeanSquaredError : public LossHandle {
  public:
   explicit MeanSquaredError(LossOptions options = {});
 };
 
 /// Mean over the last axis of |y_true - y_pred| (keras.losses.MeanAbsoluteError).
-class MeanAbsoluteError : public LossRef {
+class MeanAbsoluteError : public LossHandle {
  public:
   explicit MeanAbsoluteError(LossOptions options = {});
 };
 
 /// 100 times the mean over the last axis of |y_true - y_pred| / max(|y_true|, 1e-7)
 /// (keras.losses.MeanAbsolutePercentageError).
-class MeanAbsolutePercentageError : public LossRef {
+class MeanAbsolutePercentageError : public LossHandle {
  public:
   explicit MeanAbsolutePercentageError(LossOptions options = {});
 };
 
 /// Mean over the last axis of (log(y_true + 1) - log(y_pred + 1))², both first raised to at least
 /// 1e-7 (keras.losses.MeanSquaredLogarithmicError).
-class MeanSquaredLogarithmicError : public LossRef {
+class MeanSquaredLogarithmicError : public LossHandle {
  public:
   explicit MeanSquaredLogarithmicError(LossOptions options = {});
 };
 
 /// Mean over the last axis of log(cosh(y_pred - y_true)), without overflow (keras.losses.LogCosh).
-class LogCosh : public LossRef {
+class LogCosh : public LossHandle {
  public:
   explicit LogCosh(LossOptions options = {});
 };
@@ -181,7 +181,7 @@ struct HuberOptions {
 
 /// Mean over the last axis of e² / 2 for an error |e| <= delta, else delta |e| - delta² / 2
 /// (keras.losses.Huber).
-class Huber : public LossRef {
+class Huber : public LossHandle {
  public:
   explicit Huber(HuberOptions options = {});
 };
@@ -194,27 +194,27 @@ struct CosineSimilarityOptions {
 
 /// Minus the cosine of the angle between labels and predictions as vectors along `axis`, -1 for one
 /// direction (keras.losses.CosineSimilarity). A vector shorter than 1e-7 is scaled by 1e7 only.
-class CosineSimilarity : public LossRef {
+class CosineSimilarity : public LossHandle {
  public:
   explicit CosineSimilarity(CosineSimilarityOptions options = {});
 };
 
 /// Mean over the last axis of max(1 - y p, 0), labels -1 and 1 (keras.losses.Hinge). If all labels
 /// of the batch are 0 or 1, 0 means -1; finding that out costs an all-reduce of one truth value.
-class Hinge : public LossRef {
+class Hinge : public LossHandle {
  public:
   explicit Hinge(LossOptions options = {});
 };
 
 /// Mean over the last axis of max(1 - y p, 0)²; labels as for Hinge (keras.losses.SquaredHinge).
-class SquaredHinge : public LossRef {
+class SquaredHinge : public LossHandle {
  public:
   explicit SquaredHinge(LossOptions options = {});
 };
 
 /// max(max((1 - y) p) - sum(y p) + 1, 0) over the last axis, labels one-hot
 /// (keras.losses.CategoricalHinge).
-class CategoricalHinge : public LossRef {
+class CategoricalHinge : public LossHandle {
  public:
   explicit CategoricalHinge(LossOptions options = {});
 };
@@ -226,7 +226,7 @@ struct DiceOptions {
 };
 
 /// 1 - 2 sum(y p) / (sum(y) + sum(p) + 1e-7), for segments of images (keras.losses.Dice).
-class Dice : public LossRef {
+class Dice : public LossHandle {
  public:
   explicit Dice(DiceOptions options = {});
 };
@@ -241,7 +241,7 @@ struct TverskyOptions {
 
 /// 1 - s / (s + alpha sum(y (1 - p)) + beta sum(p (1 - y)) + 1e-7) with s = sum(y p)
 /// (keras.losses.Tversky; Salehi, 2017).
-class Tversky : public LossRef {
+class Tversky : public LossHandle {
  public:
   explicit Tversky(TverskyOptions options = {});
 };
@@ -258,7 +258,7 @@ struct CircleOptions {
 /// cosine similarities are from where they should be, times gamma (keras.losses.Circle; Sun, 2020):
 /// whole-number labels (n,), embeddings (n, d) of length 1. Losses of 0 do not count in a mean. A
 /// batch that is cut is gathered for the similarities.
-class Circle : public LossRef {
+class Circle : public LossHandle {
  public:
   explicit Circle(CircleOptions options = {});
 };
@@ -266,7 +266,7 @@ class Circle : public LossRef {
 /// -log of the probability of a label sequence under all its alignments (keras.losses.CTC; Graves,
 /// 2006): labels (n, length), classes from 1 on with 0 behind their ends, and logits
 /// (n, steps, classes), where class 0 is the blank. No communication where only the batch is cut.
-class CTC : public LossRef {
+class CTC : public LossHandle {
  public:
   explicit CTC(LossOptions options = {});
 };

@@ -5,12 +5,12 @@ namespace tessera {
 namespace {
 
 template <class Made, class Options>
-LossRef made(const JsonObject& options) {
+LossHandle made(const JsonObject& options) {
   return Made(options_from<Options>(options));
 }
 
-const Factories<LossRef, JsonObject>& factories() {
-  static const Factories<LossRef, JsonObject> all = {
+const Factories<LossHandle, JsonObject>& factories() {
+  static const Factories<LossHandle, JsonObject> all = {
       {"bce", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
       {"binary_crossentropy", made<BinaryCrossentropy, BinaryCrossentropyOptions>},
       {"binary_focal_crossentropy",
@@ -49,16 +49,16 @@ const Factories<LossRef, JsonObject>& factories() {
 
 }  // namespace
 
-LossRef make_loss(const std::string& name, const JsonObject& options) {
+LossHandle make_loss(const std::string& name, const JsonObject& options) {
   return make_by_name("loss", factories(), name, options);
 }
 
-LossRef make_loss(const std::string& name) {
+LossHandle make_loss(const std::string& name) {
   const Json defaults = Json::object();
   return make_loss(name, JsonObject(defaults, JsonPath("loss")));
 }
 
-LossRef loss_from_config(const Json& json, const std::string& where) {
+LossHandle loss_from_config(const Json& json, const std::string& where) {
   if (json.is_string()) return make_loss(json.get<std::string>());
   const auto [name, options] = read_serialized(json, JsonPath(where));
   return make_loss(name, options);
@@ -66,6 +66,6 @@ LossRef loss_from_config(const Json& json, const std::string& where) {
 
 std::vector<std::string> loss_names() { return names_in(factories()); }
 
-LossRef::LossRef(const char* name) : LossRef(make_loss(name)) {}
+LossHandle::LossHandle(const char* name) : LossHandle(make_loss(name)) {}
 
 }  // namespace tessera

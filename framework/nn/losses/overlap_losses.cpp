@@ -22,7 +22,7 @@ DTensor tversky(const DTensor& y_true, const DTensor& y_pred, const TverskyOptio
 
 }  // namespace
 
-Dice::Dice(DiceOptions options) : LossRef(function_loss("Dice", dice, options)) {}
-Tversky::Tversky(TverskyOptions options) : LossRef(function_loss("Tversky", tversky, options)) {}
+Dice::Dice(DiceOptions options) : LossHandle(function_loss("Dice", dice, options)) {}
+Tversky::Tversky(TverskyOptions options) : LossHandle(function_loss("Tversky", tversky, options)) {}
 
 }  // namespace tessera

@@ -52,16 +52,16 @@ DTensor cosine(const DTensor& y_true, const DTensor& y_pred,
 }  // namespace
 
 MeanSquaredError::MeanSquaredError(LossOptions options)
-    : LossRef(function_loss("MeanSquaredError", squared, options)) {}
+    : LossHandle(function_loss("MeanSquaredError", squared, options)) {}
 MeanAbsoluteError::MeanAbsoluteError(LossOptions options)
-    : LossRef(function_loss("MeanAbsoluteError", absolute, options)) {}
+    : LossHandle(function_loss("MeanAbsoluteError", absolute, options)) {}
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(LossOptions options)
-    : LossRef(function_loss("MeanAbsolutePercentageError", percentage, options)) {}
+    : LossHandle(function_loss("MeanAbsolutePercentageError", percentage, options)) {}
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(LossOptions options)
-    : LossRef(function_loss("MeanSquaredLogarithmicError", logarithmic, options)) {}
-LogCosh::LogCosh(LossOptions options) : LossRef(function_loss("LogCosh", log_cosh, options)) {}
-Huber::Huber(HuberOptions options) : LossRef(function_loss("Huber", huber, options)) {}
+    : LossHandle(function_loss("MeanSquaredLogarithmicError", logarithmic, options)) {}
+LogCosh::LogCosh(LossOptions options) : LossHandle(function_loss("LogCosh", log_cosh, options)) {}
+Huber::Huber(HuberOptions options) : LossHandle(function_loss("Huber", huber, options)) {}
 CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
-    : LossRef(function_loss("CosineSimilarity", cosine, options)) {}
+    : LossHandle(function_loss("CosineSimilarity", cosine, options)) {}
 
 }  // namespace tessera

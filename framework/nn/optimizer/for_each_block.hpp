@@ -12,7 +12,7 @@ namespace tessera {
 
 /// Calls run(b) for every block, given one tensor of each: small ones of the CPU in parallel.
 template <class Run>
-void run_sized(const std::vector<at::Tensor>& blocks, const Run& run) {
+void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run) {
   int64_t largest = 0;
   int64_t total = 0;
   std::vector<c10::Device> devices;

@@ -35,7 +35,7 @@ void each_block(const std::vector<DTensor>& values, const Run& run) {
       blocks.push_back(values[v].blocks()[b]);
     }
   }
-  run_sized(blocks, [&](size_t i) { run(places[i]); });
+  for_each_block(blocks, [&](size_t i) { run(places[i]); });
 }
 
 /// Every block f(value, block), in new values.

@@ -49,7 +49,7 @@ void GradientReducer::set_bucket_cap_mb(double megabytes) {
 }
 
 bool GradientReducer::concerns(const DTensor& gradient) {
-  return !planning() && !gradient.mesh().is_local();
+  return !is_abstract() && !gradient.mesh().is_local();
 }
 
 void GradientReducer::ready(const std::string& path, const DTensor& gradient,
@@ -85,7 +85,7 @@ void GradientReducer::start(OpenPtr open) {
   // What an error names: the gradients come in the order of the backward pass.
   const std::string what =
       paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
-  const CommPlace place(what);
+  const CommLabel place(what);
   open->started = Clock::now();
   started_.push_back(std::move(open));
   Open& added = *started_.back();

@@ -61,7 +61,7 @@ int64_t Optimizer::iterations() const {
   return steps_ / options_.gradient_accumulation_steps.value_or(1);
 }
 
-std::vector<OptimizerRef> Optimizer::inner() const { return {}; }
+std::vector<OptimizerHandle> Optimizer::inner() const { return {}; }
 
 DTensor Optimizer::scale_loss(const DTensor& loss) const {
   return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
@@ -152,8 +152,8 @@ void Optimizer::send_updates_to(UpdateSink sink) {
 Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) const {
   Shape shape = variable.shape();
   if (spec.without_axis) shape.erase(shape.begin() + *spec.without_axis);
-  const InitializerRef first = spec.begins_as_variable
-                                   ? InitializerRef(std::make_shared<FirstValue>(variable))
+  const InitializerHandle first = spec.begins_as_variable
+                                   ? InitializerHandle(std::make_shared<FirstValue>(variable))
                                    : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
   Variable made(VariableSpec{path, shape, variable.dtype(), first});
@@ -199,7 +199,7 @@ const std::vector<Variable>& Optimizer::slots(const Variable& variable) const {
 
 std::vector<Variable> Optimizer::variables_of(const Variable& variable) const {
   std::vector<Variable> all = state_of(variable).all();
-  for (const OptimizerRef& each : inner()) {
+  for (const OptimizerHandle& each : inner()) {
     if (!each->knows(variable)) continue;
     for (const Variable& kept : each->variables_of(variable)) all.push_back(kept);
   }
@@ -211,7 +211,7 @@ std::vector<Variable> Optimizer::variables() const {
   for (uint64_t id : order_) {
     for (const Variable& kept : states_.at(id).all()) all.push_back(kept);
   }
-  for (const OptimizerRef& each : inner()) {
+  for (const OptimizerHandle& each : inner()) {
     for (const Variable& kept : each->variables()) all.push_back(kept);
   }
   return all;

@@ -14,7 +14,7 @@
 namespace tessera {
 
 class GradientReducer;
-class OptimizerRef;
+class OptimizerHandle;
 
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
 struct UpdateArgs {
@@ -70,7 +70,7 @@ class Optimizer {
 
   /// The optimizers that do the work of this one; none of an ordinary one. Steps, slots and moving
   /// averages are theirs.
-  virtual std::vector<OptimizerRef> inner() const;
+  virtual std::vector<OptimizerHandle> inner() const;
 
   /// The rate of the next step.
   virtual double learning_rate() const { return learning_rate_.at(steps_); }
@@ -223,16 +223,16 @@ class Optimizer {
 
 /// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
 /// one.
-OptimizerRef make_optimizer(const std::string& name);
+OptimizerHandle make_optimizer(const std::string& name);
 
 /// A handle to an optimizer: copies share its state.
-class OptimizerRef {
+class OptimizerHandle {
  public:
-  OptimizerRef() = default;
-  OptimizerRef(std::shared_ptr<Optimizer> made)
+  OptimizerHandle() = default;
+  OptimizerHandle(std::shared_ptr<Optimizer> made)
       : made_(std::move(made)) {}  // NOLINT: reads as data
   /// By Keras' name, "adam", with its defaults. Throws ConfigError naming the nearest one.
-  OptimizerRef(const char* name);  // NOLINT
+  OptimizerHandle(const char* name);  // NOLINT
   Optimizer& operator*() const { return *made_; }
   Optimizer* operator->() const { return made_.get(); }
   explicit operator bool() const { return made_ != nullptr; }

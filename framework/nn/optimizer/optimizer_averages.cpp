@@ -22,8 +22,8 @@ void Optimizer::update_averages() {
     for (const at::Tensor& block : state.average.writable()) averages.push_back(block);
     for (const at::Tensor& block : value.blocks()) values.push_back(block);
   }
-  run_sized(averages, [&](size_t b) {
-    const ProfileSpan span(Spent::aten, "average");
+  for_each_block(averages, [&](size_t b) {
+    const ProfileSpan span(SpanKind::aten, "average");
     averages[b].lerp_(values[b], 1 - momentum);
   });
 }
@@ -40,7 +40,7 @@ void Optimizer::overwrite_weights() {
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
   const NoRecording untaped;
-  for (const OptimizerRef& each : inner()) {
+  for (const OptimizerHandle& each : inner()) {
     std::vector<Variable> known;
     std::copy_if(variables.begin(), variables.end(), std::back_inserter(known),
                  [&](const Variable& variable) { return each->knows(variable); });
@@ -60,16 +60,16 @@ void Optimizer::finalize_variable_values(const std::vector<Variable>& variables)
 }
 
 bool Optimizer::keeps_averages() const {
-  const std::vector<OptimizerRef> all = inner();
+  const std::vector<OptimizerHandle> all = inner();
   return options_.use_ema ||
          std::any_of(all.begin(), all.end(),
-                     [](const OptimizerRef& each) { return each->keeps_averages(); });
+                     [](const OptimizerHandle& each) { return each->keeps_averages(); });
 }
 
 void Optimizer::swap_averages() {
   stop_tracing("weights were exchanged for their moving averages");
   const NoRecording untaped;
-  for (const OptimizerRef& each : inner()) each->swap_averages();
+  for (const OptimizerHandle& each : inner()) each->swap_averages();
   if (!options_.use_ema || steps_ == 0) return;
   for (uint64_t id : order_) {
     State& state = states_.at(id);
@@ -83,8 +83,8 @@ void Optimizer::swap_averages() {
 }
 
 bool Optimizer::averages_swapped() const {
-  const std::vector<OptimizerRef> all = inner();
-  return swapped_ || std::any_of(all.begin(), all.end(), [](const OptimizerRef& each) {
+  const std::vector<OptimizerHandle> all = inner();
+  return swapped_ || std::any_of(all.begin(), all.end(), [](const OptimizerHandle& each) {
            return each->averages_swapped();
          });
 }

@@ -17,13 +17,13 @@ namespace tessera {
 namespace {
 
 /// A variable's blocks, to be changed in place.
-const Blocks& in_place(Variable& variable) {
+const Blocks& writable_blocks(Variable& variable) {
   const Blocks& blocks = variable.value().blocks();
   return blocks.empty() ? blocks : variable.writable();
 }
 
 /// A variable's value in other blocks, in memory of their own.
-DTensor own_pieces(const Variable& variable, const ShardingPtr& form) {
+DTensor copy_in_layout(const Variable& variable, const ShardingPtr& form) {
   const DTensor pieces = relayout_to(variable.value(), form);
   Blocks copies;
   for (const at::Tensor& block : pieces.blocks()) copies.push_back(block.contiguous().clone());
@@ -44,8 +44,8 @@ template <class Run>
 void each_pair(const std::vector<Pair>& pairs, const Run& run) {
   std::vector<at::Tensor> blocks;
   for (const Pair& pair : pairs) blocks.push_back(pair.to);
-  run_sized(blocks, [&](size_t i) {
-    const ProfileSpan span(Spent::aten, "accumulate");
+  for_each_block(blocks, [&](size_t i) {
+    const ProfileSpan span(SpanKind::aten, "accumulate");
     run(pairs[i]);
   });
 }
@@ -60,7 +60,7 @@ struct Optimizer::Step {
 
 void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
-  const ProfileSpan span(Spent::optimizer, "apply");
+  const ProfileSpan span(SpanKind::optimizer, "apply");
   stop_tracing("Optimizer::apply() was called outside of minimize()");
   const NoRecording untaped;
   const c10::InferenceMode inference;
@@ -75,7 +75,7 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
 void Optimizer::apply_reduced(const std::vector<DTensor>& gradients,
                               const std::vector<Variable>& variables) {
   take_gradients(gradients, variables);
-  if (!planning()) ++steps_;
+  if (!is_abstract()) ++steps_;
 }
 
 void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
@@ -98,7 +98,7 @@ void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables) {
   const NoRecording untaped;
   const c10::InferenceMode inference;
-  const ProfileSpan span(Spent::optimizer, "apply");
+  const ProfileSpan span(SpanKind::optimizer, "apply");
   check_step(gradients, variables);
   build(variables);
   const Step step = step_of(gradients, variables);
@@ -114,7 +114,7 @@ void Optimizer::finish(const Step& step) {
 }
 
 void Optimizer::hand_over(const Step& step) const {
-  if (planning()) return;
+  if (is_abstract()) return;
   std::vector<Variable> variables;
   for (const State* state : step.states) variables.push_back(state->variable);
   sink_(variables, step.gradients);
@@ -127,7 +127,7 @@ ShardingPtr Optimizer::update_form(const State& state) const {
     if (kept.shape() == variable.shape()) return kept.value().sharding();
   }
   if (update_layout(variable) == variable.layout()) return variable.value().sharding();
-  return intern(variable.shape(), variable.dtype(), planning_layout(update_layout(variable)));
+  return intern(variable.shape(), variable.dtype(), abstract_layout(update_layout(variable)));
 }
 
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
@@ -155,7 +155,7 @@ Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
   }
   reducer_->finish();
   Step step = step_of(gradients, variables);
-  if (PlanningNotes* notes = planning_notes()) {
+  if (AbstractNotes* notes = abstract_notes()) {
     for (size_t i = 0; i < variables.size(); ++i) {
       if (!gradients[i].defined()) continue;
       notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
@@ -172,7 +172,7 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     if (!gradients[i].defined()) continue;
     State& state = states_.at(variables[i].id());
     const ShardingPtr form = update_form(state);
-    const CommPlace place(variables[i].path());
+    const CommLabel place(variables[i].path());
     reducer_->log(gradients[i]);
     const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
     step.states.push_back(&state);
@@ -191,12 +191,12 @@ bool Optimizer::accumulate(Step& step) {
   }
   std::vector<Pair> pairs;
   for (size_t i = 0; i < count; ++i) {
-    add_pairs(pairs, in_place(step.states[i]->accumulator), step.gradients[i].blocks());
+    add_pairs(pairs, writable_blocks(step.states[i]->accumulator), step.gradients[i].blocks());
   }
   each_pair(pairs, [&](const Pair& pair) { pair.to.add_(pair.from, factor); });
   const int64_t steps = *options_.gradient_accumulation_steps;
   // A plan is of a step that updates.
-  if (!planning() && (steps_ + 1) % steps != 0) return false;
+  if (!is_abstract() && (steps_ + 1) % steps != 0) return false;
   for (size_t i = 0; i < count; ++i) step.gradients[i] = step.states[i]->accumulator.value();
   step.gradients =
       scaled(step.gradients, std::vector<double>(count, 1 / static_cast<double>(steps)));
@@ -210,18 +210,18 @@ void Optimizer::update_weights(const Step& step) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
     // A slot may begin as the variable that has not changed yet.
-    for (Variable& slot : state.slots) in_place(slot);
+    for (Variable& slot : state.slots) writable_blocks(slot);
     const bool cut = gradient.sharding() != state.variable.value().sharding();
-    if (!cut) in_place(state.variable);
+    if (!cut) writable_blocks(state.variable);
     const DTensor weight =
-        cut ? own_pieces(state.variable, gradient.sharding()) : state.variable.value();
+        cut ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
     if (state.decay > 0) {
       for (const at::Tensor& block : weight.blocks()) block.mul_(1 - rate * state.decay);
     }
     updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
   }
   {
-    const ProfileSpan span(Spent::aten, "update");
+    const ProfileSpan span(SpanKind::aten, "update");
     update_variables(updates);
   }
   for (size_t i = 0; i < step.states.size(); ++i) {
@@ -256,8 +256,8 @@ void Optimizer::update_variables(const std::vector<VariableUpdate>& updates) con
 void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
   std::vector<at::Tensor> weights;
   for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
-  run_sized(weights, [&](size_t b) {
-    const ProfileSpan span(Spent::aten, "update");
+  for_each_block(weights, [&](size_t b) {
+    const ProfileSpan span(SpanKind::aten, "update");
     update(blocks[b]);
   });
 }
@@ -267,13 +267,13 @@ void Optimizer::update(const UpdateArgs&) const {}
 void Optimizer::reset_accumulators() {
   if (!options_.gradient_accumulation_steps) return;
   for (uint64_t id : order_) {
-    for (const at::Tensor& block : in_place(states_.at(id).accumulator)) block.zero_();
+    for (const at::Tensor& block : writable_blocks(states_.at(id).accumulator)) block.zero_();
   }
 }
 
 void Optimizer::constrain(const Step& step) const {
   for (State* state : step.states) {
-    const ConstraintRef& constraint = state->variable.spec().constraint;
+    const ConstraintHandle& constraint = state->variable.spec().constraint;
     if (constraint) state->variable.assign((*constraint)(state->variable.value()));
   }
 }

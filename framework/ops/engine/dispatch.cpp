@@ -12,10 +12,10 @@ namespace tessera {
 namespace {
 
 /// More plans than any model needs; a program whose shapes never repeat must not fill memory.
-constexpr size_t most_plans = 16384;
+constexpr size_t max_plans = 16384;
 
 struct PlanCache {
-  std::unordered_multimap<size_t, std::shared_ptr<Plan>> plans;
+  std::unordered_multimap<size_t, std::shared_ptr<OpPlan>> plans;
   PlanStats stats;
 };
 
@@ -32,7 +32,7 @@ uint32_t parameters_of(std::span<const DTensor> in) {
   return mask;
 }
 
-const std::shared_ptr<Plan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
+const std::shared_ptr<OpPlan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
                 std::span<const DTensor> in) {
   const uint32_t parameters = parameters_of(in);
   size_t hash = attributes;
@@ -51,8 +51,8 @@ const std::shared_ptr<Plan>& find_plan(const OpInfo& info, const void* op, size_
   }
   std::vector<ShardingPtr> shardings;
   for (const DTensor& value : in) shardings.push_back(value.sharding());
-  auto plan = std::make_shared<Plan>(info, op, std::move(shardings), parameters);
-  if (known.plans.size() >= most_plans) known.plans.clear();
+  auto plan = std::make_shared<OpPlan>(info, op, std::move(shardings), parameters);
+  if (known.plans.size() >= max_plans) known.plans.clear();
   ++known.stats.made;
   return known.plans.emplace(hash, std::move(plan))->second;
 }
@@ -80,11 +80,11 @@ NoRecording::~NoRecording() { recorders = std::move(former_); }
 
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in) {
-  const ProfileSpan span(Spent::op, info.name);
+  const ProfileSpan span(SpanKind::op, info.name);
   check_defined(info, in);
   std::vector<DTensor> out;
   std::shared_ptr<const void> kept;
-  std::shared_ptr<Plan> plan;
+  std::shared_ptr<OpPlan> plan;
   if (info.whole) {
     {
       const TracerScope unheard(nullptr);
@@ -104,7 +104,7 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
 
 Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,
                     uint32_t parameters) {
-  return Plan(info, op, in, parameters).propagation();
+  return OpPlan(info, op, in, parameters).propagation();
 }
 
 PlanStats plan_stats() { return cache().stats; }

@@ -29,7 +29,7 @@ double work(const Rule& rule, const Specs& specs) {
 
 }  // namespace
 
-Plan::Plan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters)
+OpPlan::OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters)
     : info_(info), op_(info.copy(op)), in_(std::move(in)), parameters_(parameters),
       policy_(block_policy()) {
   std::vector<Layout> layouts;
@@ -48,7 +48,7 @@ Plan::Plan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint
   parallel_ = work(rule_, specs_) >= inline_elements;
 }
 
-bool Plan::matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
+bool OpPlan::matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
                    uint32_t parameters) const {
   if (&info != &info_ || in.size() != in_.size() || parameters != parameters_) return false;
   if (policy_ != block_policy()) return false;
@@ -58,14 +58,14 @@ bool Plan::matches(const OpInfo& info, const void* op, std::span<const DTensor> 
   return info.equal(op, op_.get());
 }
 
-bool Plan::is_window(size_t input, size_t axis) const {
+bool OpPlan::is_window(size_t input, size_t axis) const {
   const int factor = rule_.in[input][axis];
   return info_.windowed && factor != Rule::none &&
          rule_.factors[size_t(factor)] == FactorKind::window;
 }
 
 /// Whole in this input, though others are cut along it: every point takes an interval of it.
-bool Plan::is_whole_window(size_t input, size_t axis) const {
+bool OpPlan::is_whole_window(size_t input, size_t axis) const {
   if (!is_window(input, axis)) return false;
   const auto cut = [&](const std::vector<int>& factors, const Layout& layout) {
     for (size_t a = 0; a < factors.size(); ++a) {
@@ -81,7 +81,7 @@ bool Plan::is_whole_window(size_t input, size_t axis) const {
   return any;
 }
 
-void Plan::prepare(std::vector<ShardingPtr> ready) {
+void OpPlan::prepare(std::vector<ShardingPtr> ready) {
   ready_ = std::move(ready);
   choose_groups();
   out_.clear();
@@ -96,7 +96,7 @@ void Plan::prepare(std::vector<ShardingPtr> ready) {
 }
 
 /// The grid of the operation: as fine as its finest operand.
-void Plan::choose_groups() {
+void OpPlan::choose_groups() {
   groups_ = Groups(ready_[0]->groups.size(), 1);
   for (const ShardingPtr& sharding : ready_) {
     for (size_t d = 0; d < groups_.size(); ++d) {
@@ -111,7 +111,7 @@ void Plan::choose_groups() {
 }
 
 /// The interval of the axis that drives a window factor: the output's, else the last input's.
-Interval Plan::reference(int factor, const std::vector<Interval>& coordinates) const {
+Interval OpPlan::reference(int factor, const std::vector<Interval>& coordinates) const {
   for (size_t a = 0; a < rule_.out[0].size(); ++a) {
     if (rule_.out[0][a] == factor) {
       return axis_interval(propagation_.outputs[0], int64_t(a), out_specs_[0].shape[a],
@@ -128,7 +128,7 @@ Interval Plan::reference(int factor, const std::vector<Interval>& coordinates) c
   return {};
 }
 
-void Plan::plan_windows() {
+void OpPlan::plan_windows() {
   windows_.clear();
   for (size_t i = 0; i < rule_.in.size(); ++i) {
     for (size_t a = 0; a < rule_.in[i].size(); ++a) {
@@ -156,7 +156,7 @@ void Plan::plan_windows() {
   }
 }
 
-void Plan::add_points() {
+void OpPlan::add_points() {
   points_.clear();
   devices_.clear();
   const Mesh& mesh = ready_[0]->mesh();
@@ -182,7 +182,7 @@ void Plan::add_points() {
   }
 }
 
-std::vector<Interval> Plan::want_ranges(size_t input,
+std::vector<Interval> OpPlan::want_ranges(size_t input,
                                         const std::vector<Interval>& coordinates) const {
   std::vector<Interval> want;
   for (size_t a = 0; a < specs_[input].shape.size(); ++a) {
@@ -197,7 +197,7 @@ std::vector<Interval> Plan::want_ranges(size_t input,
   return want;
 }
 
-Plan::Operand Plan::make_operand(size_t input, const std::vector<Interval>& coordinates,
+OpPlan::Operand OpPlan::make_operand(size_t input, const std::vector<Interval>& coordinates,
                                  const std::vector<int64_t>& at,
                                  const std::vector<Interval>& want) const {
   const Sharding& sharding = *ready_[input];
@@ -222,7 +222,7 @@ Plan::Operand Plan::make_operand(size_t input, const std::vector<Interval>& coor
   return operand;
 }
 
-Plan::Point Plan::make_point(const std::vector<Interval>& coordinates) const {
+OpPlan::Point OpPlan::make_point(const std::vector<Interval>& coordinates) const {
   const Mesh& mesh = ready_[0]->mesh();
   std::vector<int64_t> at;
   for (size_t d = 0; d < coordinates.size(); ++d) {

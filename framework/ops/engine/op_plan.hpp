@@ -9,10 +9,10 @@ namespace tessera {
 
 /// How one operation runs on inputs of given shardings: layouts first, then which block of each
 /// input every local point of the op's grid reads and which block it writes.
-class Plan {
+class OpPlan {
  public:
   /// Infers, propagates. Throws the operation's ShapeError, or MeshError.
-  Plan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters);
+  OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters);
 
   const Propagation& propagation() const { return propagation_; }
   const std::shared_ptr<const void>& op() const { return op_; }

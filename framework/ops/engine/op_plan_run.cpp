@@ -26,7 +26,7 @@ Blocks complete(const Sharding& sharding, Blocks blocks) {
 
 }  // namespace
 
-std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
+std::vector<DTensor> OpPlan::run(std::span<const DTensor> in) {
   std::vector<DTensor> values(in.begin(), in.end());
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(values[i].layout() == propagation_.inputs[i])) {
@@ -46,8 +46,8 @@ std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
   for (const Window& window : windows_) {
     const Sharding& sharding = *ready_[window.input];
     Blocks& input = blocks[window.input];
-    input = fetch(sharding, complete(sharding, std::move(input)), window.shards, window.wanted,
-                  info_.fill(op_.get()));
+    input = gather_intervals(sharding, complete(sharding, std::move(input)), window.shards,
+                             window.wanted, info_.fill(op_.get()));
   }
   std::vector<Blocks> out;
   for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
@@ -60,14 +60,14 @@ std::vector<DTensor> Plan::run(std::span<const DTensor> in) {
   return results;
 }
 
-at::Tensor Plan::identity(const Point& point, size_t output) const {
+at::Tensor OpPlan::identity(const Point& point, size_t output) const {
   const at::TensorOptions options =
       at::TensorOptions().dtype(out_specs_[output].dtype).device(point.device);
   return reduce_identity(rule_.reduce, extents(point.out_ranges[output]), options);
 }
 
 /// Collects forward's inputs; false if every addend is absent, so that the result is, too.
-bool Plan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
+bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
                           Tensors& tensors) const {
   bool any_absent = false, any_present = rule_.through.empty();
   for (size_t i = 0; i < point.operands.size(); ++i) {
@@ -91,7 +91,7 @@ bool Plan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
   return true;
 }
 
-void Plan::run_point(const Point& point, const std::vector<Blocks>& in,
+void OpPlan::run_point(const Point& point, const std::vector<Blocks>& in,
                      std::vector<Blocks>& out) const {
   if (point.empty || point.absent) {
     for (size_t o = 0; o < out.size(); ++o) {
@@ -103,7 +103,7 @@ void Plan::run_point(const Point& point, const std::vector<Blocks>& in,
   Tensors tensors;
   if (!gather_tensors(point, in, tensors)) return;
   const LocalArgs args({tensors.data(), tensors.size()}, point.ranges, point.out_ranges, specs_);
-  const ProfileSpan span(Spent::aten, info_.name);
+  const ProfileSpan span(SpanKind::aten, info_.name);
   Tensors results = info_.forward(op_.get(), args);
   for (size_t o = 0; o < out.size(); ++o) {
     out[o][size_t(point.out_blocks[o])] = std::move(results[o]);

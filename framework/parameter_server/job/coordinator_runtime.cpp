@@ -27,22 +27,25 @@ double seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-JobLead::JobLead(const ServerCluster& cluster, const ParameterServerOptions& options)
-    : cluster_(cluster), options_(options), job_(make_job_name()),
+CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
+                                       const ParameterServerOptions& options)
+    : cluster_(cluster),
+      options_(options),
+      job_(make_job_name()),
       closures_(std::make_shared<ClosureQueue>(static_cast<int>(cluster.workers.size()))) {
-  const auto links = [&](TaskType type, std::vector<std::unique_ptr<TaskLink>>& to) {
+  const auto links = [&](TaskType type, std::vector<std::unique_ptr<TaskConnection>>& to) {
     const std::vector<std::string>& addresses = cluster.addresses(type);
     for (size_t i = 0; i < addresses.size(); ++i) {
       const int index = static_cast<int>(i);
-      to.push_back(std::make_unique<TaskLink>(*this, type, index, cluster.name_of(type, index),
-                                              addresses[i]));
+      to.push_back(std::make_unique<TaskConnection>(*this, type, index,
+                                                    cluster.name_of(type, index), addresses[i]));
     }
   };
   links(TaskType::ps, servers_);
   links(TaskType::evaluator, evaluators_);
   for (size_t i = 0; i < cluster.workers.size(); ++i) {
     const int index = static_cast<int>(i);
-    workers_.push_back(std::make_unique<WorkerLink>(
+    workers_.push_back(std::make_unique<WorkerConnection>(
         *this, index, cluster.name_of(TaskType::worker, index), cluster.workers[i]));
   }
   for (const auto& link : servers_) link->start();
@@ -50,7 +53,7 @@ JobLead::JobLead(const ServerCluster& cluster, const ParameterServerOptions& opt
   for (const auto& link : workers_) link->start();
 }
 
-JobLead::~JobLead() {
+CoordinatorRuntime::~CoordinatorRuntime() {
   finish("");
   tell_end();
   // They look at each other: all stop before any goes.
@@ -59,7 +62,7 @@ JobLead::~JobLead() {
   for (const auto& link : evaluators_) link->stop();
 }
 
-void JobLead::finish(const std::string& failure) {
+void CoordinatorRuntime::finish(const std::string& failure) {
   const std::lock_guard lock(mutex_);
   if (over_) return;
   over_ = true;
@@ -70,7 +73,7 @@ void JobLead::finish(const std::string& failure) {
   closures_->end(error_ ? error_ : std::make_exception_ptr(ended));
 }
 
-bool JobLead::all_told() const {
+bool CoordinatorRuntime::all_told() const {
   const auto told = [](const auto& link) { return link->told_over(); };
   return std::all_of(servers_.begin(), servers_.end(), told) &&
          std::all_of(evaluators_.begin(), evaluators_.end(), told) &&
@@ -79,12 +82,12 @@ bool JobLead::all_told() const {
 }
 
 /// Also to those that are only just coming: they would wait for long.
-void JobLead::tell_end() {
+void CoordinatorRuntime::tell_end() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, tell_limit, [&] { return all_told(); });
 }
 
-void JobLead::fail(std::exception_ptr error, const std::string& line) {
+void CoordinatorRuntime::fail(std::exception_ptr error, const std::string& line) {
   {
     const std::lock_guard lock(mutex_);
     if (over_) return;
@@ -93,19 +96,19 @@ void JobLead::fail(std::exception_ptr error, const std::string& line) {
   finish(line);
 }
 
-void JobLead::throw_if_failed() const {
+void CoordinatorRuntime::throw_if_failed() const {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 
-StoreClient& JobLead::store() {
+StoreClient& CoordinatorRuntime::store() {
   throw_if_failed();
   if (store_) return *store_;
   throw StateError("ClusterCoordinator", "the strategy is connected", "no connection yet",
                    "make a ClusterCoordinator first");
 }
 
-std::vector<std::string> JobLead::missing() const {
+std::vector<std::string> CoordinatorRuntime::missing() const {
   std::vector<std::string> names;
   for (const auto& link : servers_) {
     if (!link->state().attended) names.push_back(link->name());
@@ -117,14 +120,14 @@ std::vector<std::string> JobLead::missing() const {
   return names;
 }
 
-void JobLead::throw_missing(const std::vector<std::string>& tasks) const {
+void CoordinatorRuntime::throw_missing(const std::vector<std::string>& tasks) const {
   throw CommError("ClusterCoordinator", "all parameter servers and a worker come",
                   str("nothing of ", join(tasks, ", "), " for ",
                       seconds(options_.connect_timeout), " s"),
                   "start them, and check addresses and firewall");
 }
 
-void JobLead::connect(const JobProgram& program) {
+void CoordinatorRuntime::connect(const JobProgram& program) {
   set_program(program);
   if (connected_) return throw_if_failed();
   const auto begin = steady_clock::now();
@@ -158,14 +161,14 @@ void JobLead::connect(const JobProgram& program) {
   connected_ = true;
 }
 
-void JobLead::set_program(const JobProgram& program) {
+void CoordinatorRuntime::set_program(const JobProgram& program) {
   const std::lock_guard lock(mutex_);
   program_ = to_text(program);
   ++version_;
   changed_.notify_all();
 }
 
-int JobLead::begin_phase() {
+int CoordinatorRuntime::begin_phase() {
   throw_if_failed();
   const std::lock_guard lock(mutex_);
   ++version_;
@@ -173,7 +176,7 @@ int JobLead::begin_phase() {
   return ++phase_;
 }
 
-void JobLead::end_phase(const std::string& result) {
+void CoordinatorRuntime::end_phase(const std::string& result) {
   throw_if_failed();
   const std::lock_guard lock(mutex_);
   results_.push_back(result);

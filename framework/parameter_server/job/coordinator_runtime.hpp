@@ -22,12 +22,12 @@ namespace tessera::strategy::internal {
 
 /// What the coordinator does in a job: it attends all tasks, tells them how far the program is, and
 /// ends the job when a parameter server is lost. Safe to call from any thread.
-class JobLead {
+class CoordinatorRuntime {
  public:
   /// Begins to attend tasks. Both must outlive it.
-  JobLead(const ServerCluster& cluster, const ParameterServerOptions& options);
+  CoordinatorRuntime(const ServerCluster& cluster, const ParameterServerOptions& options);
   /// Tells the tasks that the job is over.
-  ~JobLead();
+  ~CoordinatorRuntime();
 
   // For the program.
 
@@ -59,23 +59,23 @@ class JobLead {
   };
   rpc::CoordinatorBeat next_beat(Sent& sent) const;
   void wait_for_news(const Sent& sent, std::chrono::milliseconds time, const std::stop_token& stop);
-  SilenceWatch& watch() { return watch_; }
+  Watchdog& watch() { return watch_; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
   /// Whether a worker can take closures of the present fit.
   bool is_ready(const TaskState& worker) const;
   void state_changed();
   /// A task that was attended is gone.
-  void lost(const TaskLink& task, const std::string& reason);
+  void lost(const TaskConnection& task, const std::string& reason);
   /// A task works for another coordinator.
-  void refused(const TaskLink& task, const std::string& reason);
-  void other_program(const TaskLink& task, const std::string& line);
+  void refused(const TaskConnection& task, const std::string& reason);
+  void other_program(const TaskConnection& task, const std::string& line);
   /// A worker does not reach a parameter server.
   void unreachable(int server, const std::string& line);
   /// Ends the job if there has been no worker for long, or is none for closures when a signal asks
   /// this process to stop.
   void check_workers();
   /// Waits until the task is known to be lost, a moment at most.
-  void wait_until_lost(const TaskLink& task, const std::stop_token& stop);
+  void wait_until_lost(const TaskConnection& task, const std::stop_token& stop);
 
  private:
   void finish(const std::string& failure);
@@ -103,9 +103,9 @@ class JobLead {
   std::exception_ptr error_;
   std::chrono::steady_clock::time_point last_worker_ = std::chrono::steady_clock::now();
 
-  SilenceWatch watch_;
-  std::vector<std::unique_ptr<TaskLink>> servers_, evaluators_;
-  std::vector<std::unique_ptr<WorkerLink>> workers_;
+  Watchdog watch_;
+  std::vector<std::unique_ptr<TaskConnection>> servers_, evaluators_;
+  std::vector<std::unique_ptr<WorkerConnection>> workers_;
 };
 
 }  // namespace tessera::strategy::internal

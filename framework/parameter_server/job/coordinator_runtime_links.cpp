@@ -15,7 +15,7 @@ namespace {
 constexpr auto lost_limit = 2s;
 }  // namespace
 
-rpc::CoordinatorBeat JobLead::next_beat(Sent& sent) const {
+rpc::CoordinatorBeat CoordinatorRuntime::next_beat(Sent& sent) const {
   const std::lock_guard lock(mutex_);
   rpc::CoordinatorBeat beat;
   beat.set_job(job_);
@@ -29,22 +29,22 @@ rpc::CoordinatorBeat JobLead::next_beat(Sent& sent) const {
   return beat;
 }
 
-void JobLead::wait_for_news(const Sent& sent, std::chrono::milliseconds time,
+void CoordinatorRuntime::wait_for_news(const Sent& sent, std::chrono::milliseconds time,
                             const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, time, [&] { return version_ != sent.version; });
 }
 
-bool JobLead::is_ready(const TaskState& worker) const {
+bool CoordinatorRuntime::is_ready(const TaskState& worker) const {
   return worker.serving && (worker.phase == 0 || worker.phase == phase_);
 }
 
-void JobLead::state_changed() {
+void CoordinatorRuntime::state_changed() {
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
 
-void JobLead::lost(const TaskLink& task, const std::string& reason) {
+void CoordinatorRuntime::lost(const TaskConnection& task, const std::string& reason) {
   if (task.type() == TaskType::worker) {
     ++workers_lost_;
     if (!closures_->idle()) {
@@ -62,14 +62,14 @@ void JobLead::lost(const TaskLink& task, const std::string& reason) {
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void JobLead::refused(const TaskLink& task, const std::string& reason) {
+void CoordinatorRuntime::refused(const TaskConnection& task, const std::string& reason) {
   if (connected_) return;
   const CommError error(task.name(), "tasks work for one coordinator at a time", reason,
                         "end the other job, or give this one other addresses");
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void JobLead::other_program(const TaskLink& task, const std::string& line) {
+void CoordinatorRuntime::other_program(const TaskConnection& task, const std::string& line) {
   if (connected_ && task.type() == TaskType::worker) {
     std::cerr << line + "\n" << std::flush;
     return;
@@ -78,7 +78,7 @@ void JobLead::other_program(const TaskLink& task, const std::string& line) {
   fail(std::make_exception_ptr(ConfigError(line)), line);
 }
 
-void JobLead::unreachable(int server, const std::string& line) {
+void CoordinatorRuntime::unreachable(int server, const std::string& line) {
   const bool known = server < static_cast<int>(servers_.size());
   std::unique_lock lock(mutex_);
   if (known) changed_.wait_for(lock, lost_limit, [&] { return over_; });
@@ -86,7 +86,7 @@ void JobLead::unreachable(int server, const std::string& line) {
   fail(std::make_exception_ptr(CommError(line)), line);
 }
 
-void JobLead::check_workers() {
+void CoordinatorRuntime::check_workers() {
   for (const auto& link : workers_) {
     if (!link->task().state().attended) continue;
     const std::lock_guard lock(mutex_);
@@ -108,7 +108,7 @@ void JobLead::check_workers() {
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void JobLead::wait_until_lost(const TaskLink& task, const std::stop_token& stop) {
+void CoordinatorRuntime::wait_until_lost(const TaskConnection& task, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, lost_limit, [&] { return over_ || !task.state().attended; });
 }

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/parameter_server/job/job_name.hpp>
-#include <tessera/framework/parameter_server/job/longest_line.hpp>
+#include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
 namespace tessera::strategy::internal {
 
@@ -20,24 +20,24 @@ constexpr auto leave_limit = 2s;
 
 }  // namespace
 
-TaskAttendance::TaskAttendance(std::chrono::milliseconds timeout, std::function<void()> on_news)
+HeartbeatService::HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_news)
     : timeout_(timeout), on_news_(std::move(on_news)) {}
 
-grpc::Status TaskAttendance::Attend(grpc::ServerContext* context, Stream* stream) {
+grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stream) {
   try {
-    SilenceWatch::Call call(watch_, first_beat_limit, [context] { context->TryCancel(); });
+    Watchdog::Call call(watch_, first_beat_limit, [context] { context->TryCancel(); });
     rpc::CoordinatorBeat beat;
     if (!stream->Read(&beat)) return {grpc::StatusCode::CANCELLED, "no beat came"};
     if (const grpc::Status refused = begin(beat); !refused.ok()) return refused;
     call.set_limit(timeout_);
     return talk(beat, *stream, call);
   } catch (const std::exception& error) {
-    end(one_line(error.what(), longest_line));
+    end(one_line(error.what(), max_line_bytes));
     return {grpc::StatusCode::INTERNAL, "the task failed"};
   }
 }
 
-grpc::Status TaskAttendance::begin(const rpc::CoordinatorBeat& beat) {
+grpc::Status HeartbeatService::begin(const rpc::CoordinatorBeat& beat) {
   if (!is_job_name(beat.job())) {
     return {grpc::StatusCode::INVALID_ARGUMENT, "a job's name is 16 hexadecimal digits"};
   }
@@ -53,8 +53,8 @@ grpc::Status TaskAttendance::begin(const rpc::CoordinatorBeat& beat) {
   return grpc::Status::OK;
 }
 
-grpc::Status TaskAttendance::talk(rpc::CoordinatorBeat& beat, Stream& stream,
-                                  SilenceWatch::Call& call) {
+grpc::Status HeartbeatService::talk(rpc::CoordinatorBeat& beat, Stream& stream,
+                                  Watchdog::Call& call) {
   do {
     call.heard();
     if (!hear(beat)) {
@@ -75,7 +75,7 @@ grpc::Status TaskAttendance::talk(rpc::CoordinatorBeat& beat, Stream& stream,
   return {grpc::StatusCode::CANCELLED, "the coordinator is gone"};
 }
 
-bool TaskAttendance::hear(const rpc::CoordinatorBeat& beat) {
+bool HeartbeatService::hear(const rpc::CoordinatorBeat& beat) {
   {
     const std::lock_guard lock(mutex_);
     const size_t results = news_.results.size() + static_cast<size_t>(beat.results_size());
@@ -91,7 +91,7 @@ bool TaskAttendance::hear(const rpc::CoordinatorBeat& beat) {
     news_.results.insert(news_.results.end(), beat.results().begin(), beat.results().end());
     if (beat.over()) {
       news_.over = true;
-      news_.failure = one_line(beat.failure(), longest_line);
+      news_.failure = one_line(beat.failure(), max_line_bytes);
       ended_ = true;
     }
   }
@@ -99,7 +99,7 @@ bool TaskAttendance::hear(const rpc::CoordinatorBeat& beat) {
   return true;
 }
 
-rpc::TaskBeat TaskAttendance::answer() const {
+rpc::TaskBeat HeartbeatService::answer() const {
   const std::lock_guard lock(mutex_);
   rpc::TaskBeat beat;
   beat.set_serving(serving_.has_value());
@@ -110,7 +110,7 @@ rpc::TaskBeat TaskAttendance::answer() const {
 }
 
 /// The coordinator is gone.
-void TaskAttendance::end(const std::string& failure) {
+void HeartbeatService::end(const std::string& failure) {
   {
     const std::lock_guard lock(mutex_);
     attended_ = false;
@@ -124,31 +124,31 @@ void TaskAttendance::end(const std::string& failure) {
   publish();
 }
 
-void TaskAttendance::publish() {
+void HeartbeatService::publish() {
   ++version_;
   on_news_();
 }
 
-JobNews TaskAttendance::news() const {
+JobNews HeartbeatService::news() const {
   const std::lock_guard lock(mutex_);
   return news_;
 }
 
-bool TaskAttendance::is_job(const std::string& job) const {
+bool HeartbeatService::is_job(const std::string& job) const {
   const std::lock_guard lock(mutex_);
   return !news_.job.empty() && news_.job == job;
 }
 
-void TaskAttendance::set_serving(std::optional<int> phase) {
+void HeartbeatService::set_serving(std::optional<int> phase) {
   const std::lock_guard lock(mutex_);
   serving_ = phase;
 }
 
-void TaskAttendance::leave(const std::string& failure, bool other_program) {
+void HeartbeatService::leave(const std::string& failure, bool other_program) {
   std::unique_lock lock(mutex_);
   leaving_ = true;
   serving_.reset();
-  leave_reason_ = one_line(failure, longest_line);
+  leave_reason_ = one_line(failure, max_line_bytes);
   other_program_ = other_program;
   changed_.wait_for(lock, leave_limit, [&] { return !attended_; });
 }

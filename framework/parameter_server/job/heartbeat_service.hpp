@@ -27,10 +27,10 @@ struct JobNews {
 };
 
 /// A task's side of the call by which the coordinator attends it: there is one for the whole job.
-class TaskAttendance final : public rpc::Task::Service {
+class HeartbeatService final : public rpc::Task::Service {
  public:
   /// `timeout`: silence after which the coordinator is lost. `on_news` is called on other threads.
-  TaskAttendance(std::chrono::milliseconds timeout, std::function<void()> on_news);
+  HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_news);
 
   grpc::Status Attend(
       grpc::ServerContext* context,
@@ -51,7 +51,7 @@ class TaskAttendance final : public rpc::Task::Service {
  private:
   using Stream = grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>;
   grpc::Status begin(const rpc::CoordinatorBeat& beat);
-  grpc::Status talk(rpc::CoordinatorBeat& beat, Stream& stream, SilenceWatch::Call& call);
+  grpc::Status talk(rpc::CoordinatorBeat& beat, Stream& stream, Watchdog::Call& call);
   bool hear(const rpc::CoordinatorBeat& beat);
   rpc::TaskBeat answer() const;
   void end(const std::string& failure);
@@ -71,7 +71,7 @@ class TaskAttendance final : public rpc::Task::Service {
   bool other_program_ = false;
   std::string leave_reason_;
   /// Last: its thread ends first.
-  SilenceWatch watch_;
+  Watchdog watch_;
 };
 
 }  // namespace tessera::strategy::internal

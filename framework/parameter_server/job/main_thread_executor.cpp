@@ -4,7 +4,7 @@ namespace tessera::strategy::internal {
 
 using namespace std::chrono_literals;
 
-bool MainThread::run(const Work& work, const Asked& cancelled, int phase) {
+bool MainThreadExecutor::run(const Work& work, const Asked& cancelled, int phase) {
   Entry entry{&work, phase};
   std::unique_lock lock(mutex_);
   if (left_) return false;
@@ -24,7 +24,7 @@ bool MainThread::run(const Work& work, const Asked& cancelled, int phase) {
   return entry.stage == Stage::done;
 }
 
-std::list<MainThread::Entry*>::iterator MainThread::find(int phase) {
+std::list<MainThreadExecutor::Entry*>::iterator MainThreadExecutor::find(int phase) {
   for (auto at = entries_.begin(); at != entries_.end();) {
     Entry& entry = **at;
     if (phase == 0 || entry.phase == 0 || entry.phase == phase) return at;
@@ -39,7 +39,7 @@ std::list<MainThread::Entry*>::iterator MainThread::find(int phase) {
   return entries_.end();
 }
 
-bool MainThread::serve_one(int phase, std::chrono::milliseconds patience) {
+bool MainThreadExecutor::serve_one(int phase, std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, patience, [&] { return woken_ || find(phase) != entries_.end(); });
   woken_ = false;
@@ -64,7 +64,7 @@ bool MainThread::serve_one(int phase, std::chrono::milliseconds patience) {
   return true;
 }
 
-void MainThread::leave() {
+void MainThreadExecutor::leave() {
   const std::lock_guard lock(mutex_);
   left_ = true;
   for (Entry* entry : entries_) entry->stage = Stage::refused;
@@ -72,7 +72,7 @@ void MainThread::leave() {
   changed_.notify_all();
 }
 
-void MainThread::wake() {
+void MainThreadExecutor::wake() {
   const std::lock_guard lock(mutex_);
   woken_ = true;
   changed_.notify_all();

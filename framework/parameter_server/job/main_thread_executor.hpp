@@ -10,7 +10,7 @@ namespace tessera::strategy::internal {
 
 /// Work that gRPC's threads have for the main thread of a task, which does it one piece after the
 /// other while it serves: tensors are computed there alone.
-class MainThread {
+class MainThreadExecutor {
  public:
   using Work = std::function<void()>;
   using Asked = std::function<bool()>;

@@ -24,18 +24,18 @@ struct ServerJob::State {
   int next_server = 0;  ///< of the first part of the next group
   int unwinding = std::uncaught_exceptions();
   std::string error = "its program ended with an error";
-  std::unique_ptr<JobLead> lead = {};
-  std::unique_ptr<JobMember> member = {};
+  std::unique_ptr<CoordinatorRuntime> lead = {};
+  std::unique_ptr<TaskRuntime> member = {};
 };
 
 ServerJob::ServerJob(ParameterServerOptions options, const Strategy& strategy) {
   state_ = std::make_unique<State>(State{std::move(options), {}});
   state_->cluster = server_cluster(state_->options.cluster);
   if (task_type() == TaskType::chief) {
-    state_->lead = std::make_unique<JobLead>(state_->cluster, state_->options);
+    state_->lead = std::make_unique<CoordinatorRuntime>(state_->cluster, state_->options);
   } else {
     state_->member =
-        std::make_unique<JobMember>(*this, state_->cluster, strategy, state_->options);
+        std::make_unique<TaskRuntime>(*this, state_->cluster, strategy, state_->options);
   }
 }
 
@@ -55,7 +55,7 @@ int ServerJob::servers() const { return static_cast<int>(state_->cluster.servers
 std::string ServerJob::task_name() const { return state_->cluster.name(); }
 const std::vector<VariableGroup>& ServerJob::groups() const { return state_->groups; }
 
-int ServerJob::place(const std::vector<Variable>& variables, const OptimizerRef& optimizer) {
+int ServerJob::place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer) {
   VariableGroup group{variables, optimizer,
                       plan_parts(variables, state_->options.variable_partitioner, servers(),
                                  state_->next_server)};
@@ -110,7 +110,7 @@ JobProgram ServerJob::program() const {
   return program;
 }
 
-JobLead& ServerJob::lead() const {
+CoordinatorRuntime& ServerJob::lead() const {
   if (state_->lead) return *state_->lead;
   if (task_type() == TaskType::chief) {
     throw StateError("ClusterCoordinator", "its strategy is alive", "one that is over", "");
@@ -124,7 +124,7 @@ const std::string& ServerJob::job_name() const { return lead().job(); }
 void ServerJob::connect() { lead().connect(program()); }
 
 void ServerJob::send_new_groups() {
-  JobLead& lead = this->lead();
+  CoordinatorRuntime& lead = this->lead();
   const auto all = static_cast<int>(state_->groups.size());
   lead.set_program(program());
   for (int g = lead.groups(); g < all; ++g) {

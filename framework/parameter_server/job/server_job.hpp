@@ -13,7 +13,7 @@
 
 namespace tessera::strategy::internal {
 
-class JobLead;
+class CoordinatorRuntime;
 struct JobProgram;
 
 /// The part of one task in a parameter server job: its connections, what the program registered,
@@ -37,7 +37,7 @@ class ServerJob {
   const std::string& job_name() const;
 
   /// Number of the group.
-  int place(const std::vector<Variable>& variables, const OptimizerRef& optimizer);
+  int place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
   const std::vector<VariableGroup>& groups() const;
   /// Of all groups that share variables with this one, it alone is used from now on.
   void use(int group);
@@ -60,7 +60,7 @@ class ServerJob {
   void fail(const std::string& what) noexcept;
   StoreClient& store();
   /// Closures, and what else ClusterCoordinator tells of. Throws ConfigError on another task.
-  JobLead& lead() const;
+  CoordinatorRuntime& lead() const;
   /// What the program has been thrown: the job ends with it if the program does.
   void note_error(const std::string& line);
 

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
-#include <tessera/framework/parameter_server/job/longest_line.hpp>
+#include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 #include <tessera/framework/parameter_server/rpc_connection.hpp>
 
 namespace tessera::strategy::internal {
@@ -33,27 +33,27 @@ bool same(const TaskState& a, const TaskState& b) {
 
 }  // namespace
 
-TaskLink::TaskLink(JobLead& lead, TaskType type, int index, std::string name,
+TaskConnection::TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
                    const std::string& address, std::function<void()> on_change)
     : lead_(lead), type_(type), index_(index), name_(std::move(name)),
       channel_(make_channel(address)), stub_(rpc::Task::NewStub(channel_)),
       on_change_(std::move(on_change)) {}
 
-void TaskLink::start() {
+void TaskConnection::start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void TaskLink::stop() {
+void TaskConnection::stop() {
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
 }
 
-TaskState TaskLink::state() const {
+TaskState TaskConnection::state() const {
   const std::lock_guard lock(mutex_);
   return state_;
 }
 
-bool TaskLink::set_state(const TaskState& state) {
+bool TaskConnection::set_state(const TaskState& state) {
   bool was_attended = false;
   {
     const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ bool TaskLink::set_state(const TaskState& state) {
   return was_attended;
 }
 
-void TaskLink::run(const std::stop_token& stop) {
+void TaskConnection::run(const std::stop_token& stop) {
   while (!stop.stop_requested() && !told_over_) {
     attend(stop);
     lead_.check_workers();
@@ -74,10 +74,10 @@ void TaskLink::run(const std::stop_token& stop) {
   }
 }
 
-void TaskLink::attend(const std::stop_token& stop) {
+void TaskConnection::attend(const std::stop_token& stop) {
   grpc::ClientContext context;
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-  SilenceWatch::Call call(lead_.watch(), lead_.timeout(), [&context] { context.TryCancel(); });
+  Watchdog::Call call(lead_.watch(), lead_.timeout(), [&context] { context.TryCancel(); });
   const std::unique_ptr<Stream> stream = stub_->Attend(&context);
   std::string reason = talk(*stream, call, stop);
   const grpc::Status status = stream->Finish();
@@ -91,12 +91,13 @@ void TaskLink::attend(const std::stop_token& stop) {
   if (was_attended) {
     lead_.lost(*this, reason);
   } else if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
-    lead_.refused(*this, one_line(status.error_message(), longest_line));
+    lead_.refused(*this, one_line(status.error_message(), max_line_bytes));
   }
 }
 
-std::string TaskLink::talk(Stream& stream, SilenceWatch::Call& call, const std::stop_token& stop) {
-  JobLead::Sent sent;
+std::string TaskConnection::talk(Stream& stream, Watchdog::Call& call,
+                                 const std::stop_token& stop) {
+  CoordinatorRuntime::Sent sent;
   while (!stop.stop_requested()) {
     const rpc::CoordinatorBeat beat = lead_.next_beat(sent);
     rpc::TaskBeat answer;
@@ -107,7 +108,7 @@ std::string TaskLink::talk(Stream& stream, SilenceWatch::Call& call, const std::
       return "";
     }
     if (!answer.failure().empty()) {
-      const std::string why = one_line(answer.failure(), longest_line);
+      const std::string why = one_line(answer.failure(), max_line_bytes);
       if (answer.other_program()) lead_.other_program(*this, why);
       return why;
     }

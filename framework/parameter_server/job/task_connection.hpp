@@ -17,7 +17,7 @@
 
 namespace tessera::strategy::internal {
 
-class JobLead;
+class CoordinatorRuntime;
 
 /// How a task stands, as its coordinator sees it.
 struct TaskState {
@@ -28,11 +28,11 @@ struct TaskState {
 
 /// The coordinator's side of the call by which it attends a task: a thread that makes it, and again
 /// after the task was lost, as long as the job lasts.
-class TaskLink {
+class TaskConnection {
  public:
   /// `on_change` is called on the thread whenever state() has changed.
-  TaskLink(JobLead& lead, TaskType type, int index, std::string name, const std::string& address,
-           std::function<void()> on_change = {});
+  TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
+                 const std::string& address, std::function<void()> on_change = {});
   void start();
   /// Ends the call and the thread.
   void stop();
@@ -49,10 +49,10 @@ class TaskLink {
   using Stream = grpc::ClientReaderWriter<rpc::CoordinatorBeat, rpc::TaskBeat>;
   void run(const std::stop_token& stop);
   void attend(const std::stop_token& stop);
-  std::string talk(Stream& stream, SilenceWatch::Call& call, const std::stop_token& stop);
+  std::string talk(Stream& stream, Watchdog::Call& call, const std::stop_token& stop);
   bool set_state(const TaskState& state);
 
-  JobLead& lead_;
+  CoordinatorRuntime& lead_;
   const TaskType type_;
   const int index_;
   const std::string name_;

@@ -20,9 +20,11 @@ class OtherProgram : public ConfigError {
 
 }  // namespace
 
-JobMember::JobMember(const ServerJob& job, const ServerCluster& cluster, const Strategy& strategy,
-                     const ParameterServerOptions& options)
-    : job_(job), cluster_(cluster), options_(options),
+TaskRuntime::TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
+                         const Strategy& strategy, const ParameterServerOptions& options)
+    : job_(job),
+      cluster_(cluster),
+      options_(options),
       attendance_(options.timeout, [this] { main_.wake(); }) {
   std::vector<grpc::Service*> services = {&attendance_};
   if (cluster.type == TaskType::worker) {
@@ -38,20 +40,20 @@ JobMember::JobMember(const ServerJob& job, const ServerCluster& cluster, const S
                         static_cast<int>(cluster.workers.size()) + 1, services);
 }
 
-JobMember::~JobMember() {
+TaskRuntime::~TaskRuntime() {
   main_.leave();
   if (!attendance_.ended()) attendance_.leave("its program is over", false);
   if (server_) close_server(*server_);
 }
 
-void JobMember::start_worker(const Strategy& strategy) {
+void TaskRuntime::start_worker(const Strategy& strategy) {
   runner_ = std::make_unique<ClosureRunner>(
       job_, strategy, [this] { return make_store(); }, [this] { throw_if_over(); });
   worker_ = std::make_unique<WorkerService>(
       attendance_, main_, [this](const rpc::RunRequest& request) { return runner_->run(request); });
 }
 
-void JobMember::start_server() {
+void TaskRuntime::start_server() {
   store_ = std::make_unique<ParameterStore>(
       [this](const std::function<void()>& work) { work_on_main(work); });
   ParameterServiceOptions service;
@@ -63,7 +65,7 @@ void JobMember::start_server() {
   parameters_ = std::make_unique<ParameterService>(*store_, std::move(service));
 }
 
-void JobMember::work_on_main(const std::function<void()>& work) {
+void TaskRuntime::work_on_main(const std::function<void()>& work) {
   std::exception_ptr error;
   const auto guarded = [&] {
     try {
@@ -78,11 +80,11 @@ void JobMember::work_on_main(const std::function<void()>& work) {
   if (error) std::rethrow_exception(error);
 }
 
-void JobMember::add_group(int number, const VariableGroup& group) {
+void TaskRuntime::add_group(int number, const VariableGroup& group) {
   if (parameters_) parameters_->add_group(number, group);
 }
 
-std::unique_ptr<StoreClient> JobMember::make_store() const {
+std::unique_ptr<StoreClient> TaskRuntime::make_store() const {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   std::vector<std::string> names;
   for (size_t i = 0; i < cluster_.servers.size(); ++i) {
@@ -92,24 +94,24 @@ std::unique_ptr<StoreClient> JobMember::make_store() const {
   return std::make_unique<StoreClient>(attendance_.news().job, channels, names, options_.timeout);
 }
 
-void JobMember::throw_lost(const std::string& reason) const {
+void TaskRuntime::throw_lost(const std::string& reason) const {
   const std::string coordinator = cluster_.name_of(TaskType::chief, 0);
   throw CommError(cluster_.name(), coordinator + " stays until the job is over",
                   "it is lost: " + reason, "start all tasks again; the last checkpoint stays");
 }
 
-void JobMember::throw_if_over() const {
+void TaskRuntime::throw_if_over() const {
   if (attendance_.ended()) throw CommError(cluster_.name(), "", "the job is over", "");
 }
 
-void JobMember::check_program(const JobNews& news, int phase, const JobProgram& own) const {
+void TaskRuntime::check_program(const JobNews& news, int phase, const JobProgram& own) const {
   const auto differs = difference(program_from_text(news.program), own, news.phase == phase);
   if (!differs) return;
   throw OtherProgram(cluster_.name(), "all tasks run the same program as the coordinator", *differs,
                      "start all tasks with the same program and options");
 }
 
-std::string JobMember::serve(int phase, const std::function<JobProgram()>& program) {
+std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& program) {
   if (!server_) {
     throw ConfigError(cluster_.source, "the tasks of a job are in its cluster",
                       cluster_.name() + ", which is not", "add it, or look at checkpoints only");
@@ -137,7 +139,7 @@ std::string JobMember::serve(int phase, const std::function<JobProgram()>& progr
   }
 }
 
-std::string JobMember::work(int phase, const std::function<JobProgram()>& program) {
+std::string TaskRuntime::work(int phase, const std::function<JobProgram()>& program) {
   const auto deadline = std::chrono::steady_clock::now() + options_.connect_timeout;
   const auto place = static_cast<size_t>(phase);
   JobNews news;

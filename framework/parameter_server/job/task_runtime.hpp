@@ -18,12 +18,12 @@
 namespace tessera::strategy::internal {
 
 /// What a task other than the coordinator does in a job: listens, and works on the main thread.
-class JobMember {
+class TaskRuntime {
  public:
   /// Opens the task's port, if the cluster has one for it. All must outlive it.
-  JobMember(const ServerJob& job, const ServerCluster& cluster, const Strategy& strategy,
+  TaskRuntime(const ServerJob& job, const ServerCluster& cluster, const Strategy& strategy,
             const ParameterServerOptions& options);
-  ~JobMember();
+  ~TaskRuntime();
 
   /// On a parameter server: holds its parts of the group from now on.
   void add_group(int number, const VariableGroup& group);
@@ -45,8 +45,8 @@ class JobMember {
   const ServerJob& job_;
   const ServerCluster& cluster_;
   const ParameterServerOptions& options_;
-  MainThread main_;
-  TaskAttendance attendance_;
+  MainThreadExecutor main_;
+  HeartbeatService attendance_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<ParameterService> parameters_;
   std::unique_ptr<ClosureRunner> runner_;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::milliseconds look_every{100};
 }
 
-SilenceWatch::SilenceWatch()
+Watchdog::Watchdog()
     : thread_([this](const std::stop_token& stop) {
         std::mutex mutex;
         std::condition_variable_any pause;
@@ -22,9 +22,9 @@ SilenceWatch::SilenceWatch()
         }
       }) {}
 
-SilenceWatch::~SilenceWatch() = default;
+Watchdog::~Watchdog() = default;
 
-void SilenceWatch::look() {
+void Watchdog::look() {
   const std::lock_guard lock(mutex_);
   const auto now = steady_clock::now();
   for (Call* call : calls_) {
@@ -34,29 +34,29 @@ void SilenceWatch::look() {
   }
 }
 
-SilenceWatch::Call::Call(SilenceWatch& watch, std::chrono::milliseconds limit,
+Watchdog::Call::Call(Watchdog& watch, std::chrono::milliseconds limit,
                          std::function<void()> end)
     : watch_(watch), limit_(limit), end_(std::move(end)) {
   const std::lock_guard lock(watch_.mutex_);
   watch_.calls_.push_back(this);
 }
 
-SilenceWatch::Call::~Call() {
+Watchdog::Call::~Call() {
   const std::lock_guard lock(watch_.mutex_);
   watch_.calls_.remove(this);
 }
 
-void SilenceWatch::Call::heard() {
+void Watchdog::Call::heard() {
   const std::lock_guard lock(watch_.mutex_);
   last_ = steady_clock::now();
 }
 
-void SilenceWatch::Call::set_limit(std::chrono::milliseconds limit) {
+void Watchdog::Call::set_limit(std::chrono::milliseconds limit) {
   const std::lock_guard lock(watch_.mutex_);
   limit_ = limit;
 }
 
-bool SilenceWatch::Call::ended() const {
+bool Watchdog::Call::ended() const {
   const std::lock_guard lock(watch_.mutex_);
   return ended_;
 }

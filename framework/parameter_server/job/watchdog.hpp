@@ -10,16 +10,16 @@ namespace tessera::strategy::internal {
 
 /// Ends calls of gRPC that wait for somebody who is silent: one thread that looks at them now and
 /// then.
-class SilenceWatch {
+class Watchdog {
  public:
-  SilenceWatch();
-  ~SilenceWatch();
+  Watchdog();
+  ~Watchdog();
 
   /// While alive, `end` is called, from another thread and once, when the last heard() is longer
   /// ago than the limit.
   class Call {
    public:
-    Call(SilenceWatch& watch, std::chrono::milliseconds limit, std::function<void()> end);
+    Call(Watchdog& watch, std::chrono::milliseconds limit, std::function<void()> end);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -30,8 +30,8 @@ class SilenceWatch {
     bool ended() const;
 
    private:
-    friend class SilenceWatch;
-    SilenceWatch& watch_;
+    friend class Watchdog;
+    Watchdog& watch_;
     std::chrono::milliseconds limit_;
     std::function<void()> end_;
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

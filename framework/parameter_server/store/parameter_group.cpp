@@ -68,11 +68,11 @@ const Variable& ParameterStore::Group::tensor(int number, int kind) const {
 }
 
 void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int least_kind,
-                                  int most_kind) const {
+                                  int max_kind) const {
   std::set<std::pair<int, int>> given;
   for (const auto& [number, kind, tensor] : tensors) {
     const Variable& own = this->tensor(number, kind);
-    if (kind < least_kind || kind > most_kind) {
+    if (kind < least_kind || kind > max_kind) {
       throw ConfigError(own.path(), "values are assigned, gradients and differences pushed",
                         str("kind ", kind), "send it by the other call");
     }

@@ -17,7 +17,7 @@ struct ParameterStore::Group {
     bool trained = false;
   };
   std::vector<Held> parts;
-  OptimizerRef optimizer;
+  OptimizerHandle optimizer;
   /// A variable without elements: its gradient is there in every step, so that one whose other
   /// gradients all belong to other servers is made here, too.
   Variable step_taker;
@@ -32,7 +32,7 @@ struct ParameterStore::Group {
   /// Throws ConfigError if there is none; kind -1 is the value, too.
   const Variable& tensor(int number, int kind) const;
   /// These throw ConfigError and ShapeError for what does not fit.
-  void check(const std::vector<PartTensor>& tensors, int least_kind, int most_kind) const;
+  void check(const std::vector<PartTensor>& tensors, int least_kind, int max_kind) const;
   void check_push(const PushId& id, bool step, const std::vector<PartTensor>& tensors) const;
   void check_rate(double rate) const;
   /// Notes a push; false if it was here before or its closure is done.

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/parameter_server/job/longest_line.hpp>
+#include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 #include <tessera/framework/parameter_server/store/tensor_stream.hpp>
 
 namespace tessera::strategy::internal {
@@ -24,7 +24,7 @@ struct Gone : std::runtime_error {
 };
 
 grpc::Status status_of(grpc::StatusCode code, const std::exception& error) {
-  return {code, one_line(error.what(), longest_line)};
+  return {code, one_line(error.what(), max_line_bytes)};
 }
 
 /// The status of a call that does this: no exception leaves a handler.
@@ -123,7 +123,7 @@ at::Tensor ParameterService::empty_tensor(int group, int part, int kind) const {
 ParameterService::Received ParameterService::receive(grpc::ServerContext& context,
                                                      grpc::ServerReader<rpc::Pieces>& reader) {
   const c10::InferenceMode inference;
-  SilenceWatch::Call call(watch_, options_.patience, [&] { context.TryCancel(); });
+  Watchdog::Call call(watch_, options_.patience, [&] { context.TryCancel(); });
   Received received;
   PieceReader pieces([&](int part, int kind) {
     received.tensors.push_back({part, kind, empty_tensor(received.head.group(), part, kind)});
@@ -177,7 +177,7 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const rpc::Pul
                                     grpc::ServerWriter<rpc::Pieces>* writer) {
   return answer([&] {
     check(request->job());
-    SilenceWatch::Call call(watch_, options_.patience, [&] { context->TryCancel(); });
+    Watchdog::Call call(watch_, options_.patience, [&] { context->TryCancel(); });
     auto [state, tensors] =
         store_.pull(request->group(), request->known_version(), request->slots());
     rpc::Head head;

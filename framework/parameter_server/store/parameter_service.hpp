@@ -62,7 +62,7 @@ class ParameterService final : public rpc::Parameters::Service {
   ParameterServiceOptions options_;
   mutable std::mutex mutex_;
   std::map<int, Texts> texts_;
-  SilenceWatch watch_;
+  Watchdog watch_;
 };
 
 }  // namespace tessera::strategy::internal

@@ -31,7 +31,7 @@ void ParameterStore::change(const std::function<void()>& work) const {
 }
 
 void ParameterStore::add_group(int group, const std::vector<Variable>& variables,
-                               const std::vector<Part>& parts, const OptimizerRef& optimizer) {
+                               const std::vector<Part>& parts, const OptimizerHandle& optimizer) {
   if (has_group(group)) {
     throw StateError(str("group ", group), "a group that is new to the store", "one that it has",
                      "add it once");

@@ -40,7 +40,7 @@ std::optional<double> rate_of(const VariableGroup& of) {
 
 }  // namespace
 
-std::string describe_optimizer(const OptimizerRef& optimizer) {
+std::string describe_optimizer(const OptimizerHandle& optimizer) {
   if (!optimizer) return "none";
   Json config = optimizer->config();
   if (!optimizer->has_schedule()) config.erase("learning_rate");

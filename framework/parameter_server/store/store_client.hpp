@@ -19,14 +19,14 @@ namespace tessera::strategy {
 /// Variables that rest on the parameter servers, and the optimizer that updates them there.
 struct VariableGroup {
   std::vector<Variable> variables;
-  OptimizerRef optimizer;  ///< null: none
+  OptimizerHandle optimizer;  ///< null: none
   PartPlan plan;
   bool used = true;  ///< false: another group has its variables now, and their values
 };
 
 /// What all tasks must have alike of an optimizer, one line: its class and options without a
 /// learning rate that is a number, which training may change.
-std::string describe_optimizer(const OptimizerRef& optimizer);
+std::string describe_optimizer(const OptimizerHandle& optimizer);
 
 /// A server that did not answer.
 class LostServer : public CommError {

@@ -21,24 +21,24 @@ bool is_loss(grpc::StatusCode code) {
 
 }  // namespace
 
-WorkerLink::WorkerLink(JobLead& lead, int index, const std::string& name,
+WorkerConnection::WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
                        const std::string& address)
     : lead_(lead),
       task_(lead, TaskType::worker, index, name, address, [this] { on_change(); }),
       stub_(rpc::Worker::NewStub(task_.channel())) {}
 
-void WorkerLink::start() {
+void WorkerConnection::start() {
   task_.start();
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void WorkerLink::stop() {
+void WorkerConnection::stop() {
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
   task_.stop();
 }
 
-void WorkerLink::on_change() {
+void WorkerConnection::on_change() {
   if (!task_.state().attended) {
     const std::lock_guard lock(mutex_);
     if (running_ != nullptr) running_->TryCancel();
@@ -46,7 +46,7 @@ void WorkerLink::on_change() {
   lead_.closures()->wake();
 }
 
-void WorkerLink::run(const std::stop_token& stop) {
+void WorkerConnection::run(const std::stop_token& stop) {
   const auto may = [this] { return lead_.is_ready(task_.state()); };
   while (const ClosurePtr closure = lead_.closures()->take(may, stop)) {
     try {
@@ -58,12 +58,12 @@ void WorkerLink::run(const std::stop_token& stop) {
   }
 }
 
-std::string WorkerLink::place(const Closure& closure) const {
+std::string WorkerConnection::place(const Closure& closure) const {
   return str("[worker ", task_.index(), ", closure ", closure.number(), ", ",
              one_line(closure.request.function()), "] ");
 }
 
-void WorkerLink::run_closure(const ClosurePtr& closure, const std::stop_token& stop) {
+void WorkerConnection::run_closure(const ClosurePtr& closure, const std::stop_token& stop) {
   grpc::ClientContext context;
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void WorkerLink::run_closure(const ClosurePtr& closure, const std::stop_token& s
   lead_.wait_until_lost(task_, stop);
 }
 
-void WorkerLink::take_reply(const ClosurePtr& closure, const rpc::RunReply& reply) {
+void WorkerConnection::take_reply(const ClosurePtr& closure, const rpc::RunReply& reply) {
   if (reply.lost_server() > 0) {
     lead_.closures()->put_back(closure);
     return lead_.unreachable(reply.lost_server() - 1,

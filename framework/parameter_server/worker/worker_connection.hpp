@@ -13,13 +13,14 @@
 namespace tessera::strategy::internal {
 
 /// Hands closures to a worker, one at a time: a thread beside the one that attends it.
-class WorkerLink {
+class WorkerConnection {
  public:
-  WorkerLink(JobLead& lead, int index, const std::string& name, const std::string& address);
+  WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
+                   const std::string& address);
 
   void start();
   void stop();
-  TaskLink& task() { return task_; }
+  TaskConnection& task() { return task_; }
 
  private:
   void run(const std::stop_token& stop);
@@ -28,10 +29,10 @@ class WorkerLink {
   void on_change();
   std::string place(const Closure& closure) const;
 
-  JobLead& lead_;
+  CoordinatorRuntime& lead_;
   std::mutex mutex_;
   grpc::ClientContext* running_ = nullptr;  ///< of the closure that the worker runs
-  TaskLink task_;
+  TaskConnection task_;
   std::unique_ptr<rpc::Worker::Stub> stub_;
   std::jthread thread_;
 };

@@ -9,7 +9,7 @@ namespace tessera::strategy::internal {
 
 struct WorkerData::Reading {
   int64_t iteration = 0;
-  DatasetRef data;
+  DatasetHandle data;
   PerWorkerOptions options;
   Seed seed;
   int64_t epoch = 0;

@@ -3,11 +3,12 @@
 #include <utility>
 
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/parameter_server/job/longest_line.hpp>
+#include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
 namespace tessera::strategy::internal {
 
-WorkerService::WorkerService(const TaskAttendance& attendance, MainThread& main, Runner runner)
+WorkerService::WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main,
+                             Runner runner)
     : attendance_(attendance), main_(main), runner_(std::move(runner)) {}
 
 grpc::Status WorkerService::check(const rpc::RunRequest& request) const {
@@ -34,7 +35,7 @@ grpc::Status WorkerService::Run(grpc::ServerContext* context, const rpc::RunRequ
     if (main_.run(work, cancelled, request->phase()) && complete) return grpc::Status::OK;
     return {grpc::StatusCode::UNAVAILABLE, "the worker is leaving"};
   } catch (const std::exception& error) {
-    return {grpc::StatusCode::INTERNAL, one_line(error.what(), longest_line)};
+    return {grpc::StatusCode::INTERNAL, one_line(error.what(), max_line_bytes)};
   }
 }
 

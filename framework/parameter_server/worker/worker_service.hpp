@@ -14,7 +14,7 @@ class WorkerService final : public rpc::Worker::Service {
  public:
   using Runner = std::function<rpc::RunReply(const rpc::RunRequest&)>;
   /// `runner` is called on the main thread. All must outlive it.
-  WorkerService(const TaskAttendance& attendance, MainThread& main, Runner runner);
+  WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main, Runner runner);
 
   grpc::Status Run(grpc::ServerContext* context, const rpc::RunRequest* request,
                    rpc::RunReply* reply) override;
@@ -22,8 +22,8 @@ class WorkerService final : public rpc::Worker::Service {
  private:
   grpc::Status check(const rpc::RunRequest& request) const;
 
-  const TaskAttendance& attendance_;
-  MainThread& main_;
+  const HeartbeatService& attendance_;
+  MainThreadExecutor& main_;
   Runner runner_;
 };
 

@@ -112,15 +112,15 @@ class Callback {
 };
 
 /// A handle to a callback, made of one by value or shared. Copies are the same callback.
-class CallbackRef {
+class CallbackHandle {
  public:
   template <std::derived_from<Callback> Made>
-  CallbackRef(std::shared_ptr<Made> made)  // NOLINT: reads as data
+  CallbackHandle(std::shared_ptr<Made> made)  // NOLINT: reads as data
       : made_(std::move(made)),
         hears_train_batches_(derived(*made_, typeid(Made)) || train<Made>()),
         hears_test_batches_(derived(*made_, typeid(Made)) || test<Made>()) {}
   template <std::derived_from<Callback> Made>
-  CallbackRef(Made made) : CallbackRef(std::make_shared<Made>(std::move(made))) {}  // NOLINT
+  CallbackHandle(Made made) : CallbackHandle(std::make_shared<Made>(std::move(made))) {}  // NOLINT
 
   Callback& operator*() const { return *made_; }
   Callback* operator->() const { return made_.get(); }

@@ -10,15 +10,15 @@
 
 namespace tessera {
 
-CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, const Mesh& mesh,
+CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Model& model, const Mesh& mesh,
                            CallbackParams params)
     : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
   params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),
-                        [](const CallbackRef& callback) { return !callback->is_told_last(); });
+                        [](const CallbackHandle& callback) { return !callback->is_told_last(); });
   callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
-  for (const CallbackRef& callback : callbacks_) params.callbacks.push_back(&*callback);
-  for (const CallbackRef& callback : callbacks_) {
+  for (const CallbackHandle& callback : callbacks_) params.callbacks.push_back(&*callback);
+  for (const CallbackHandle& callback : callbacks_) {
     callback->set_model(model);
     callback->set_params(params);
   }
@@ -27,7 +27,7 @@ CallbackList::CallbackList(std::vector<CallbackRef> callbacks, Model& model, con
 template <class Tell>
 void CallbackList::tell_all(const Tell& tell) const {
   std::exception_ptr first;
-  for (const CallbackRef& callback : callbacks_) {
+  for (const CallbackHandle& callback : callbacks_) {
     try {
       tell(*callback);
     } catch (...) {
@@ -55,17 +55,17 @@ void CallbackList::end(Phase phase, const Logs& logs) const {
 }
 
 void CallbackList::epoch_begin(int64_t epoch) const {
-  const ProfileSpan span(Spent::callback, "epoch_begin");
+  const ProfileSpan span(SpanKind::callback, "epoch_begin");
   tell_all([&](Callback& callback) { callback.on_epoch_begin(epoch); });
 }
 
 void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
-  const ProfileSpan span(Spent::callback, "epoch_end");
+  const ProfileSpan span(SpanKind::callback, "epoch_end");
   tell_all([&](Callback& callback) { callback.on_epoch_end(epoch, logs); });
 }
 
 void CallbackList::batch_begin(Phase phase, int64_t batch) const {
-  const ProfileSpan span(Spent::callback, "batch_begin");
+  const ProfileSpan span(SpanKind::callback, "batch_begin");
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_batch_begin(batch);
     if (phase == Phase::test) callback.on_test_batch_begin(batch);
@@ -74,7 +74,7 @@ void CallbackList::batch_begin(Phase phase, int64_t batch) const {
 }
 
 void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
-  const ProfileSpan span(Spent::callback, "batch_end");
+  const ProfileSpan span(SpanKind::callback, "batch_end");
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_batch_end(batch, logs);
     if (phase == Phase::test) callback.on_test_batch_end(batch, logs);
@@ -88,7 +88,7 @@ void CallbackList::interrupt() const {
 
 bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
   bool wanted = false;
-  for (const CallbackRef& callback : callbacks_) {
+  for (const CallbackHandle& callback : callbacks_) {
     const bool hears = (phase == Phase::train && callback.hears_train_batches()) ||
                        (phase == Phase::test && callback.hears_test_batches());
     // All are asked: the answer may be kept for the call that follows.
@@ -98,7 +98,7 @@ bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
 }
 
 bool CallbackList::accepts_non_finite_loss() const {
-  return std::any_of(callbacks_.begin(), callbacks_.end(), [](const CallbackRef& callback) {
+  return std::any_of(callbacks_.begin(), callbacks_.end(), [](const CallbackHandle& callback) {
     return callback->accepts_non_finite_loss();
   });
 }
@@ -116,7 +116,7 @@ std::optional<int64_t> CallbackList::batches_to_weights() const {
 
 bool CallbackList::hears_train_batches() const {
   // The last one is the progress bar.
-  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackRef& callback) {
+  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackHandle& callback) {
     return callback.hears_train_batches();
   });
 }

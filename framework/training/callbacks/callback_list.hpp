@@ -15,7 +15,7 @@ enum class Phase : uint8_t { train, test, predict };
 class CallbackList {
  public:
   /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.
-  CallbackList(std::vector<CallbackRef> callbacks, Model& model, const Mesh& mesh,
+  CallbackList(std::vector<CallbackHandle> callbacks, Model& model, const Mesh& mesh,
                CallbackParams params);
 
   void begin(Phase phase) const;
@@ -39,7 +39,7 @@ class CallbackList {
   template <class Tell>
   void tell_all(const Tell& tell) const;
 
-  std::vector<CallbackRef> callbacks_;
+  std::vector<CallbackHandle> callbacks_;
   bool is_alone_;  ///< whether the mesh has one process
 };
 

@@ -41,7 +41,7 @@ class Logger final : public Callback {
     std::vector<std::string> row = {std::to_string(epoch)};
     for (const std::string& key : keys_) {
       const std::optional<double> value = find_value(logs, key);
-      row.push_back(value ? python_number(*value) : "NA");
+      row.push_back(value ? python_repr(*value) : "NA");
     }
     write(row);
   }
@@ -85,6 +85,6 @@ class Logger final : public Callback {
 }  // namespace
 
 CSVLogger::CSVLogger(const std::string& filename, const CSVLoggerOptions& options)
-    : CallbackRef(std::make_shared<Logger>(filename, options)) {}
+    : CallbackHandle(std::make_shared<Logger>(filename, options)) {}
 
 }  // namespace tessera

@@ -14,7 +14,7 @@ struct CSVLoggerOptions {
 
 /// Writes a line of values for every epoch, in the form of Python's csv module; "NA" for a value
 /// that an epoch lacks. Keras name: keras.callbacks.CSVLogger.
-class CSVLogger : public CallbackRef {
+class CSVLogger : public CallbackHandle {
  public:
   /// Throws ConfigError unless the separator is one character. Writing throws FileError.
   explicit CSVLogger(const std::string& filename, const CSVLoggerOptions& options = {});

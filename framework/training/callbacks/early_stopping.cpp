@@ -112,7 +112,7 @@ class Stopper final : public Callback {
 }  // namespace
 
 EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options)
-    : CallbackRef(std::make_shared<Stopper>(options)) {}
+    : CallbackHandle(std::make_shared<Stopper>(options)) {}
 
 int64_t EarlyStopping::stopped_epoch() const {
   return static_cast<const Stopper&>(**this).stopped_epoch();

@@ -23,7 +23,7 @@ struct EarlyStoppingOptions {
 };
 
 /// Stops when a value no longer improves (keras.callbacks.EarlyStopping).
-class EarlyStopping : public CallbackRef {
+class EarlyStopping : public CallbackHandle {
  public:
   /// Throws ConfigError for an unknown mode.
   explicit EarlyStopping(const EarlyStoppingOptions& options = {});

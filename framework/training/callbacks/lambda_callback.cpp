@@ -58,6 +58,6 @@ class Functions final : public Callback {
 }  // namespace
 
 LambdaCallback::LambdaCallback(const LambdaCallbackOptions& options)
-    : CallbackRef(std::make_shared<Functions>(options)) {}
+    : CallbackHandle(std::make_shared<Functions>(options)) {}
 
 }  // namespace tessera

@@ -27,7 +27,7 @@ struct LambdaCallbackOptions {
 /// A callback of functions (keras.callbacks.LambdaCallback):
 ///
 ///     LambdaCallback({.on_epoch_end = [&](int64_t epoch, Logs& logs) { ... }})
-class LambdaCallback : public CallbackRef {
+class LambdaCallback : public CallbackHandle {
  public:
   explicit LambdaCallback(const LambdaCallbackOptions& options);
 };

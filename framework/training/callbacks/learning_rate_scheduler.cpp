@@ -30,7 +30,7 @@ class Scheduler final : public Callback {
     set_rate(model(), rate);
     if (options_.verbose > 0) {
       print(str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ",
-                python_number(rate), "."));
+                python_repr(rate), "."));
     }
   }
 
@@ -56,6 +56,6 @@ class Scheduler final : public Callback {
 
 LearningRateScheduler::LearningRateScheduler(Schedule schedule,
                                              const LearningRateSchedulerOptions& options)
-    : CallbackRef(std::make_shared<Scheduler>(std::move(schedule), options)) {}
+    : CallbackHandle(std::make_shared<Scheduler>(std::move(schedule), options)) {}
 
 }  // namespace tessera

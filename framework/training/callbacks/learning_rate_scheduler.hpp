@@ -12,7 +12,7 @@ struct LearningRateSchedulerOptions {
 
 /// Sets the learning rate at the beginning of every epoch, and logs it as "learning_rate"
 /// (keras.callbacks.LearningRateScheduler).
-class LearningRateScheduler : public CallbackRef {
+class LearningRateScheduler : public CallbackHandle {
  public:
   /// `schedule(epoch, rate)` gives the new rate; epochs count from 0. Throws ConfigError without
   /// one.

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-std::string python_number(double value) {
+std::string python_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   const double magnitude = std::abs(value);

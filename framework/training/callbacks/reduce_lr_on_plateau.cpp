@@ -68,7 +68,7 @@ class Reducer final : public Callback {
     set_rate(model(), rate);
     if (options_.verbose > 0) {
       print(str("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ",
-                python_number(rate), "."));
+                python_repr(rate), "."));
     }
     cooling_ = options_.cooldown;
     wait_ = 0;
@@ -84,6 +84,6 @@ class Reducer final : public Callback {
 }  // namespace
 
 ReduceLROnPlateau::ReduceLROnPlateau(const ReduceLROnPlateauOptions& options)
-    : CallbackRef(std::make_shared<Reducer>(options)) {}
+    : CallbackHandle(std::make_shared<Reducer>(options)) {}
 
 }  // namespace tessera

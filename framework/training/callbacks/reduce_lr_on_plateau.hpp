@@ -19,7 +19,7 @@ struct ReduceLROnPlateauOptions {
 
 /// Lowers the learning rate when a value no longer improves, and logs it as "learning_rate"
 /// (keras.callbacks.ReduceLROnPlateau).
-class ReduceLROnPlateau : public CallbackRef {
+class ReduceLROnPlateau : public CallbackHandle {
  public:
   /// Throws ConfigError for a factor of 1 or more or an unknown mode.
   explicit ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});

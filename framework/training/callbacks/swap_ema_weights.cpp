@@ -27,7 +27,7 @@ class Swapper final : public Callback {
 
  private:
   void swap_unless(bool swapped) {
-    const OptimizerRef optimizer = model().optimizer();
+    const OptimizerHandle optimizer = model().optimizer();
     if (!optimizer || !optimizer->keeps_averages()) {
       throw StateError("SwapEMAWeights", "an optimizer with use_ema",
                        optimizer ? optimizer->class_name() : "none",
@@ -42,6 +42,6 @@ class Swapper final : public Callback {
 }  // namespace
 
 SwapEMAWeights::SwapEMAWeights(const SwapEMAWeightsOptions& options)
-    : CallbackRef(std::make_shared<Swapper>(options)) {}
+    : CallbackHandle(std::make_shared<Swapper>(options)) {}
 
 }  // namespace tessera

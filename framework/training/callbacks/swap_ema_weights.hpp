@@ -13,7 +13,7 @@ struct SwapEMAWeightsOptions {
 /// Exchanges weights and their moving averages for the time of an evaluation or prediction, where
 /// they lie (keras.callbacks.SwapEMAWeights); for an optimizer that has use_ema, or one inside that
 /// has. Its hooks throw StateError for others.
-class SwapEMAWeights : public CallbackRef {
+class SwapEMAWeights : public CallbackHandle {
  public:
   explicit SwapEMAWeights(const SwapEMAWeightsOptions& options = {});
 };

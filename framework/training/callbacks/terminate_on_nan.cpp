@@ -36,6 +36,6 @@ class Terminator final : public Callback {
 }  // namespace
 
 TerminateOnNaN::TerminateOnNaN(const TerminateOnNaNOptions& options)
-    : CallbackRef(std::make_shared<Terminator>(options)) {}
+    : CallbackHandle(std::make_shared<Terminator>(options)) {}
 
 }  // namespace tessera

@@ -11,7 +11,7 @@ struct TerminateOnNaNOptions {
 
 /// Ends training when the loss is not finite, where fit would throw
 /// (keras.callbacks.TerminateOnNaN).
-class TerminateOnNaN : public CallbackRef {
+class TerminateOnNaN : public CallbackHandle {
  public:
   explicit TerminateOnNaN(const TerminateOnNaNOptions& options = {});
 };

@@ -24,7 +24,7 @@ void each_tensor(const Batch& batch, const Visit& visit) {
 
 }  // namespace
 
-bool StepProgram::fits() const {
+bool CapturedStep::fits() const {
   for (const Known& known : variables_) {
     if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
     if (known.variable.value().sharding() != known.form) return false;
@@ -33,10 +33,10 @@ bool StepProgram::fits() const {
   return true;
 }
 
-DTensor StepProgram::run(const Batch& batch, int64_t step) {
+DTensor CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
   acted_ = false;
-  StepMemory::Run memory(memory_);
+  MemoryPlanner::Run memory(memory_);
   const auto over = c10::make_scope_exit([this] {
     for (size_t v = 0; v < values_.size(); ++v) {
       if (!constant_[v]) values_[v] = DTensor();
@@ -59,8 +59,8 @@ DTensor StepProgram::run(const Batch& batch, int64_t step) {
   return result;
 }
 
-void StepProgram::run(const Instruction& instruction, int64_t step) {
-  const CommPlace place(instruction.place);
+void CapturedStep::run(const Instruction& instruction, int64_t step) {
+  const CommLabel place(instruction.place);
   if (instruction.host) {
     values_[size_t(instruction.out[0])] = host_input(instruction.host(step), instruction.mesh);
     return;
@@ -80,9 +80,9 @@ void StepProgram::run(const Instruction& instruction, int64_t step) {
   instruction.action({in.data(), in.size()});
 }
 
-void StepProgram::run_op(const Instruction& instruction, const Values& in) {
+void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
   const OpInfo& info = *instruction.info;
-  const ProfileSpan span(Spent::op, info.name);
+  const ProfileSpan span(SpanKind::op, info.name);
   const bool parameter = info.keeps_parameter && in[0].is_parameter();
   if (!instruction.plan) {
     DTensor& out = values_[size_t(instruction.out[0])];
@@ -96,7 +96,7 @@ void StepProgram::run_op(const Instruction& instruction, const Values& in) {
 }
 
 /// A value goes after the last instruction that reads or makes it.
-void StepProgram::find_last_uses() {
+void CapturedStep::find_last_uses() {
   std::vector<bool> needed = constant_;
   needed[size_t(result_)] = true;
   for (size_t i = instructions_.size(); i-- > 0;) {
@@ -113,9 +113,11 @@ void StepProgram::find_last_uses() {
   }
 }
 
-StepRecorder::StepRecorder(const Batch& batch, const std::vector<Variable>& variables,
-                           int64_t step, bool any_code, std::shared_ptr<StepBuffer> buffer)
-    : step_(step), any_code_(any_code), program_(std::make_unique<StepProgram>(std::move(buffer))) {
+StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
+                           bool any_code, std::shared_ptr<Arena> buffer)
+    : step_(step),
+      any_code_(any_code),
+      program_(std::make_unique<CapturedStep>(std::move(buffer))) {
   for (const Variable& variable : variables) {
     variables_[variable.id()] = static_cast<int32_t>(program_->variables_.size());
     program_->variables_.push_back({variable, variable.trainable(), variable.placement().use});
@@ -126,7 +128,7 @@ StepRecorder::StepRecorder(const Batch& batch, const std::vector<Variable>& vari
   });
 }
 
-std::unique_ptr<StepProgram> StepRecorder::finish(const DTensor& result) {
+std::unique_ptr<CapturedStep> StepCapturer::finish(const DTensor& result) {
   const Operand found = operand(result);
   if (found.kind != Operand::Kind::value) stop("the step's result is no value that it made");
   if (!why_.empty()) return nullptr;
@@ -139,7 +141,7 @@ std::unique_ptr<StepProgram> StepRecorder::finish(const DTensor& result) {
 }
 
 /// A new number.
-int32_t StepRecorder::number(const DTensor& value) {
+int32_t StepCapturer::number(const DTensor& value) {
   const auto next = static_cast<int32_t>(program_->values_.size());
   program_->values_.emplace_back();
   program_->constant_.push_back(false);
@@ -147,7 +149,7 @@ int32_t StepRecorder::number(const DTensor& value) {
   return next;
 }
 
-StepRecorder::Operand StepRecorder::operand(const DTensor& value) {
+StepCapturer::Operand StepCapturer::operand(const DTensor& value) {
   if (!value.defined()) return {};
   if (!value.tag()) {
     const auto found = numbers_.find(value.id());
@@ -165,38 +167,38 @@ StepRecorder::Operand StepRecorder::operand(const DTensor& value) {
   return {Operand::Kind::variable, found->second};
 }
 
-StepProgram::Instruction& StepRecorder::add(std::span<const DTensor> in) {
-  StepProgram::Instruction instruction;
+CapturedStep::Instruction& StepCapturer::add(std::span<const DTensor> in) {
+  CapturedStep::Instruction instruction;
   for (const DTensor& value : in) instruction.in.push_back(operand(value));
-  instruction.place = CommPlace::current();
+  instruction.place = CommLabel::current();
   program_->instructions_.push_back(std::move(instruction));
   return program_->instructions_.back();
 }
 
-void StepRecorder::constant(const DTensor& made) {
+void StepCapturer::constant(const DTensor& made) {
   if (!why_.empty()) return;
   const auto at = static_cast<size_t>(number(made));
   program_->values_[at] = made;
   program_->constant_[at] = true;
 }
 
-void StepRecorder::input(const DTensor& made, int64_t step,
+void StepCapturer::input(const DTensor& made, int64_t step,
                          std::function<at::Tensor(int64_t)> host) {
   // Such as that of an inner model with an optimizer of its own.
   if (step != step_) stop("numbers were drawn for another step than the optimizer's");
   if (!why_.empty()) return;
   const int32_t out = number(made);
-  StepProgram::Instruction& instruction = add({});
+  CapturedStep::Instruction& instruction = add({});
   instruction.host = std::move(host);
   instruction.mesh = made.mesh();
   instruction.out.push_back(out);
 }
 
-void StepRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
-                       const std::shared_ptr<Plan>& plan, std::span<const DTensor> in,
+void StepCapturer::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+                       const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
                        std::span<const DTensor> out) {
   if (!why_.empty()) return;
-  StepProgram::Instruction& instruction = add(in);
+  CapturedStep::Instruction& instruction = add(in);
   instruction.info = &info;
   instruction.op = op;
   instruction.plan = plan;
@@ -206,15 +208,15 @@ void StepRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   }
 }
 
-void StepRecorder::action(std::span<const DTensor> in, const TracedAction& run) {
+void StepCapturer::action(std::span<const DTensor> in, const TracedAction& run) {
   if (why_.empty()) add(in).action = run;
 }
 
-void StepRecorder::user_code(const std::string& what) {
+void StepCapturer::user_code(const std::string& what) {
   if (!any_code_) stop(what + " is code of the program's own, and record_steps is not set");
 }
 
-void StepRecorder::stop(const std::string& why) {
+void StepCapturer::stop(const std::string& why) {
   if (why_.empty()) why_ = why;
 }
 

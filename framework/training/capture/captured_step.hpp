@@ -21,9 +21,9 @@ namespace tessera {
 /// What a step did, as a list: operations with their plans, and actions such as the optimizer's, on
 /// numbered values. Running it does the same with another batch of the same form, without layers,
 /// tape and dispatch. Variables are read and written where they are.
-class StepProgram {
+class CapturedStep {
  public:
-  explicit StepProgram(std::shared_ptr<StepBuffer> buffer) : memory_(std::move(buffer)) {}
+  explicit CapturedStep(std::shared_ptr<Arena> buffer) : memory_(std::move(buffer)) {}
 
   /// The step's result, usually the loss. `step` is the optimizer's, which draws follow.
   /// Collective. Throws what operations and actions throw.
@@ -33,10 +33,10 @@ class StepProgram {
   /// Whether the last run had done something that stays when it ended, or threw.
   bool acted() const { return acted_; }
   size_t instructions() const { return instructions_.size(); }
-  StepMemory::Stats memory() const { return memory_.stats(); }
+  MemoryPlanner::Stats memory() const { return memory_.stats(); }
 
  private:
-  friend class StepRecorder;
+  friend class StepCapturer;
   /// A numbered value, a Variable's, or none.
   struct Operand {
     enum class Kind : uint8_t { value, variable, none } kind = Kind::none;
@@ -45,7 +45,7 @@ class StepProgram {
   struct Instruction {
     const OpInfo* info = nullptr;
     std::shared_ptr<const void> op = {};
-    std::shared_ptr<Plan> plan = {};
+    std::shared_ptr<OpPlan> plan = {};
     TracedAction action = {};
     std::function<at::Tensor(int64_t step)> host = {};
     Mesh mesh = {};                          ///< of a host input
@@ -73,39 +73,39 @@ class StepProgram {
   std::vector<bool> constant_;     ///< by number
   int32_t result_ = -1;
   bool acted_ = false;
-  StepMemory memory_;
+  MemoryPlanner memory_;
 };
 
 /// Hears a step and makes the program of it.
-class StepRecorder final : public Tracer {
+class StepCapturer final : public Tracer {
  public:
   /// `step`: the optimizer's; `any_code`: also code that is not Tessera's may take part.
-  StepRecorder(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
-               bool any_code, std::shared_ptr<StepBuffer> buffer);
+  StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
+               bool any_code, std::shared_ptr<Arena> buffer);
 
   /// The program that gives `result`; null if the step cannot be replayed: why() tells.
-  std::unique_ptr<StepProgram> finish(const DTensor& result);
+  std::unique_ptr<CapturedStep> finish(const DTensor& result);
   const std::string& why() const { return why_; }
 
   void constant(const DTensor& made) override;
   void input(const DTensor& made, int64_t step,
              std::function<at::Tensor(int64_t)> host) override;
   void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
-           const std::shared_ptr<Plan>& plan, std::span<const DTensor> in,
+           const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
            std::span<const DTensor> out) override;
   void action(std::span<const DTensor> in, const TracedAction& run) override;
   void user_code(const std::string& what) override;
   void stop(const std::string& why) override;
 
  private:
-  using Operand = StepProgram::Operand;
+  using Operand = CapturedStep::Operand;
   int32_t number(const DTensor& value);
   Operand operand(const DTensor& value);
-  StepProgram::Instruction& add(std::span<const DTensor> in);
+  CapturedStep::Instruction& add(std::span<const DTensor> in);
 
   int64_t step_;
   bool any_code_;
-  std::unique_ptr<StepProgram> program_;
+  std::unique_ptr<CapturedStep> program_;
   std::unordered_map<uint64_t, int32_t> numbers_;    ///< by identity
   std::unordered_map<uint64_t, int32_t> variables_;  ///< by identity
   std::string why_;

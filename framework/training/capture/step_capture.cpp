@@ -15,7 +15,7 @@ namespace tessera {
 namespace {
 
 /// More forms of batch than a run has; a program whose shapes never repeat must not fill memory.
-constexpr size_t most_forms = 16;
+constexpr size_t max_forms = 16;
 
 void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
   for (const auto& inner : layer.sublayers()) {
@@ -32,9 +32,9 @@ std::string in_environment() {
 
 }  // namespace
 
-RecordedSteps::RecordedSteps() : buffer_(make_step_buffer()) {}
+StepCapture::StepCapture() : buffer_(make_step_buffer()) {}
 
-RecordedSteps::Form RecordedSteps::form_of(const Batch& batch, bool whole) {
+StepCapture::Form StepCapture::form_of(const Batch& batch, bool whole) {
   Form form;
   form.whole = whole;
   std::vector<const DTensor*> values;
@@ -55,43 +55,43 @@ RecordedSteps::Form RecordedSteps::form_of(const Batch& batch, bool whole) {
   return form;
 }
 
-RecordedSteps::Entry* RecordedSteps::find(const Form& form) {
+StepCapture::Entry* StepCapture::find(const Form& form) {
   for (const auto& entry : entries_) {
     if (entry->form == form) return entry.get();
   }
   return nullptr;
 }
 
-bool RecordedSteps::same_layers(const Layer& model) const {
+bool StepCapture::same_layers(const Layer& model) const {
   return model.sublayers().size() == top_layers_ &&
          std::all_of(layers_.begin(), layers_.end(),
                      [](const auto& layer) { return layer.first->trainable() == layer.second; });
 }
 
-void RecordedSteps::forget() {
+void StepCapture::forget() {
   entries_.clear();
   layers_.clear();
 }
 
-DTensor RecordedSteps::eagerly(const std::function<DTensor()>& eager, const std::string& why) {
+DTensor StepCapture::eagerly(const std::function<DTensor()>& eager, const std::string& why) {
   ++records_.eager;
   records_.why = why;
   return eager();
 }
 
-DTensor RecordedSteps::run(Layer& model, const Batch& batch, int64_t step, const Options& options,
+DTensor StepCapture::run(Layer& model, const Batch& batch, int64_t step, const Options& options,
                            const std::function<DTensor()>& eager) {
   if (busy_) return eager();
   static const std::string wish = in_environment();
   if (options.off || wish == "never") return eagerly(eager, "steps are to run eagerly");
-  if (recording() || tracer() || planning()) return eagerly(eager, "a tape looks on");
+  if (recording() || tracer() || is_abstract()) return eagerly(eager, "a tape looks on");
   busy_ = true;
   const auto over = c10::make_scope_exit([this] { busy_ = false; });
   if (!layers_.empty() && !same_layers(model)) forget();
   Form form = form_of(batch, options.whole);
   Entry* const entry = find(form);
   if (!entry) {
-    if (entries_.size() == most_forms) entries_.erase(entries_.begin());
+    if (entries_.size() == max_forms) entries_.erase(entries_.begin());
     entries_.push_back(std::make_unique<Entry>(Entry{std::move(form)}));
     return eagerly(eager, "it was the first of its form");
   }
@@ -104,9 +104,9 @@ DTensor RecordedSteps::run(Layer& model, const Batch& batch, int64_t step, const
   return eagerly(eager, "what is trained, or where it lies, has changed");
 }
 
-DTensor RecordedSteps::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
+DTensor StepCapture::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                               bool any_code, const std::function<DTensor()>& eager) {
-  StepRecorder recorder(batch, model.weights(), step, any_code, buffer_);
+  StepCapturer recorder(batch, model.weights(), step, any_code, buffer_);
   DTensor result;
   {
     const TracerScope heard(&recorder);
@@ -124,9 +124,9 @@ DTensor RecordedSteps::record(Layer& model, const Batch& batch, int64_t step, En
   return result;
 }
 
-DTensor RecordedSteps::replay(const Batch& batch, int64_t step, Entry& entry,
+DTensor StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
                               const std::function<DTensor()>& eager) {
-  StepProgram& program = *entry.program;
+  CapturedStep& program = *entry.program;
   try {
     DTensor result = program.run(batch, step);
     ++records_.replayed;

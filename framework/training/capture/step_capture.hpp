@@ -17,23 +17,23 @@ struct StepRecords {
   int64_t recorded = 0;  ///< of these, recorded; each form of batch once
   int64_t replayed = 0;
   int64_t instructions = 0;   ///< of the last one that was replayed
-  StepMemory::Stats memory;   ///< of that
+  MemoryPlanner::Stats memory;   ///< of that
   std::string why;            ///< why the last one was not recorded or replayed; empty if it was
 };
 
 /// The recorded training steps of a model. The first step on a form of batch is eager, the second
 /// recorded, later ones replayed. Forms differ in shapes, dtypes and layouts; a change of what is
 /// trained, of the seed, the block policy or the number of threads begins anew.
-class RecordedSteps {
+class StepCapture {
  public:
   struct Options {
     bool off = false;
     bool any_code = false;  ///< also record code that is not Tessera's
     bool whole = false;     ///< a train_step() of any class, not the stock one
   };
-  RecordedSteps();
+  StepCapture();
   /// Does a step, by `eager` or as it was recorded. Within a step that is recorded or replayed, and
-  /// where a tape, a tracer or a PlanningScope looks on, by `eager`.
+  /// where a tape, a tracer or an AbstractScope looks on, by `eager`.
   DTensor run(Layer& model, const Batch& batch, int64_t step, const Options& options,
               const std::function<DTensor()>& eager);
   /// Forgets everything: for a change that the steps themselves cannot see.
@@ -53,7 +53,7 @@ class RecordedSteps {
   };
   struct Entry {
     Form form;
-    std::unique_ptr<StepProgram> program = {};
+    std::unique_ptr<CapturedStep> program = {};
     std::string why = {};  ///< it cannot be recorded
   };
 
@@ -66,7 +66,7 @@ class RecordedSteps {
   DTensor replay(const Batch& batch, int64_t step, Entry& entry,
                  const std::function<DTensor()>& eager);
 
-  std::shared_ptr<StepBuffer> buffer_;
+  std::shared_ptr<Arena> buffer_;
   std::vector<std::unique_ptr<Entry>> entries_;
   /// Of all layers inside, whether they are trained.
   std::vector<std::pair<std::shared_ptr<Layer>, bool>> layers_;

@@ -29,8 +29,8 @@ sockaddr_in loopback(int port) {
 
 }  // namespace
 
-Descriptor connect_and_send(int port, const std::string& bytes) {
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+FileDescriptor connect_and_send(int port, const std::string& bytes) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in name = loopback(port);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
     socket.reset();
@@ -40,7 +40,7 @@ Descriptor connect_and_send(int port, const std::string& bytes) {
   return socket;
 }
 
-std::string read_all(const Descriptor& connection) {
+std::string read_all(const FileDescriptor& connection) {
   std::string all;
   std::array<char, 4096> bytes{};
   for (ssize_t count = 1; count > 0;) {
@@ -50,10 +50,10 @@ std::string read_all(const Descriptor& connection) {
   return all;
 }
 
-ControlOptions rank_options(int rank, int size, int port) {
+CoordinationOptions rank_options(int rank, int size, int port) {
   static const TempFolder reports;
   ::setenv("TESSERA_REPORT_DIR", reports.path().c_str(), 0);
-  ControlOptions options;
+  CoordinationOptions options;
   options.rank = rank;
   options.size = size;
   options.port = port;
@@ -86,12 +86,12 @@ std::vector<std::string> on_threads(int size, const std::function<void(int rank)
 
 Ranks join_all(int size, std::chrono::milliseconds timeout) {
   Ranks ranks(static_cast<size_t>(size));
-  const ControlOptions common = rank_options(0, size, free_port());
+  const CoordinationOptions common = rank_options(0, size, free_port());
   const std::vector<std::string> errors = on_threads(size, [&](int rank) {
-    ControlOptions options = common;
+    CoordinationOptions options = common;
     options.rank = rank;
     options.timeout = timeout;
-    ranks[static_cast<size_t>(rank)] = Control::join(options);
+    ranks[static_cast<size_t>(rank)] = Coordination::join(options);
   });
   for (const std::string& error : errors) {
     if (!error.empty()) throw CommError(error);
@@ -108,7 +108,7 @@ void leave_all(Ranks& ranks) {
 RankProcess::RankProcess(const std::function<void(const Tell& tell)>& action) {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) throw CommError("no pipe");
-  lines_ = Descriptor(ends[0]);
+  lines_ = FileDescriptor(ends[0]);
   pid_ = ::fork();
   if (pid_ != 0) {
     ::close(ends[1]);

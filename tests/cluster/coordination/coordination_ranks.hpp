@@ -12,13 +12,13 @@
 namespace tessera::test {
 
 /// A connection to a port of loopback; `bytes` are sent over it.
-Descriptor connect_and_send(int port, const std::string& bytes);
+FileDescriptor connect_and_send(int port, const std::string& bytes);
 
 /// Reads until the other side closes.
-std::string read_all(const Descriptor& connection);
+std::string read_all(const FileDescriptor& connection);
 
 /// Options of a rank, with time-outs that no test waits for. Reports go to a folder of the test.
-ControlOptions rank_options(int rank, int size, int port);
+CoordinationOptions rank_options(int rank, int size, int port);
 
 /// What the action was thrown; "" for nothing.
 std::string error_of(const std::function<void()>& action);
@@ -26,7 +26,7 @@ std::string error_of(const std::function<void()>& action);
 /// Does the same on a thread for each rank; returns what each was thrown.
 std::vector<std::string> on_threads(int size, const std::function<void(int rank)>& action);
 
-using Ranks = std::vector<std::shared_ptr<Control>>;
+using Ranks = std::vector<std::shared_ptr<Coordination>>;
 
 /// The ranks of a run, all in this process.
 Ranks join_all(int size, std::chrono::milliseconds timeout = std::chrono::seconds(60));
@@ -53,7 +53,7 @@ class RankProcess {
 
  private:
   int pid_ = -1;
-  Descriptor lines_;
+  FileDescriptor lines_;
 };
 
 }  // namespace tessera::test

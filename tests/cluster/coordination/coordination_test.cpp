@@ -27,7 +27,7 @@ CallRecord call(uint64_t number, const std::string& text) {
 TEST_CASE("processes meet and know each other") {
   auto ranks = join_all(3);
   for (int rank = 0; rank < 3; ++rank) {
-    const Control& control = *ranks[static_cast<size_t>(rank)];
+    const Coordination& control = *ranks[static_cast<size_t>(rank)];
     CHECK(control.rank() == rank);
     CHECK(control.size() == 3);
     REQUIRE(control.peers().size() == 3);
@@ -43,7 +43,7 @@ TEST_CASE("processes meet and know each other") {
 }
 
 TEST_CASE("a process alone meets itself") {
-  const auto control = Control::join({.say = {}});
+  const auto control = Coordination::join({.say = {}});
   CHECK(control->gather("key", "text") == std::vector<std::string>{"text"});
   control->check(call(1, "all_reduce"));
   CHECK(control->reason() == "");
@@ -53,7 +53,7 @@ TEST_CASE("gather gives every rank the texts of all") {
   auto ranks = join_all(4);
   const std::string large(3 << 20, 'x');
   const auto errors = on_threads(4, [&](int rank) {
-    Control& control = *ranks[static_cast<size_t>(rank)];
+    Coordination& control = *ranks[static_cast<size_t>(rank)];
     for (int round = 0; round < 20; ++round) {
       const auto texts = control.gather("key", str(rank, " in ", round));
       std::vector<std::string> expected;
@@ -70,7 +70,7 @@ TEST_CASE("gather gives every rank the texts of all") {
 TEST_CASE("threads of a rank gather at once") {
   auto ranks = join_all(2);
   const auto errors = on_threads(6, [&](int thread) {
-    Control& control = *ranks[static_cast<size_t>(thread % 2)];
+    Coordination& control = *ranks[static_cast<size_t>(thread % 2)];
     const std::string key = str("key ", thread / 2);
     for (int round = 0; round < 100; ++round) {
       const auto texts = control.gather(key, str(key, round));
@@ -118,7 +118,7 @@ TEST_CASE("different calls end the run on all ranks with both texts") {
 TEST_CASE("abort ends the run on all ranks") {
   auto ranks = join_all(3);
   const auto errors = on_threads(3, [&](int rank) {
-    Control& control = *ranks[static_cast<size_t>(rank)];
+    Coordination& control = *ranks[static_cast<size_t>(rank)];
     if (rank == 1) control.abort("[test] a reason");
     control.gather("never", "");
   });

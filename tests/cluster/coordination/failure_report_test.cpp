@@ -32,9 +32,9 @@ std::vector<RankProcess> start_processes(int size, int away, std::chrono::millis
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < size; ++rank) {
     processes.emplace_back([=](const RankProcess::Tell& tell) {
-      ControlOptions options = test::rank_options(rank, size, port);
+      CoordinationOptions options = test::rank_options(rank, size, port);
       options.timeout = timeout;
-      const auto control = Control::join(options);
+      const auto control = Coordination::join(options);
       control->set_calls([=] {
         return std::vector<CallRecord>{call(117, true), call(118, rank == away)};
       });
@@ -96,9 +96,9 @@ TEST_CASE("processes that were all stopped go on") {
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < 3; ++rank) {
     processes.emplace_back([=](const RankProcess::Tell& tell) {
-      ControlOptions options = test::rank_options(rank, 3, port);
+      CoordinationOptions options = test::rank_options(rank, 3, port);
       options.timeout = 800ms;
-      const auto control = Control::join(options);
+      const auto control = Coordination::join(options);
       tell("joined");
       std::this_thread::sleep_for(200ms);
       control->gather("key", "");
@@ -121,7 +121,7 @@ TEST_CASE("a process that dies while others still join ends it for all") {
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < 3; ++rank) {
     processes.emplace_back([=](const RankProcess::Tell&) {
-      Control::join(test::rank_options(rank, 4, port));
+      Coordination::join(test::rank_options(rank, 4, port));
     });
   }
   std::this_thread::sleep_for(500ms);
@@ -139,7 +139,7 @@ TEST_CASE("a rank that leaves while others wait for it ends the run with what it
   const auto errors = test::on_threads(3, [&](int rank) {
     auto& control = ranks[static_cast<size_t>(rank)];
     if (rank != 1) control->gather("key", "");
-    control->note_failure("[fit] no more memory");
+    control->report_failure("[fit] no more memory");
     control->leave();
   });
   CHECK(errors[1] == "");
@@ -196,7 +196,7 @@ TEST_CASE("the report has the last calls of every rank") {
       return std::vector<CallRecord>{call(117, true), call(rank == 1 ? 118 : 119, false)};
     });
   }
-  ranks[2]->note_failure("a note");
+  ranks[2]->report_failure("a note");
   ranks[0]->abort("[test] the reason.");
   const std::string reason = ranks[1]->reason(20s);
   CHECK_THAT(reason,

@@ -20,7 +20,7 @@ CallRecord call(uint64_t number, bool done, uint64_t hash = 1) {
 
 /// Three ranks whose clock the test moves.
 struct Run {
-  Run() : now(ControlJudge::Time() + 100s), judge(peers(), timeout, now) {}
+  Run() : now(LivenessMonitor::Time() + 100s), judge(peers(), timeout, now) {}
 
   static std::vector<Peer> peers() {
     return {{0, 100, "a", ""}, {1, 101, "a", ""}, {2, 102, "b", ""}};
@@ -35,8 +35,8 @@ struct Run {
     return judge.check(rank, which, now, complete);
   }
 
-  ControlJudge::Time now;
-  ControlJudge judge;
+  LivenessMonitor::Time now;
+  LivenessMonitor judge;
   std::optional<Round> complete;
 };
 
@@ -61,7 +61,7 @@ TEST_CASE("a time in which rank 0 itself did not run does not count") {
   CHECK(run.gather(1) == "");
   CHECK(run.judge.beat(0, call(1, false), run.now) == "");
   run.now += 5 * timeout;
-  run.judge.forgive(5 * timeout);
+  run.judge.discount_pause(5 * timeout);
   CHECK(run.judge.judge(run.now) == "");
   CHECK(run.judge.judge(run.now + timeout + 1ms) != "");
 }

@@ -26,8 +26,8 @@ using test::rank_options;
 namespace {
 
 /// Rank 0 on a thread of its own.
-std::future<std::shared_ptr<Control>> join_later(const ControlOptions& options) {
-  return std::async(std::launch::async, [options] { return Control::join(options); });
+std::future<std::shared_ptr<Coordination>> join_later(const CoordinationOptions& options) {
+  return std::async(std::launch::async, [options] { return Coordination::join(options); });
 }
 
 /// Waits until rank 0 listens.
@@ -45,37 +45,37 @@ TEST_CASE("ranks may come before rank 0 does") {
   const int port = free_port();
   auto first = join_later(rank_options(1, 2, port));
   std::this_thread::sleep_for(100ms);
-  const auto zero = Control::join(rank_options(0, 2, port));
+  const auto zero = Coordination::join(rank_options(0, 2, port));
   const auto one = first.get();
   CHECK(one->peers().size() == 2);
   one->leave();
 }
 
 TEST_CASE("a port that is taken is named") {
-  const Descriptor holder = listen_on("127.0.0.1", 0);
+  const FileDescriptor holder = listen_on("127.0.0.1", 0);
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   ::getsockname(holder.get(), reinterpret_cast<sockaddr*>(&name), &size);
   const int port = ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
-  const std::string error = error_of([&] { Control::join(rank_options(0, 2, port)); });
+  const std::string error = error_of([&] { Coordination::join(rank_options(0, 2, port)); });
   CHECK_THAT(error, Contains(str("[control] rank 0 can listen on port ", port, ". Received: ")));
   CHECK_THAT(error, Contains("in use") && Contains(str("end the program that holds port ", port)));
   // Whoever holds it does not answer.
-  ControlOptions options = rank_options(1, 2, port);
+  CoordinationOptions options = rank_options(1, 2, port);
   options.connect_timeout = 300ms;
-  CHECK_THAT(error_of([&] { Control::join(options); }),
+  CHECK_THAT(error_of([&] { Coordination::join(options); }),
              Contains(str("[control] rank 1 reaches rank 0 at 127.0.0.1:", port,
                           ". Received: it does not answer, for 0.3 s")));
 }
 
 TEST_CASE("a rank that finds nobody names the address") {
   const int port = free_port();
-  ControlOptions options = rank_options(1, 2, port);
+  CoordinationOptions options = rank_options(1, 2, port);
   options.connect_timeout = 200ms;
-  CHECK_THAT(error_of([&] { Control::join(options); }),
+  CHECK_THAT(error_of([&] { Coordination::join(options); }),
              Contains(str("127.0.0.1:", port, ". Received: Connection refused, for 0.2 s")));
   options.address = "no.such.host.invalid";
-  CHECK_THAT(error_of([&] { Control::join(options); }), Contains("no.such.host.invalid"));
+  CHECK_THAT(error_of([&] { Coordination::join(options); }), Contains("no.such.host.invalid"));
 }
 
 TEST_CASE("ranks that do not come are named while the others wait and when they give up") {
@@ -83,13 +83,13 @@ TEST_CASE("ranks that do not come are named while the others wait and when they 
   std::mutex mutex;
   std::vector<std::string> lines;
   const auto errors = test::on_threads(3, [&](int rank) {
-    ControlOptions options = rank_options(rank, 5, port);
+    CoordinationOptions options = rank_options(rank, 5, port);
     options.connect_timeout = 1800ms;
     options.say = [&](const std::string& line) {
       const std::lock_guard lock(mutex);
       lines.push_back(line);
     };
-    Control::join(options);
+    Coordination::join(options);
   });
   for (const std::string& error : errors) {
     CHECK_THAT(error, Contains(str("[control] all 5 ranks join at 127.0.0.1:", port,
@@ -100,33 +100,35 @@ TEST_CASE("ranks that do not come are named while the others wait and when they 
 
 TEST_CASE("who does not belong is told so, and the others go on") {
   const int port = free_port();
-  ControlOptions zero = rank_options(0, 3, port);
+  CoordinationOptions zero = rank_options(0, 3, port);
   zero.job = "job a";
   auto hub = join_later(zero);
   const auto changed = [&](int rank, int size, const std::string& job) {
-    ControlOptions options = rank_options(rank, size, port);
+    CoordinationOptions options = rank_options(rank, size, port);
     options.job = job;
     return options;
   };
   auto one = join_later(changed(1, 3, "job a"));
   wait_for(port);
-  CHECK_THROWS_WITH(Control::join(changed(1, 3, "job b")),
+  CHECK_THROWS_WITH(Coordination::join(changed(1, 3, "job b")),
                     Contains("[control] the processes that meet at 127.0.0.1:") &&
                         Contains("belong to one run. Received: job \"job b\" of rank 1 (pid ") &&
                         !Contains("job a"));
-  CHECK_THROWS_AS(Control::join(changed(2, 3, "")), ConfigError);
-  CHECK_THROWS_WITH(Control::join(changed(2, 4, "job a")),
+  CHECK_THROWS_AS(Coordination::join(changed(2, 3, "")), ConfigError);
+  CHECK_THROWS_WITH(Coordination::join(changed(2, 4, "job a")),
                     Contains("[control] all ranks are told the same number of processes. "
                              "Received: 4 of rank 2 (pid ") &&
                         Contains(", 3 of rank 0"));
-  const Descriptor beyond = connect_and_send(port, hello_frame({"job a", 3, {3, 1, "host", ""}}));
+  const FileDescriptor beyond =
+      connect_and_send(port, hello_frame({"job a", 3, {3, 1, "host", ""}}));
   CHECK_THAT(test::read_all(beyond), Contains("ranks of 3 processes are 0 to 2. Received: rank 3"));
-  const Descriptor second = connect_and_send(port, hello_frame({"job a", 3, {0, 1, "host", ""}}));
+  const FileDescriptor second =
+      connect_and_send(port, hello_frame({"job a", 3, {0, 1, "host", ""}}));
   CHECK_THAT(test::read_all(second), Contains("each rank is one process. Received: rank 0 (pid 1"));
   // Whichever of two comes first is the one.
   auto first_two = join_later(changed(2, 3, "job a"));
   const auto control = hub.get();
-  CHECK_THROWS_WITH(Control::join(changed(2, 3, "job a")),
+  CHECK_THROWS_WITH(Coordination::join(changed(2, 3, "job a")),
                     Contains("[control] each rank is one process. Received: rank 2 (pid ") &&
                         Contains("where rank 2 (pid "));
   test::Ranks ranks{control, one.get(), first_two.get()};
@@ -138,9 +140,9 @@ TEST_CASE("who does not belong is told so, and the others go on") {
 }
 
 TEST_CASE("options of a rank are checked before it connects") {
-  CHECK_THROWS_AS(Control::join({.rank = 3, .size = 3, .port = 1, .say = {}}), ConfigError);
-  CHECK_THROWS_AS(Control::join({.rank = -1, .size = 3, .port = 1, .say = {}}), ConfigError);
-  CHECK_THROWS_WITH(Control::join({.rank = 1, .size = 2, .port = 70000, .say = {}}),
+  CHECK_THROWS_AS(Coordination::join({.rank = 3, .size = 3, .port = 1, .say = {}}), ConfigError);
+  CHECK_THROWS_AS(Coordination::join({.rank = -1, .size = 3, .port = 1, .say = {}}), ConfigError);
+  CHECK_THROWS_WITH(Coordination::join({.rank = 1, .size = 2, .port = 70000, .say = {}}),
                     Contains("Received: 70000"));
 }
 
@@ -149,7 +151,7 @@ TEST_CASE("a thousand strangers do no harm, before and after the start") {
   auto hub = join_later(rank_options(0, 2, port));
   wait_for(port);
   std::mt19937 random(1);
-  std::vector<Descriptor> silent;
+  std::vector<FileDescriptor> silent;
   const auto disturb = [&](int count) {
     std::string noise(200, '\0');
     for (char& c : noise) c = static_cast<char>(random());
@@ -160,13 +162,13 @@ TEST_CASE("a thousand strangers do no harm, before and after the start") {
         encode_frame(FrameType::hello, "short"), std::string(100000, 'x')};
     for (int i = 0; i < count; ++i) {
       const std::string& input = inputs[static_cast<size_t>(i) % inputs.size()];
-      Descriptor connection = connect_and_send(port, input);
+      FileDescriptor connection = connect_and_send(port, input);
       // Some stay and say nothing, or nothing more.
       if (i % 4 == 0 && silent.size() < 300) silent.push_back(std::move(connection));
     }
   };
   disturb(1000);
-  const auto one = Control::join(rank_options(1, 2, port));
+  const auto one = Coordination::join(rank_options(1, 2, port));
   const auto zero = hub.get();
   disturb(200);
   const auto errors = test::on_threads(2, [&](int rank) {
@@ -183,7 +185,7 @@ TEST_CASE("a rank that stops talking the protocol ends the run with a clear text
   wait_for(port);
   const std::string hello = hello_frame({"", 2, {1, 4711, "host", ""}});
   const auto run_with = [&](const std::string& bytes) {
-    const Descriptor connection = connect_and_send(port, hello);
+    const FileDescriptor connection = connect_and_send(port, hello);
     const auto control = hub.get();
     ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     return error_of([&] { control->gather("key", ""); });
@@ -201,7 +203,7 @@ TEST_CASE("a rank that stops talking the protocol ends the run with a clear text
                Contains(sent + "a frame that ends too early"));
   }
   SECTION("a text before the start") {
-    const Descriptor connection =
+    const FileDescriptor connection =
         connect_and_send(port, hello + encode_frame(FrameType::gather, ""));
     CHECK_THAT(error_of([&] { hub.get()->gather("key", ""); }), Contains(sent + "a frame of type"));
   }

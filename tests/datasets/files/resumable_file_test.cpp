@@ -16,7 +16,7 @@ using test::TempFolder;
 
 namespace {
 
-void append(PartFile& part, const std::string& text) {
+void append(ResumableFile& part, const std::string& text) {
   part.append(std::as_bytes(std::span(text)));
 }
 
@@ -26,10 +26,10 @@ TEST_CASE("a part grows over several openings and takes its name at the end") {
   const TempFolder folder;
   const std::string path = folder / "a.part";
   {
-    PartFile part(path);
+    ResumableFile part(path);
     append(part, "hel");
   }
-  PartFile part(path);
+  ResumableFile part(path);
   CHECK(part.size() == 3);
   append(part, "lo");
   CHECK(part.sha256() == "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
@@ -42,7 +42,7 @@ TEST_CASE("an empty part is removed") {
   const TempFolder folder;
   const std::string path = folder / "a.part";
   {
-    PartFile part(path);
+    ResumableFile part(path);
     append(part, "hello");
     part.clear();
     CHECK(std::filesystem::exists(path));
@@ -54,8 +54,9 @@ TEST_CASE("who waited for a part gets what has its name by then") {
   const TempFolder folder;
   const std::string path = folder / "a.part";
   for (const bool replaced : {false, true}) {
-    auto first = std::make_unique<PartFile>(path);
-    auto second = std::async(std::launch::async, [&] { return std::make_unique<PartFile>(path); });
+    auto first = std::make_unique<ResumableFile>(path);
+    auto second =
+        std::async(std::launch::async, [&] { return std::make_unique<ResumableFile>(path); });
     CHECK(second.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
     append(*first, "old");
     std::filesystem::remove(path);
@@ -70,11 +71,11 @@ TEST_CASE("who waited for a part gets what has its name by then") {
 
 TEST_CASE("a part that cannot be written says so") {
   const TempFolder folder;
-  CHECK_THROWS_AS(PartFile(folder / "none/a.part"), FileError);
+  CHECK_THROWS_AS(ResumableFile(folder / "none/a.part"), FileError);
   std::filesystem::create_symlink(folder / "elsewhere", folder / "b.part");
-  CHECK_THROWS_AS(PartFile(folder / "b.part"), FileError);
+  CHECK_THROWS_AS(ResumableFile(folder / "b.part"), FileError);
   CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
-  PartFile part(folder / "c.part");
+  ResumableFile part(folder / "c.part");
   append(part, "c");
   CHECK_THROWS_AS(part.rename_to(folder / "none/c"), FileError);
 }

@@ -106,7 +106,7 @@ TEST_CASE("leftovers are removed, and nothing that is not one") {
     fs::copy(root / "c", root / name);
   }
   fs::create_directory_symlink(root / "c", root / "tmp.c.4711.2");
-  const TemporaryFolder alive(checkpoint_place(root / "c"));
+  const StagingDirectory alive(checkpoint_place(root / "c"));
   CHECK(remove_leftovers(root.path()) == 1);
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(alive.path()));

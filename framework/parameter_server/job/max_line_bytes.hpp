@@ -6,6 +6,6 @@ namespace tessera::strategy::internal {
 
 /// What a task tells another of an error is one line of at most so many bytes: it travels as a
 /// field of the answer's head, which is limited.
-constexpr size_t longest_line = 1000;
+constexpr size_t max_line_bytes = 1000;
 
 }  // namespace tessera::strategy::internal
