@@ -38,7 +38,6 @@ void add_built_in_layers(LayerFactories& factories) {
       {"Conv3D", Conv3D::from_config},
       {"Cropping1D", Cropping1D::from_config},
       {"Cropping2D", Cropping2D::from_config},
-      {"Dense", Dense::from_config},
       {"DepthwiseConv1D", DepthwiseConv1D::from_config},
       {"DepthwiseConv2D", DepthwiseConv2D::from_config},
       {"Dot", Dot::from_config},

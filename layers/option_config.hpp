@@ -5,6 +5,7 @@
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
@@ -39,18 +40,6 @@ void take_common(JsonObject& config, Options& options) {
   options.name = common.name;
   options.dtype = common.dtype;
   options.trainable = common.trainable;
-}
-
-/// Visits the options of layers with a kernel and a bias.
-template <class Options, class Visit>
-void kernel_fields(Options& o, const Visit& visit) {
-  visit("kernel_initializer", o.kernel_initializer);
-  visit("bias_initializer", o.bias_initializer);
-  visit("kernel_regularizer", o.kernel_regularizer);
-  visit("bias_regularizer", o.bias_regularizer);
-  visit("activity_regularizer", o.activity_regularizer);
-  visit("kernel_constraint", o.kernel_constraint);
-  visit("bias_constraint", o.bias_constraint);
 }
 
 }  // namespace tessera

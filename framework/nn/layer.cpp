@@ -247,6 +247,10 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape,
   return weight;
 }
 
+void Layer::penalize(const RegularizerHandle& regularizer, const DTensor& y) {
+  if (regularizer && y.size(0) > 0) add_loss((*regularizer)(y) / static_cast<double>(y.size(0)));
+}
+
 const Shape& Layer::single_input(const Shapes& inputs) const {
   if (inputs.size() == 1) return inputs[0];
   throw ShapeError(class_name() + " " + path(), "it is called on one tensor",

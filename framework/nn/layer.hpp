@@ -168,6 +168,9 @@ class Layer {
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
   /// The shape of the one input. Throws ShapeError for none or several.
   const Shape& single_input(const Shapes& inputs) const;
+  /// Adds `regularizer` of the output y as a loss, divided by the rows; nothing without a
+  /// regularizer (keras.layers.Layer's activity_regularizer).
+  void penalize(const RegularizerHandle& regularizer, const DTensor& y);
   /// A weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 

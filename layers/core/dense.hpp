@@ -1,57 +1,41 @@
 #pragma once
 
 #include <tessera/framework/nn/activations/activations.hpp>
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 struct DenseOptions {
-  ActivationRef activation = {};
-  bool use_bias = true;
-  InitializerHandle kernel_initializer = "glorot_uniform";
-  InitializerHandle bias_initializer = "zeros";
-  RegularizerHandle kernel_regularizer = {};
-  RegularizerHandle bias_regularizer = {};
-  RegularizerHandle activity_regularizer = {};  ///< of the output, divided by the rows
-  ConstraintHandle kernel_constraint = {};
-  ConstraintHandle bias_constraint = {};
-  LayoutSpec kernel_layout = {};
-  LayoutSpec bias_layout = {};
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  bool use_bias = true;           ///< adds `bias`
+  InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
+  InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
+  RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
+  ConstraintHandle kernel_constraint = {};      ///< what `kernel` is brought back to
+  ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
+  LayoutSpec kernel_layout = {};                ///< of `kernel`, over any layout map
+  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  std::string name = "";                        ///< first part of the weights' paths
+  std::string dtype = "";                       ///< policy; the default one if empty
+  bool trainable = true;                        ///< whether training changes the weights
 };
 
-/// y = activation(x · kernel + bias) over the last axis of x (keras.layers.Dense).
-/// Weights: kernel (in, units), bias (units). Shape: (…, in) -> (…, units).
-/// Layouts: a kernel sharded on `units` needs no communication; sharded on `in`, as the last axis
-/// of x then is, it costs one all-reduce of the output. config() holds no layouts: they belong to a
+/// A fully connected layer, y = activation(x · kernel + bias) over the last axis of x
+/// (keras.layers.Dense).
+///
+/// Shape: (batch, …, in) -> (batch, …, units).
+/// Weights: kernel (in, units), bias (units).
+/// Communication: none if `kernel` is whole or sharded on `units`; sharded on `in`, as the last
+/// axis of x then is, one all-reduce of the output. config() holds no layouts: they belong to a
 /// mesh.
-class DenseLayer final : public Layer {
- public:
-  DenseLayer(int64_t units, const DenseOptions& options);
-  std::string class_name() const override { return "Dense"; }
-  Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-
- protected:
-  void make_weights(const Shapes& inputs) override;
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  int64_t units_;
-  DenseOptions options_;
-  Variable kernel_, bias_;
-};
-
+///
+///     Dense(128, {.activation = "relu", .name = "hidden"})
 class Dense : public LayerHandle {
  public:
-  /// Throws ConfigError for units < 1 or an unknown name.
-  explicit Dense(int64_t units, const DenseOptions& options = {})
-      : LayerHandle(std::make_shared<DenseLayer>(units, options)) {}
-  static Dense from_config(JsonObject& config);
+  /// `units` outputs. Throws ConfigError for units < 1 or an unknown name.
+  explicit Dense(int64_t units, const DenseOptions& options = {});
 };
 
 }  // namespace tessera

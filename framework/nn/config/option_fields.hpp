@@ -7,6 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
 
 /// Options as Keras' configurations, and back. A struct of options takes part by a function
@@ -19,11 +20,16 @@ concept NamedEnum = std::is_enum_v<E> && requires(E value) {
   names_of(value)[0];
 };
 
-/// The option as Keras writes it; an empty list is None.
+/// The option as Keras writes it: an activation by its name, another object as {"class_name",
+/// "config"}, an empty list as None.
 template <class T>
 Json option_json(const T& value) {
   if constexpr (NamedEnum<T>) {
     return names_of(value)[static_cast<size_t>(value)];
+  } else if constexpr (std::is_same_v<T, ActivationRef>) {
+    return value.name();
+  } else if constexpr (requires { value->class_name(); }) {
+    return serialized(value);
   } else {
     return value;
   }
@@ -96,12 +102,19 @@ Json named_config(const char* class_name, Options options) {
   return config_of(std::move(options));
 }
 
+/// Takes options from a configuration; what is absent or null stays. Throws ConfigError for a value
+/// of another type.
+template <class Options>
+void read_fields(JsonObject& given, Options& options) {
+  fields(options, [&](const char* key, auto& value) { read_option(given, key, value); });
+}
+
 /// The options of a configuration, defaults where it lacks a key. Throws ConfigError for a value of
 /// another type and for a key that there is not.
 template <class Options>
 Options options_from(JsonObject given) {
   Options options;
-  fields(options, [&](const char* key, auto& value) { read_option(given, key, value); });
+  read_fields(given, options);
   given.finish();
   return options;
 }

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+
+/// How layers are configured: fields(options, visit) in a layer's source names its options by
+/// Keras' keys, but for name, dtype and trainable, which all layers have. config() and what makes
+/// the layer of a configuration come from it.
+namespace tessera {
+
+/// The options that every layer has, out of a layer's own.
+template <class Options>
+LayerOptions common_options(const Options& options) {
+  return {options.name, options.dtype, options.trainable};
+}
+
+/// A layer's config(): what every layer has, then its arguments that are no options, such as
+/// {{"units", 3}}, then its options.
+template <class Options>
+Json layer_config(const Layer& layer, const Json& arguments, const Options& options) {
+  Json json = layer.Layer::config();
+  json.update(arguments);
+  json.update(config_of(options));
+  return json;
+}
+
+/// A layer's options out of its configuration; what is absent or null stays as it is by default.
+/// Throws ConfigError naming the key.
+template <class Options>
+Options layer_options_from(JsonObject& config) {
+  Options options;
+  const LayerOptions common = take_layer_options(config);
+  options.name = common.name;
+  options.dtype = common.dtype;
+  options.trainable = common.trainable;
+  read_fields(config, options);
+  return options;
+}
+
+/// Makes a layer class known to layer_from_config(); one for each class, in its source.
+struct RegisteredLayer {
+  RegisteredLayer(const std::string& class_name,
+                  std::function<LayerHandle(JsonObject&)> from_config) {
+    register_layer(class_name, std::move(from_config));
+  }
+};
+
+/// What makes a layer that has the common options only.
+template <class Handle>
+LayerHandle plain_layer(JsonObject& config) {
+  return Handle(take_layer_options(config));
+}
+
+/// Visits the options of layers with a kernel and a bias.
+template <class Options, class Visit>
+void kernel_fields(Options& o, const Visit& visit) {
+  visit("kernel_initializer", o.kernel_initializer);
+  visit("bias_initializer", o.bias_initializer);
+  visit("kernel_regularizer", o.kernel_regularizer);
+  visit("bias_regularizer", o.bias_regularizer);
+  visit("activity_regularizer", o.activity_regularizer);
+  visit("kernel_constraint", o.kernel_constraint);
+  visit("bias_constraint", o.bias_constraint);
+}
+
+}  // namespace tessera
