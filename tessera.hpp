@@ -10,7 +10,6 @@
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/io/model_checkpoint.hpp>
 #include <tessera/framework/io/tensor_board.hpp>
-#include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/mesh/layout_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
@@ -22,6 +21,7 @@
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/layout_picture.hpp>
 #include <tessera/framework/training/batch_loader.hpp>

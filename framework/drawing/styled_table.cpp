@@ -197,4 +197,16 @@ std::string draw_table(const std::vector<TableColumn>& columns,
   return text + rule(widths, "└", "─", "┴", "┘");
 }
 
+std::string readable_bytes(double bytes) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit < 5) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f %s", bytes, units[unit]);
+  return text;
+}
+
 }  // namespace tessera

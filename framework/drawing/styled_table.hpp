@@ -45,4 +45,7 @@ struct TableColumn {
 std::string draw_table(const std::vector<TableColumn>& columns,
                        const std::vector<std::vector<StyledText>>& rows, bool color);
 
+/// A number of bytes for people: "397.54 KB".
+std::string readable_bytes(double bytes);
+
 }  // namespace tessera

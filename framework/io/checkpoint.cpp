@@ -7,8 +7,8 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/checkpoint_restore.hpp>
 #include <tessera/framework/io/checkpoint_snapshot.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>

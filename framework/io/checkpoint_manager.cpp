@@ -9,8 +9,8 @@
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 namespace tessera {

@@ -7,12 +7,12 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/io/checkpoint_state.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
-#include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/io/shards_to_save.hpp>
 #include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/safetensors_dtype.hpp>
 
 namespace tessera {
 namespace {

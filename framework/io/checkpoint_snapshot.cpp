@@ -9,8 +9,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/io/checkpoint_state.hpp>
-#include <tessera/framework/io/safetensors_dtype.hpp>
 #include <tessera/framework/io/shards_to_save.hpp>
+#include <tessera/framework/tensor/safetensors_dtype.hpp>
 
 namespace tessera {
 namespace {

@@ -7,13 +7,13 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/export_files.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
-#include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/model/config.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/options.hpp>
 

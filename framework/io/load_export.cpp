@@ -10,9 +10,9 @@
 #include <tessera/framework/io/export_files.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
-#include <tessera/framework/io/weights.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {

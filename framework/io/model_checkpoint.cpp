@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/file_template.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>

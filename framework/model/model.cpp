@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -33,8 +34,12 @@ Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
 
 }  // namespace
 
-Model::Model(const LayerOptions& options) : Layer(options) {}
+Model::Model(const LayerOptions& options)
+    : Layer(options), Trainer(static_cast<Layer&>(*this), *this) {}
 Model::~Model() = default;
+
+void Model::save_weights(const std::string& path) const { tessera::save_weights(*this, path); }
+void Model::load_weights(const std::string& path) { tessera::load_weights(*this, path); }
 
 std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
   std::vector<std::string> names;
@@ -210,12 +215,6 @@ ModelHandle::ModelHandle(std::shared_ptr<Model> model)
 std::vector<LayerHandle> ModelHandle::layers() const {
   const auto layers = model_->sublayers();
   return {layers.begin(), layers.end()};
-}
-
-std::vector<at::Tensor> ModelHandle::get_weights() const { return model_->get_weights(); }
-
-std::vector<at::Tensor> ModelHandle::predict_on_batch(const Examples& batch) const {
-  return model_->predict_on_batch(batch);
 }
 
 }  // namespace tessera

@@ -164,18 +164,6 @@ std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Lay
 
 }  // namespace
 
-std::string readable_bytes(double bytes) {
-  const char* const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit < 5) {
-    bytes /= 1024;
-    ++unit;
-  }
-  char text[40];
-  std::snprintf(text, sizeof text, "%.2f %s", bytes, units[unit]);
-  return text;
-}
-
 Terminal standard_terminal() {
   Terminal terminal;
   const char* columns = std::getenv("COLUMNS");
@@ -222,7 +210,5 @@ std::string summary_text(Model& model, const SummaryOptions& options, const Term
 void Model::summary(const SummaryOptions& options) {
   std::cout << summary_text(*this, options, standard_terminal()) << std::flush;
 }
-
-void Model::summary() { summary(SummaryOptions()); }
 
 }  // namespace tessera

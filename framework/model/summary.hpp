@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/model/model.hpp>
-
 namespace tessera {
+
+class Model;
 
 /// Arguments of keras.Model.summary.
 struct SummaryOptions {
@@ -36,8 +36,5 @@ Terminal standard_terminal();
 /// The table of a model's layers, byte for byte as Keras 3 prints it. Throws ConfigError for
 /// options that do not fit.
 std::string summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal);
-
-/// "397.54 KB".
-std::string readable_bytes(double bytes);
 
 }  // namespace tessera

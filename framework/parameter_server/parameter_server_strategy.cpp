@@ -12,11 +12,11 @@ namespace {
 /// Makes fit's steps on the cluster, too.
 class ServerScope final : public StrategyScope {
  public:
-  ServerScope(const Strategy& strategy, std::shared_ptr<RemoteSteps> steps)
+  ServerScope(const Strategy& strategy, std::shared_ptr<StepExecutor> steps)
       : StrategyScope(strategy), steps_(std::move(steps)) {}
 
  private:
-  RemoteStepsScope steps_;
+  StepExecutorScope steps_;
 };
 
 Mesh worker_mesh(int64_t devices) {

@@ -12,7 +12,7 @@
 #include <tessera/framework/strategy/strategy.hpp>
 
 namespace tessera {
-class RemoteSteps;
+class StepExecutor;
 }
 
 namespace tessera::strategy {
@@ -95,7 +95,7 @@ class ParameterServerStrategy final : public Strategy {
 
  private:
   std::shared_ptr<internal::ServerJob> job_;
-  std::shared_ptr<RemoteSteps> steps_;
+  std::shared_ptr<StepExecutor> steps_;
 };
 
 }  // namespace tessera::strategy

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/io/safetensors_dtype.hpp>
+#include <tessera/framework/tensor/safetensors_dtype.hpp>
 
 namespace tessera::strategy::internal {
 namespace {

@@ -9,6 +9,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/parameter_server/cluster_coordinator.hpp>
 #include <tessera/framework/parameter_server/worker/step_closure.hpp>
 #include <tessera/framework/training/callbacks/learning_rate_access.hpp>
@@ -65,13 +66,13 @@ void check_optimizer(const Model& model) {
                     "leave it out, and use larger batches");
 }
 
-class ServerSteps final : public RemoteSteps {
+class ServerSteps final : public StepExecutor {
  public:
   ServerSteps(std::shared_ptr<ServerJob> job, const ParameterServerStrategy& strategy)
       : job_(std::move(job)), strategy_(strategy), layouts_(strategy.layouts()) {}
 
-  std::optional<History> serve(Model& model, const FitData& data,
-                               const FitOptions& options) override;
+  std::optional<History> work_for_leader(Model& model, const FitData& data,
+                                         const FitOptions& options) override;
   void begin(Model& model, const FitData& data, const FitOptions& options) override;
   int64_t run(const StepRange& range,
               const std::function<bool(int64_t, const StepTotals&)>& done) override;
@@ -132,8 +133,8 @@ void ServerSteps::add_functions() {
   }
 }
 
-std::optional<History> ServerSteps::serve(Model& model, const FitData& data,
-                                          const FitOptions& options) {
+std::optional<History> ServerSteps::work_for_leader(Model& model, const FitData& data,
+                                                    const FitOptions& options) {
   if (job_->task_type() == TaskType::chief) return std::nullopt;
   prepare(model);
   const auto over = c10::make_scope_exit([this] { maker_->reset(); });
@@ -208,7 +209,7 @@ void ServerSteps::fetch(Model& model) {
 
 }  // namespace
 
-std::shared_ptr<RemoteSteps> make_server_steps(const std::shared_ptr<ServerJob>& job,
+std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>& job,
                                                const ParameterServerStrategy& strategy) {
   return std::make_shared<ServerSteps>(job, strategy);
 }

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <tessera/framework/parameter_server/job/server_job.hpp>
-#include <tessera/framework/training/remote_steps.hpp>
+#include <tessera/framework/training/step_executor.hpp>
 
 namespace tessera::strategy {
 
@@ -14,7 +14,7 @@ namespace tessera::strategy {
 /// servers as they were made. What a callback sets of weights and learning rate is sent before the
 /// next step. fit throws ConfigError for layouts other than the strategy's and for
 /// gradient_accumulation_steps. The strategy must outlive fit.
-std::shared_ptr<RemoteSteps> make_server_steps(const std::shared_ptr<internal::ServerJob>& job,
+std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<internal::ServerJob>& job,
                                                const ParameterServerStrategy& strategy);
 
 }  // namespace tessera::strategy

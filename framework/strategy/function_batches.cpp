@@ -9,9 +9,9 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/status.hpp>
-#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/tensor/halo_exchange.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/relayout.hpp>

@@ -1,8 +1,8 @@
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
-#include <tessera/framework/io/agree.hpp>
 
 namespace tessera::strategy {
 namespace {

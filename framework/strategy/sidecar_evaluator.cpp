@@ -11,8 +11,9 @@
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/strategy/evaluation_log.hpp>
+#include <tessera/framework/training/fit_data.hpp>
 #include <tessera/framework/training/options.hpp>
-#include <tessera/framework/training/training_state.hpp>
+#include <tessera/framework/training/step_exchange.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -1,10 +1,10 @@
+#include <tessera/framework/training/fit_data.hpp>
+
 #include <algorithm>
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/data_views.hpp>
-#include <tessera/framework/training/fit_batches.hpp>
 
 namespace tessera {
 namespace {
@@ -101,6 +101,12 @@ FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
   }
   if (!options.class_weight.empty()) all.train = with_class_weight(all.train, options.class_weight);
   return all;
+}
+
+Shapes batch_shapes(const DatasetHandle& data) {
+  Shapes shapes = data.input_shapes();
+  for (Shape& shape : shapes) shape.insert(shape.begin(), -1);
+  return shapes;
 }
 
 }  // namespace tessera

@@ -43,7 +43,7 @@ std::string text_of(BlockPolicy policy) {
   return "";
 }
 
-void add_model(RunFingerprint& facts, const Model& model) {
+void add_model(RunFingerprint& facts, const Layer& model) {
   const std::string config = model.config().dump();
   facts.emplace_back("model", str(model.class_name(), " of ", model.sublayers().size(),
                                   " layers #", digest(config)));
@@ -81,7 +81,7 @@ void add_data(RunFingerprint& facts, const std::string& name, const DatasetHandl
 
 }  // namespace
 
-RunFingerprint run_fingerprint(const Model& model, const CompileOptions& options,
+RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options,
                                const LayoutMap& layouts,
                                const std::vector<CallbackHandle>& callbacks) {
   RunFingerprint facts = {{"mesh", layouts.mesh().describe()}};

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/training/fit_data.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
@@ -16,7 +16,7 @@ namespace tessera {
 using RunFingerprint = std::vector<std::pair<std::string, std::string>>;
 
 /// Of any run: mesh, layouts, layers, weights, compile options, seed, dtypes, workers, callbacks.
-RunFingerprint run_fingerprint(const Model& model, const CompileOptions& options,
+RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options,
                                const LayoutMap& layouts,
                                const std::vector<CallbackHandle>& callbacks);
 

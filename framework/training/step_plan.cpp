@@ -1,164 +1,79 @@
-#include <tessera/framework/training/step_plan.hpp>
-
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
-
-#include <ATen/ATen.h>
+#include <cstdio>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/training/data_views.hpp>
-#include <tessera/framework/training/training_state.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/training/step_plan.hpp>
 
 namespace tessera {
 namespace {
 
-/// Bytes of a tensor on every device.
-std::vector<double> bytes_by_device(const Shape& shape, at::ScalarType dtype,
-                                    const Layout& layout) {
-  const Mesh& mesh = layout.mesh();
-  std::vector<double> bytes;
-  for (int64_t id = 0; id < mesh.size(); ++id) {
-    std::vector<Interval> at;
-    for (int64_t coordinate : mesh.coordinates(id)) at.push_back({coordinate, coordinate + 1});
-    double size = static_cast<double>(c10::elementSize(dtype));
-    for (int64_t a = 0; a < layout.rank(); ++a) {
-      const int64_t extent = shape[static_cast<size_t>(a)];
-      size *= static_cast<double>(axis_interval(layout, a, extent, at).size());
-    }
-    bytes.push_back(size);
-  }
-  return bytes;
-}
-
-void add_to(std::vector<double>& sum, const std::vector<double>& bytes) {
-  sum.resize(std::max(sum.size(), bytes.size()));
-  for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
-}
-
-/// The rows of a plan by the path of what they are for.
-class Rows {
- public:
-  explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
-
-  LayerPlan& add(const std::string& path, const std::string& type) {
-    index_[path] = rows_.size();
-    return append(path, type);
-  }
-  /// Adds the row of what is for no layer.
-  void add_loss() {
-    loss_ = rows_.size();
-    append("loss", "");
-  }
-  void add_layers(const Model& model) {
-    if (!model.Layer::weights().empty()) add(model.path(), model.class_name());
-    for (const auto& layer : model.sublayers()) {
-      if (const auto* inner = dynamic_cast<const Model*>(layer.get())) {
-        add_layers(*inner);
-      } else if (seen_.insert(layer.get()).second) {
-        add(layer->path(), layer->class_name());
-      }
+/// Rows of texts as a table whose columns are as wide as they need be.
+std::string table(std::vector<TableColumn> columns,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<StyledText>> cells;
+  for (TableColumn& column : columns) column.width = int64_t(column.title.size());
+  for (const auto& row : rows) {
+    cells.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) {
+      cells.back().emplace_back(row[i]);
+      columns[i].width = std::max(columns[i].width, cells.back().back().size());
     }
   }
-  /// The row of a layer, or of a weight's layer.
-  LayerPlan& of(const std::string& place) {
-    const auto found = index_.find(place);
-    if (found != index_.end()) return rows_[found->second];
-    const size_t slash = place.rfind('/');
-    if (slash != std::string::npos) return of(place.substr(0, slash));
-    return rows_[loss_];
-  }
-  std::vector<LayerPlan> take() { return std::move(rows_); }
+  return draw_table(columns, cells, false);
+}
 
- private:
-  LayerPlan& append(const std::string& path, const std::string& type) {
-    const std::vector<double> none(devices_);
-    rows_.push_back({path, type, none, none, none, none});
-    return rows_.back();
-  }
+/// One number for all devices, the range if they differ.
+std::string range(const std::vector<double>& bytes) {
+  const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
+  if (*low == *high) return readable_bytes(*high);
+  return readable_bytes(*low) + " to " + readable_bytes(*high);
+}
 
-  size_t devices_;
-  size_t loss_ = 0;
-  std::vector<LayerPlan> rows_;
-  std::map<std::string, size_t> index_;
-  std::set<const Layer*> seen_;
-};
-
-/// A batch without numbers, cut as the layouts say.
-Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
-  const std::vector<int64_t> first = {0};
-  const Examples sample = data.get(first);
-  const auto cut = [&](const at::Tensor& tensor, const char* name) {
-    Shape shape = tensor.sizes().vec();
-    shape[0] = rows;
-    const Layout layout = layouts.data_layout(name, tensor.dim());
-    return DTensor(intern(shape, tensor.scalar_type(), layout), {});
+std::string layers_table(const StepPlan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  LayerPlan total;
+  const auto add = [](std::vector<double>& sum, const std::vector<double>& bytes) {
+    sum.resize(bytes.size());
+    for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
   };
-  Batch batch;
-  batch.rows = rows;
-  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x"));
-  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y"));
-  for (const at::Tensor& weight : sample.sample_weight) {
-    batch.sample_weight.push_back(cut(weight, "sample_weight"));
+  for (const LayerPlan& layer : plan.layers) {
+    const std::string name = layer.type.empty() ? layer.path : layer.path + " (" + layer.type + ")";
+    rows.push_back({name, range(layer.weights), range(layer.gradients), range(layer.slots),
+                    range(layer.activations)});
+    add(total.weights, layer.weights);
+    add(total.gradients, layer.gradients);
+    add(total.slots, layer.slots);
+    add(total.activations, layer.activations);
   }
-  return batch;
+  rows.push_back({"total", range(total.weights), range(total.gradients), range(total.slots),
+                  range(total.activations)});
+  return table({{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1},
+                {"Activations", 1}}, rows);
 }
 
-void add_batch(Rows& rows, const Batch& batch) {
-  LayerPlan& row = rows.add("batch", "data");
-  const auto add = [&](const std::vector<DTensor>& tensors) {
-    for (const DTensor& tensor : tensors) {
-      add_to(row.activations, bytes_by_device(tensor.shape(), tensor.dtype(), tensor.layout()));
+/// Alike collectives for one place follow each other as one row with a count.
+std::string collectives_table(const StepPlan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  double received = 0;
+  for (size_t i = 0; i < plan.collectives.size();) {
+    const CommEntry& entry = plan.collectives[i];
+    size_t next = i;
+    double bytes = 0;
+    const auto alike = [&](const CommEntry& other) {
+      return other.op == entry.op && other.dims == entry.dims && other.place == entry.place;
+    };
+    for (; next < plan.collectives.size() && alike(plan.collectives[next]); ++next) {
+      bytes += plan.collectives[next].received;
     }
-  };
-  add(batch.x);
-  add(batch.y);
-  add(batch.sample_weight);
-}
-
-/// Bytes of what a variable holds on every device of the plan's mesh; of one that rests on another
-/// mesh, on the device that both have, if there is one.
-std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
-  const Layout& layout = variable.layout();
-  const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
-  if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
-  std::vector<double> found(static_cast<size_t>(mesh.size()));
-  for (size_t i = 0; i < found.size(); ++i) {
-    const std::vector<Device>& devices = layout.mesh().local_devices();
-    const auto at = std::find(devices.begin(), devices.end(), mesh.local_devices()[i]);
-    if (at != devices.end()) found[i] = bytes[static_cast<size_t>(at - devices.begin())];
+    received += bytes;
+    rows.push_back({entry.place.empty() ? "loss" : entry.place, to_string(entry.op), entry.dims,
+                    std::to_string(next - i), readable_bytes(bytes)});
+    i = next;
   }
-  return found;
-}
-
-void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerHandle& optimizer,
-                 const Mesh& mesh) {
-  for (const Variable& weight : weights) {
-    LayerPlan& row = rows.of(weight.path());
-    add_to(row.weights, bytes_at_rest(weight, mesh));
-    if (!optimizer || !weight.trainable()) continue;
-    for (const Variable& slot : optimizer->variables_of(weight)) {
-      add_to(row.slots, bytes_at_rest(slot, mesh));
-    }
-  }
-}
-
-void add_notes(Rows& rows, const AbstractNotes& notes) {
-  for (const auto& [place, form] : notes.kept) {
-    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
-  }
-  for (const auto& [place, form] : notes.gradients) {
-    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
-  }
-}
-
-bool holds(const std::vector<DTensor>& tensors, const ShardingPtr& form) {
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [&](const DTensor& tensor) { return tensor.sharding() == form; });
+  rows.push_back({"total", "", "", std::to_string(plan.collectives.size()),
+                  readable_bytes(received)});
+  return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 
 }  // namespace
@@ -172,47 +87,36 @@ double StepPlan::bytes(int64_t device) const {
   return sum;
 }
 
-StepPlan Model::plan(const DatasetHandle& data, const PlanOptions& options) {
-  Training& state = training("plan");
-  check_positive("plan", "batch_size", options.batch_size);
-  check_data("plan", data);
-  const auto rows_of_data = data.rows("plan");
-  ensure_placed(batch_shapes(data));
-  // What they hold lies on the real mesh.
-  state.reset_metrics();
-  const int64_t steps = state.optimizer ? state.optimizer->steps() : 0;
+std::string StepPlan::to_string() const {
+  std::vector<double> all;
+  for (int64_t device = 0; device < mesh.size(); ++device) all.push_back(bytes(device));
+  return str("A training step on mesh ", mesh.describe(), ", bytes of each device: ", range(all),
+             "\n", layers_table(*this), "Collectives of a step, bytes that each device receives:\n",
+             collectives_table(*this));
+}
 
-  StepPlan plan;
-  plan.mesh = state.layouts.mesh();
-  Rows rows(plan.mesh);
-  CommLog log;
-  AbstractNotes notes;
-  {
-    const AbstractScope plans_only(plan.mesh, &notes);
-    const CommLogScope logged(log);
-    const Batch batch = planned_batch(*rows_of_data, state.layouts, options.batch_size);
-    add_batch(rows, batch);
-    ops::relayout(train_step(batch), Layout());
-    std::erase_if(notes.kept, [&](const PlannedTensor& kept) {
-      return holds(batch.x, kept.form) || holds(batch.y, kept.form);
-    });
+Json StepPlan::to_json() const {
+  Json json;
+  json["mesh"] = tessera::to_string(mesh.dims());
+  json["layers"] = Json::array();
+  for (const LayerPlan& layer : layers) {
+    json["layers"].push_back({{"path", layer.path},
+                              {"type", layer.type},
+                              {"weights", layer.weights},
+                              {"gradients", layer.gradients},
+                              {"slots", layer.slots},
+                              {"activations", layer.activations}});
   }
-  if (state.optimizer) state.optimizer->set_steps(steps);
-  state.reset_metrics();
-  clear_losses();
-  rows.add_layers(*this);
-  rows.add_loss();
-  add_weights(rows, weights(), state.optimizer, plan.mesh);
-  add_notes(rows, notes);
-  plan.layers = rows.take();
-  plan.collectives = log.entries();
-  return plan;
+  json["collectives"] = Json::array();
+  for (const CommEntry& entry : collectives) {
+    json["collectives"].push_back({{"for", entry.place},
+                                   {"op", tessera::to_string(entry.op)},
+                                   {"dims", entry.dims},
+                                   {"members", entry.members},
+                                   {"bytes", entry.bytes},
+                                   {"received", entry.received}});
+  }
+  return json;
 }
-
-StepPlan Model::plan(const DatasetHandle& data) { return plan(data, PlanOptions()); }
-StepPlan ModelHandle::plan(const DatasetHandle& data, const PlanOptions& options) const {
-  return model().plan(data, options);
-}
-StepPlan ModelHandle::plan(const DatasetHandle& data) const { return model().plan(data); }
 
 }  // namespace tessera

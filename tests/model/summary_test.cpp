@@ -1,7 +1,8 @@
-#include <tessera/tessera.hpp>
-
 #include <functional>
 #include <map>
+
+#include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

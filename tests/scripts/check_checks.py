@@ -21,7 +21,7 @@ PLANTED = [
      "#include <tessera/framework/ops/a.hpp>\n", "may not include framework/ops"),
     ("check_include_order", "framework/mesh/b.cpp", "#include <ATen/ATen.h>\n", "libtorch"),
     ("check_include_order", "framework/training/b.cpp",
-     "#include <tessera/layers/a.hpp>\n", "may not include layers"),
+     "#include <tessera/framework/model/a.hpp>\n", "may not include framework/model"),
     ("check_include_order", "layers/b.cpp",
      "#include <tessera/framework/model/a.hpp>\n", "may not include framework/model"),
     ("check_include_order", "framework/other/b.cpp", "\n", "not in the table"),

@@ -11,9 +11,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/training/batch_reader.hpp>
-#include <tessera/framework/training/fit_batches.hpp>
+#include <tessera/framework/training/fit_data.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/remote_steps.hpp>
+#include <tessera/framework/training/step_executor.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
@@ -62,9 +62,9 @@ inline Sequential compiled_model() {
 }
 
 /// Makes the steps with another model, in order, and tells of so many at a time the last one first.
-class FakeSteps : public RemoteSteps {
+class FakeSteps : public StepExecutor {
  public:
-  std::optional<History> serve(Model&, const FitData&, const FitOptions&) override {
+  std::optional<History> work_for_leader(Model&, const FitData&, const FitOptions&) override {
     return served;
   }
   void begin(Model& model, const FitData& data, const FitOptions& options) override {
@@ -121,9 +121,9 @@ struct Outcome {
 };
 
 /// Trains the small model, here if `remote` is null.
-inline Outcome trained(const std::shared_ptr<RemoteSteps>& remote,
+inline Outcome trained(const std::shared_ptr<StepExecutor>& remote,
                        std::vector<CallbackHandle> callbacks = {}, int64_t data_rows = rows) {
-  const RemoteStepsScope scope(remote);
+  const StepExecutorScope scope(remote);
   const Sequential model = compiled_model();
   Outcome outcome;
   outcome.history = model.fit(small_data(data_rows), options_of(std::move(callbacks)));

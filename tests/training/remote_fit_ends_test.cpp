@@ -83,7 +83,7 @@ TEST_CASE("remote steps: a run that a signal ends goes on where it was", "[remot
 
 TEST_CASE("remote steps: a loss that is no number ends the fit", "[remote]") {
   const auto spoilt = [](bool accepts) {
-    const RemoteStepsScope scope(std::make_shared<FakeSteps>());
+    const StepExecutorScope scope(std::make_shared<FakeSteps>());
     const Sequential model = compiled_model();
     Examples all = test::small_data(rows).get(BatchRows(rows, {.batch_size = rows}).of(0));
     all.x[0] = all.x[0].clone();

@@ -26,14 +26,14 @@ TEST_CASE("fit by steps that others make equals ordinary fit", "[remote]") {
 TEST_CASE("remote steps: only models compiled in the scope use them", "[remote]") {
   const auto fake = std::make_shared<FakeSteps>();
   const Sequential before = compiled_model();
-  CHECK(current_remote_steps() == nullptr);
+  CHECK(scoped_step_executor() == nullptr);
   {
-    const RemoteStepsScope scope(fake);
-    CHECK(current_remote_steps() == fake);
-    const RemoteStepsScope none(nullptr);
-    CHECK(current_remote_steps() == nullptr);
+    const StepExecutorScope scope(fake);
+    CHECK(scoped_step_executor() == fake);
+    const StepExecutorScope none(nullptr);
+    CHECK(scoped_step_executor() == nullptr);
   }
-  CHECK(current_remote_steps() == nullptr);
+  CHECK(scoped_step_executor() == nullptr);
   before.fit(test::small_data(rows), options_of({}));
   CHECK(fake->ranges.empty());
 }
@@ -102,7 +102,7 @@ TEST_CASE("remote steps: a task that works for another one's fit gives what that
 }
 
 TEST_CASE("remote steps: streams say how many steps there are", "[remote]") {
-  const RemoteStepsScope scope(std::make_shared<FakeSteps>());
+  const StepExecutorScope scope(std::make_shared<FakeSteps>());
   const Sequential model = compiled_model();
   const Examples batch = test::small_data(8).get(BatchRows(8, {.batch_size = 8}).of(0));
   const GeneratorDataset stream([batch] {
@@ -142,7 +142,7 @@ class Reading final : public Model {
 TEST_CASE("remote steps: metrics of steps that cannot be planned are means over rows",
           "[remote]") {
   const auto fit = [](const std::shared_ptr<FakeSteps>& remote) {
-    const RemoteStepsScope scope(remote);
+    const StepExecutorScope scope(remote);
     const ModelHandle model(std::make_shared<Reading>());
     model.compile(test::small_compile(test::small_layouts("data", create_mesh({{"batch", 1}}))));
     return model.fit(test::small_data(rows), options_of({}));

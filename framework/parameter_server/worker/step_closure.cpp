@@ -7,9 +7,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/learning_rate_access.hpp>
-#include <tessera/framework/training/fit_batches.hpp>
-#include <tessera/framework/training/training_state.hpp>
+#include <tessera/framework/training/fit_data.hpp>
+#include <tessera/framework/training/step_runner.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/parameter_server/worker/closure.hpp>
 #include <tessera/framework/training/batch_reader.hpp>
-#include <tessera/framework/training/remote_steps.hpp>
+#include <tessera/framework/training/step_executor.hpp>
 
 namespace tessera::strategy {
 

@@ -5,7 +5,11 @@
 #include <cstdlib>
 #include <iostream>
 
+#include <tessera/framework/training/trainer.hpp>
+
 namespace tessera {
+
+Model& Callback::model() const { return trainer_->model(); }
 
 std::string Callback::class_name() const {
   int status = 0;

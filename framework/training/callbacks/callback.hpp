@@ -18,6 +18,7 @@ namespace tessera {
 
 class Callback;
 class Model;
+class Trainer;
 
 /// Values by the paths of the weights that they are like.
 using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
@@ -94,12 +95,14 @@ class Callback {
   /// else.
   virtual void restore(const Json& /*state*/, const NamedTensors& /*tensors*/) {}
 
-  void set_model(Model& model) { model_ = &model; }
+  void set_model(Trainer& model) { trainer_ = &model; }
   void set_params(const CallbackParams& params) { params_ = params; }
 
  protected:
-  /// Valid while fit, evaluate or predict runs.
-  Model& model() const { return *model_; }
+  /// The model that fit, evaluate or predict runs for; valid while it does.
+  Model& model() const;
+  /// The model's training methods.
+  Trainer& trainer() const { return *trainer_; }
   const CallbackParams& params() const { return params_; }
   /// Writes a line to the standard output, on the first process only.
   void print(const std::string& line) const;
@@ -107,7 +110,7 @@ class Callback {
   void warn(const std::string& line) const;
 
  private:
-  Model* model_ = nullptr;
+  Trainer* trainer_ = nullptr;
   CallbackParams params_;
 };
 

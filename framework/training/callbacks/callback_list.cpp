@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Model& model, const Mesh& mesh,
-                           CallbackParams params)
+CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer,
+                           const Mesh& mesh, CallbackParams params)
     : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
   params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),
@@ -19,7 +19,7 @@ CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Model& model, 
   callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
   for (const CallbackHandle& callback : callbacks_) params.callbacks.push_back(&*callback);
   for (const CallbackHandle& callback : callbacks_) {
-    callback->set_model(model);
+    callback->set_model(trainer);
     callback->set_params(params);
   }
 }

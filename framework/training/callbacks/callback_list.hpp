@@ -4,18 +4,16 @@
 
 #include <tessera/framework/mesh/mesh.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
+#include <tessera/framework/training/phase.hpp>
 
 namespace tessera {
-
-/// What a run does with its batches.
-enum class Phase : uint8_t { train, test, predict };
 
 /// The callbacks of a run, told in order: the user's, of these last the ones that wish so, then the
 /// progress bar (keras.callbacks.CallbackList).
 class CallbackList {
  public:
   /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.
-  CallbackList(std::vector<CallbackHandle> callbacks, Model& model, const Mesh& mesh,
+  CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer, const Mesh& mesh,
                CallbackParams params);
 
   void begin(Phase phase) const;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/monitor.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -32,16 +32,16 @@ class Stopper final : public Callback {
     if (epoch < options_.start_from_epoch) return;
     if (options_.restore_best_weights && best_weights_.empty()) keep_weights(epoch);
     ++wait_;
-    if (monitor_.improved(*value, best_, model())) {
+    if (monitor_.improved(*value, best_, trainer())) {
       best_ = value;
       best_epoch_ = epoch;
       if (options_.restore_best_weights) keep_weights(epoch);
-      if (monitor_.improved(*value, options_.baseline, model())) wait_ = 0;
+      if (monitor_.improved(*value, options_.baseline, trainer())) wait_ = 0;
       return;
     }
     if (wait_ < options_.patience || epoch == 0) return;
     stopped_epoch_ = epoch;
-    model().set_stop_training(true);
+    trainer().set_stop_training(true);
   }
 
   void on_train_end(const Logs&) override {
@@ -51,7 +51,7 @@ class Stopper final : public Callback {
     if (says) {
       print(str("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
     }
-    std::vector<Variable> weights = model().weights();
+    std::vector<Variable> weights = trainer().layer().weights();
     for (size_t i = 0; i < weights.size(); ++i) weights[i].assign(best_weights_[i]);
     best_weights_.clear();
   }
@@ -71,7 +71,7 @@ class Stopper final : public Callback {
   NamedTensors tensors() const override {
     NamedTensors named;
     if (best_weights_.empty()) return named;
-    const std::vector<Variable> weights = model().weights();
+    const std::vector<Variable> weights = trainer().layer().weights();
     for (size_t i = 0; i < weights.size(); ++i) {
       named.emplace_back(weights[i].path(), best_weights_[i]);
     }
@@ -86,10 +86,11 @@ class Stopper final : public Callback {
     best_ = kept.take_optional<double>("best");
     // An end of training that was interrupted comes to its end; with more patience it goes on.
     if (wait_ < options_.patience) stopped_epoch_ = 0;
-    if (stopped_epoch_ > 0) model().set_stop_training(true);
+    if (stopped_epoch_ > 0) trainer().set_stop_training(true);
     best_weights_.clear();
     // Without all of them it begins anew with the weights of the next epoch.
-    if (!options_.restore_best_weights || tensors.size() != model().weights().size()) return;
+    if (!options_.restore_best_weights || tensors.size() != trainer().layer().weights().size())
+      return;
     for (const auto& [path, value] : tensors) best_weights_.push_back(value);
   }
 
@@ -97,7 +98,8 @@ class Stopper final : public Callback {
   void keep_weights(int64_t epoch) {
     best_epoch_ = epoch;
     best_weights_.clear();
-    for (const Variable& weight : model().weights()) best_weights_.push_back(weight.value());
+    for (const Variable& weight : trainer().layer().weights())
+      best_weights_.push_back(weight.value());
   }
 
   EarlyStoppingOptions options_;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/learning_rate_access.hpp>
 #include <tessera/framework/training/callbacks/python_repr.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -26,8 +26,8 @@ class Scheduler final : public Callback {
   void on_epoch_begin(int64_t epoch) override {
     // The rate of an epoch that goes on was set when it began.
     if (std::exchange(set_for_, epoch) == epoch) return;
-    const double rate = schedule_(epoch, rate_of(model()));
-    set_rate(model(), rate);
+    const double rate = schedule_(epoch, rate_of(trainer()));
+    set_rate(trainer(), rate);
     if (options_.verbose > 0) {
       print(str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ",
                 python_repr(rate), "."));
@@ -35,7 +35,7 @@ class Scheduler final : public Callback {
   }
 
   void on_epoch_end(int64_t, Logs& logs) override {
-    set_value(logs, "learning_rate", rate_of(model()));
+    set_value(logs, "learning_rate", rate_of(trainer()));
   }
 
   void on_train_begin() override { set_for_ = std::nullopt; }

@@ -7,8 +7,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/nn/metric.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -46,7 +46,7 @@ Monitor::Monitor(std::string callback, MonitorOptions options)
                     suggestion(options_.mode, modes));
 }
 
-bool Monitor::rises(const Model& model) const {
+bool Monitor::rises(const Trainer& model) const {
   if (options_.mode != "auto") return options_.mode == "max";
   const std::string& full = options_.monitor;
   const std::string name = full.starts_with("val_") ? full.substr(4) : full;
@@ -60,7 +60,7 @@ bool Monitor::rises(const Model& model) const {
                     in_quotes(full), "pass mode \"min\" or \"max\"");
 }
 
-bool Monitor::improved(double value, const std::optional<double>& reference, const Model& model) {
+bool Monitor::improved(double value, const std::optional<double>& reference, const Trainer& model) {
   if (!rises_) rises_ = rises(model);
   if (std::isnan(value)) return false;
   if (!reference) return true;

@@ -24,12 +24,12 @@ class Monitor {
   /// Whether the value betters the reference; any number betters none, NaN nothing. With mode
   /// "auto" a loss is to fall, and a compiled metric does what its class does. Throws ConfigError
   /// for "auto" where neither is monitored.
-  bool improved(double value, const std::optional<double>& reference, const Model& model);
+  bool improved(double value, const std::optional<double>& reference, const Trainer& model);
   /// "a,b": the names that could be monitored.
   static std::string names_in(const Logs& logs);
 
  private:
-  bool rises(const Model& model) const;
+  bool rises(const Trainer& model) const;
 
   std::string callback_;
   MonitorOptions options_;

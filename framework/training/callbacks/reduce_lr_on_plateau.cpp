@@ -4,10 +4,10 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/learning_rate_access.hpp>
 #include <tessera/framework/training/callbacks/monitor.hpp>
 #include <tessera/framework/training/callbacks/python_repr.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -28,7 +28,7 @@ class Reducer final : public Callback {
   }
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
-    set_value(logs, "learning_rate", rate_of(model()));
+    set_value(logs, "learning_rate", rate_of(trainer()));
     const std::optional<double> value = find_value(logs, monitor_.name());
     if (!value) {
       warn(str("Learning rate reduction is conditioned on metric `", monitor_.name(),
@@ -39,7 +39,7 @@ class Reducer final : public Callback {
       --cooling_;
       wait_ = 0;
     }
-    if (monitor_.improved(*value, best_, model())) {
+    if (monitor_.improved(*value, best_, trainer())) {
       best_ = value;
       wait_ = 0;
     } else if (cooling_ == 0 && ++wait_ >= options_.patience) {
@@ -62,10 +62,10 @@ class Reducer final : public Callback {
 
  private:
   void reduce(int64_t epoch) {
-    const double old_rate = rate_of(model());
+    const double old_rate = rate_of(trainer());
     if (old_rate <= static_cast<float>(options_.min_lr)) return;
     const double rate = std::max(old_rate * options_.factor, options_.min_lr);
-    set_rate(model(), rate);
+    set_rate(trainer(), rate);
     if (options_.verbose > 0) {
       print(str("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ",
                 python_repr(rate), "."));

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -27,7 +27,7 @@ class Swapper final : public Callback {
 
  private:
   void swap_unless(bool swapped) {
-    const OptimizerHandle optimizer = model().optimizer();
+    const OptimizerHandle optimizer = trainer().optimizer();
     if (!optimizer || !optimizer->keeps_averages()) {
       throw StateError("SwapEMAWeights", "an optimizer with use_ema",
                        optimizer ? optimizer->class_name() : "none",

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
 namespace {
@@ -22,7 +22,7 @@ class Terminator final : public Callback {
                        "lower the learning rate, or look for bad values in the data");
     }
     print(str("Batch ", batch, ": Invalid loss, terminating training"));
-    model().set_stop_training(true);
+    trainer().set_stop_training(true);
   }
 
   bool wants_batch_logs(int64_t) override { return false; }

@@ -8,18 +8,9 @@
 
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/capture/captured_step.hpp>
+#include <tessera/framework/training/step_records.hpp>
 
 namespace tessera {
-
-/// What became of a model's training steps since compile().
-struct StepRecords {
-  int64_t eager = 0;     ///< by the model's code, those recorded included
-  int64_t recorded = 0;  ///< of these, recorded; each form of batch once
-  int64_t replayed = 0;
-  int64_t instructions = 0;   ///< of the last one that was replayed
-  MemoryPlanner::Stats memory;   ///< of that
-  std::string why;            ///< why the last one was not recorded or replayed; empty if it was
-};
 
 /// The recorded training steps of a model. The first step on a form of batch is eager, the second
 /// recorded, later ones replayed. Forms differ in shapes, dtypes and layouts; a change of what is

@@ -1,4 +1,4 @@
-#include <tessera/framework/io/safetensors_dtype.hpp>
+#include <tessera/framework/tensor/safetensors_dtype.hpp>
 
 #include <utility>
 

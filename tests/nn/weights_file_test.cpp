@@ -1,4 +1,4 @@
-#include <tessera/framework/io/weights.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 
 #include <tessera/tessera.hpp>
 
@@ -11,7 +11,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
 
-namespace weights_test {
+namespace weights_file_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -57,4 +57,4 @@ TEST_CASE("weights of another dtype are refused with the dtype to use") {
   CHECK_NOTHROW(load_weights(model_of("float64").model(), path));
 }
 
-}  // namespace weights_test
+}  // namespace weights_file_test

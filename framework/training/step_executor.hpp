@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/callbacks/callback_list.hpp>
-#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/phase.hpp>
 
 namespace tessera {
+
+class Model;
+struct FitData;
+struct FitOptions;
 
 /// What one step adds to loss and metrics.
 struct StepTotals {
@@ -33,17 +36,18 @@ struct StepRange {
   int64_t first = 0, last = 0;
 };
 
-/// Makes the steps of fit in other processes, where they do not make them all together: a parameter
-/// server's coordinator, and its tasks. compile() takes the one of the innermost RemoteStepsScope.
-/// evaluate() and predict() run here, with the weights of the last fit.
-class RemoteSteps {
+/// Makes the steps of fit elsewhere than here: the seam at which a parameter server's coordinator
+/// and its tasks enter. compile() takes the one of the innermost StepExecutorScope; without one
+/// this process, or all of the mesh together, make the steps. evaluate() and predict() always run
+/// here, with the weights of the last fit.
+class StepExecutor {
  public:
-  virtual ~RemoteSteps() = default;
+  virtual ~StepExecutor() = default;
 
   /// On a process that works for another one's fit: does so until that fit is over, and returns
   /// what it gave there. Nothing on the process that leads.
-  virtual std::optional<History> serve(Model& model, const FitData& data,
-                                       const FitOptions& options) = 0;
+  virtual std::optional<History> work_for_leader(Model& model, const FitData& data,
+                                                 const FitOptions& options) = 0;
 
   // On the process that leads.
 
@@ -62,18 +66,18 @@ class RemoteSteps {
   virtual void fail(const std::string& what) noexcept = 0;
 };
 
-/// While alive, models compiled on this thread make their steps so.
-class RemoteStepsScope {
+/// While alive, models compiled on this thread have their steps made by `executor`.
+class StepExecutorScope {
  public:
-  explicit RemoteStepsScope(std::shared_ptr<RemoteSteps> steps);
-  ~RemoteStepsScope();
-  RemoteStepsScope(const RemoteStepsScope&) = delete;
-  RemoteStepsScope& operator=(const RemoteStepsScope&) = delete;
+  explicit StepExecutorScope(std::shared_ptr<StepExecutor> executor);
+  ~StepExecutorScope();
+  StepExecutorScope(const StepExecutorScope&) = delete;
+  StepExecutorScope& operator=(const StepExecutorScope&) = delete;
 
  private:
-  std::shared_ptr<RemoteSteps> former_;
+  std::shared_ptr<StepExecutor> former_;
 };
 /// Of the innermost scope; null: none.
-std::shared_ptr<RemoteSteps> current_remote_steps();
+std::shared_ptr<StepExecutor> scoped_step_executor();
 
 }  // namespace tessera

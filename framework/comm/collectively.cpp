@@ -1,4 +1,4 @@
-#include <tessera/framework/io/agree.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 
 #include <iostream>
 

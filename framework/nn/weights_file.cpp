@@ -1,4 +1,4 @@
-#include <tessera/framework/io/weights.hpp>
+#include <tessera/framework/nn/weights_file.hpp>
 
 #include <utility>
 
@@ -6,12 +6,11 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/comm/collectively.hpp>
 #include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/agree.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
-#include <tessera/framework/io/safetensors_dtype.hpp>
-#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/safetensors_dtype.hpp>
 
 namespace tessera {
 namespace {
@@ -81,7 +80,5 @@ void load_weights(Layer& model, const std::string& path) {
   }
 }
 
-void Model::save_weights(const std::string& path) const { tessera::save_weights(*this, path); }
-void Model::load_weights(const std::string& path) { tessera::load_weights(*this, path); }
 
 }  // namespace tessera

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/framework/tensor/memory_planner.hpp>
+
+namespace tessera {
+
+/// What became of a model's training steps since compile().
+struct StepRecords {
+  int64_t eager = 0;     ///< by the model's code, those recorded included
+  int64_t recorded = 0;  ///< eager ones that were recorded; each form of batch once
+  int64_t replayed = 0;  ///< as they were recorded
+  int64_t instructions = 0;     ///< of the last step that was replayed
+  MemoryPlanner::Stats memory;  ///< of the last step that was replayed
+  std::string why;  ///< why the last step was not recorded or replayed; empty if it was
+};
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include <span>
+#include <utility>
+
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/own_class.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
+#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/training/trainer.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera {
+namespace {
+
+/// The weights of an output's samples; undefined if there are none.
+DTensor weights_of(const Batch& batch, size_t output) {
+  const std::vector<DTensor>& weights = batch.sample_weight;
+  if (weights.empty()) return {};
+  if (weights.size() == 1) return weights[0];
+  if (weights.size() == batch.y.size()) return weights[output];
+  throw ConfigError("fit", "sample weights are for all outputs, or for each",
+                    str(weights.size(), " of them for ", batch.y.size(), " outputs"),
+                    "give one, or one for each output");
+}
+
+/// Lets a step that is recorded know of code that is not Tessera's.
+template <class T>
+void tell_tracer(const T& used, const char* what) {
+  Tracer* const hears = tracer();
+  if (hears && !is_own_class(used)) hears->user_code(str(what, " ", used.class_name()));
+}
+
+}  // namespace
+
+CallContext Trainer::training_context() const {
+  return {.training = true,
+          .random = std::make_shared<RandomStream>(global_seed(), optimizer_of(*this).steps())};
+}
+
+DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred) {
+  TrainingState& state = training("compute_loss");
+  state.metrics.choose(output_names(), batch, y_pred);
+  DTensor total;
+  const auto add = [&](const DTensor& loss) {
+    total = total.defined() ? total + ops::cast(loss, total.dtype()) : loss;
+  };
+  for (size_t i = 0; i < state.metrics.outputs().size(); ++i) {
+    const CompiledOutput& output = state.metrics.outputs()[i];
+    if (!output.loss) continue;
+    tell_tracer(*output.loss, "the loss");
+    const DTensor loss = (*output.loss)(batch.y[i], y_pred[i], weights_of(batch, i));
+    check_one_number(loss);
+    if (output.mean) output.mean->add_loss(loss, batch.rows);
+    add(output.weight == 1 ? loss : ops::scale(loss, output.weight));
+  }
+  for (const DTensor& loss : layer_.losses()) add(loss);
+  if (total.defined()) return total;
+  throw StateError("compute_loss", "the model is compiled with a loss", "no loss",
+                   "name one in compile(), or call add_loss() in a layer");
+}
+
+void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
+  const std::vector<Variable> variables = layer_.trainable_weights();
+  if (variables.empty()) {
+    if (!layer_.weights().empty()) return;
+    throw StateError("model " + layer_.path(), "a model has weights to train", "none",
+                     "pass every layer that its call() uses to track()");
+  }
+  std::vector<DTensor> values;
+  for (const Variable& variable : variables) values.push_back(variable.value());
+  Optimizer& optimizer = optimizer_of(*this);
+  GradientReducer& reducer = optimizer.reducer();
+  reducer.set_bucket_cap_mb(training("minimize").options.bucket_cap_mb);
+  const auto over = c10::make_scope_exit([&] { reducer.reset(); });
+  const auto ready = std::make_shared<std::function<void(size_t, const DTensor&)>>(
+      optimizer.reduce_when_ready(variables));
+  const auto reduce = [&](size_t i, const DTensor& gradient) {
+    if (!GradientReducer::concerns(gradient)) return;
+    traced(std::span(&gradient, 1),
+           [ready, i](std::span<const DTensor> in) { (*ready)(i, in[0]); });
+  };
+  const std::vector<DTensor> gradients =
+      tape.gradient(optimizer.scale_loss(loss), values, {.on_ready = reduce});
+  // Weights that nobody else holds are updated in place.
+  values.clear();
+  traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {
+    optimizer.apply({in.begin(), in.end()}, variables);
+  });
+}
+
+void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred) {
+  TrainingState& state = training("update_metrics");
+  state.metrics.choose(output_names(), batch, y_pred);
+  for (size_t i = 0; i < state.metrics.outputs().size(); ++i) {
+    for (const auto& metric : state.metrics.outputs()[i].metrics) {
+      tell_tracer(*metric, "metric");
+      metric->update(batch.y[i], y_pred[i]);
+    }
+    for (const auto& metric : state.metrics.outputs()[i].weighted_metrics) {
+      tell_tracer(*metric, "metric");
+      metric->update(batch.y[i], y_pred[i], weights_of(batch, i));
+    }
+  }
+}
+
+DTensor Trainer::train_step(const Batch& batch) {
+  return captured_step(layer_, training("train_step"), batch, false,
+                       [&] { return stock_step(batch); });
+}
+
+DTensor Trainer::stock_step(const Batch& batch) {
+  GradientTape tape;
+  const std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
+  const DTensor loss = compute_loss(batch, y_pred);
+  minimize(loss, tape);
+  update_metrics(batch, y_pred);
+  return loss;
+}
+
+DTensor Trainer::test_step(const Batch& batch) {
+  const std::vector<DTensor> y_pred = layer_.outputs(batch.x);
+  const DTensor loss = compute_loss(batch, y_pred);
+  update_metrics(batch, y_pred);
+  return loss;
+}
+
+std::vector<DTensor> Trainer::predict_step(const Batch& batch) { return layer_.outputs(batch.x); }
+
+}  // namespace tessera

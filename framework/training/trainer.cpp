@@ -1,0 +1,277 @@
+#include <tessera/framework/training/trainer.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/training/batch_loop.hpp>
+#include <tessera/framework/training/data_views.hpp>
+#include <tessera/framework/training/fit_data.hpp>
+#include <tessera/framework/training/fit_loop.hpp>
+#include <tessera/framework/training/run_fingerprint.hpp>
+#include <tessera/framework/training/plan_step.hpp>
+#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/training/training_state.hpp>
+
+namespace tessera {
+namespace {
+
+/// All rows of a batch, checked and in memory that nobody else holds.
+Examples copied(const Examples& batch, const std::string& caller) {
+  const DatasetHandle data(batch);
+  check_data(caller, data);
+  std::vector<int64_t> rows(static_cast<size_t>(data->size()));
+  std::iota(rows.begin(), rows.end(), 0);
+  return data->get(rows);
+}
+
+std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, BatchLoader& loader,
+                                  const CallbackList& callbacks) {
+  std::vector<std::vector<at::Tensor>> parts;
+  state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::predict); });
+  BatchLoop("predict", Phase::predict, state, callbacks)
+      .run(loader, [&](Examples&& examples, int64_t) {
+        std::vector<at::Tensor> given = steps.predict(std::move(examples));
+        parts.resize(given.size());
+        for (size_t i = 0; i < given.size(); ++i) parts[i].push_back(std::move(given[i]));
+      });
+  state.exchange.do_on_all_ranks([&] { callbacks.end(Phase::predict, {}); });
+  std::vector<at::Tensor> whole;
+  for (const auto& part : parts) whole.push_back(at::cat(part));
+  return whole;
+}
+
+}  // namespace
+
+Trainer::Trainer(Layer& layer, Model& model) : layer_(layer), model_(model) {}
+Trainer::~Trainer() = default;
+
+TrainingState& Trainer::training(const std::string& caller) const {
+  if (!training_) {
+    throw StateError(caller, "the model is compiled", "a model without compile()",
+                     "call compile() with an optimizer and a loss first");
+  }
+  return *training_;
+}
+
+void Trainer::compile(const CompileOptions& options) {
+  LayoutMap layouts = options.layouts;
+  if (!layouts.defined()) {
+    layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
+    if (!options.mesh.defined()) layouts.set_storage(default_storage());
+  }
+  auto state = std::make_shared<TrainingState>(options, layouts);
+  state->executor = scoped_step_executor();
+  // A subclass tells how many outputs it has only when it is called.
+  if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
+  training_ = state;
+  if (layer_.built()) ensure_placed({});
+}
+
+/// Builds for these inputs if need be, then puts weights and slots where the layouts say.
+void Trainer::ensure_placed(const Shapes& inputs) {
+  TrainingState& state = training("compile");
+  if (state.placed) return;
+  if (!layer_.built()) layer_.build(inputs);
+  layer_.place_weights(state.layouts);
+  std::vector<std::string> paths;
+  for (const Variable& weight : layer_.weights()) paths.push_back(weight.path());
+  state.layouts.check_all_used(paths);
+  if (state.optimizer()) state.optimizer()->build(layer_.trainable_weights());
+  state.placed = true;
+}
+
+History Trainer::fit(const DatasetHandle& given, const FitOptions& options) {
+  training("fit");
+  // A callback may compile the model anew.
+  const std::shared_ptr<TrainingState> state = training_;
+  const Mesh& mesh = state->layouts.mesh();
+  return reporting_failure(mesh, [&] {
+    const FitData data = fit_data(given, options);
+    const auto place = [&] {
+      if (!state->placed) ensure_placed(batch_shapes(data.train));
+    };
+    if (state->executor) {
+      place();
+      if (const auto history = state->executor->work_for_leader(model_, data, options)) {
+        return state->progress.history = *history;
+      }
+    }
+    const auto steps = epoch_steps(data.train, training_batches(options));
+    const CallbackList callbacks(
+        options.callbacks, *this, mesh,
+        {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
+    if (!mesh.is_local()) {
+      RunFingerprint facts =
+          run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
+      add_fit(facts, data, options);
+      check_same_on_all_ranks(mesh, "fit", facts);
+    }
+    place();
+    FitLoop(*this, *state, data, options, callbacks).run();
+    return state->progress.history;
+  });
+}
+
+History Trainer::fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options) {
+  return fit(DatasetHandle(x, y), options);
+}
+
+/// Gives `pass` what evaluate and predict run with, once every process is known to do the same and
+/// the weights are placed. Throws ConfigError where processes differ.
+template <class Options, class Pass>
+auto Trainer::pass_over(const std::string& caller, const DatasetHandle& given,
+                        const Options& options, const Pass& pass) {
+  // A callback may compile the model anew.
+  const std::shared_ptr<TrainingState> state = training_;
+  const Mesh& mesh = state->layouts.mesh();
+  return reporting_failure(mesh, [&] {
+    check_passes(caller, given, options);
+    DatasetHandle data = given;
+    if constexpr (requires { options.sample_weight; }) {
+      if (options.sample_weight.defined()) {
+        data = with_sample_weight(given, options.sample_weight, caller);
+      }
+    }
+    const BatchLoaderOptions batches{
+        .batch_size = options.batch_size, .steps = options.steps, .layouts = state->layouts};
+    const CallbackList callbacks(
+        options.callbacks, *this, mesh,
+        {.steps = epoch_steps(data, batches), .verbose = options.verbose});
+    if (!mesh.is_local()) {
+      RunFingerprint facts =
+          run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
+      add_batches(facts, data, options.batch_size, options.steps);
+      check_same_on_all_ranks(mesh, caller, facts);
+    }
+    if (!state->placed) ensure_placed(batch_shapes(data));
+    BatchLoader loader(data, batches);
+    StepRunner steps(*this, *state);
+    return pass(steps, *state, loader, callbacks);
+  });
+}
+
+Logs Trainer::evaluate(const DatasetHandle& data, const EvaluateOptions& options) {
+  training("evaluate");
+  return pass_over("evaluate", data, options,
+                   [](StepRunner& steps, TrainingState& state, BatchLoader& loader,
+                      const CallbackList& callbacks) {
+                     return evaluated("evaluate", steps, state, loader, callbacks);
+                   });
+}
+
+Logs Trainer::evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options) {
+  return evaluate(DatasetHandle(x, y), options);
+}
+
+std::vector<at::Tensor> Trainer::predict_all(const DatasetHandle& data,
+                                             const PredictOptions& options) {
+  if (!compiled()) compile(CompileOptions());
+  return pass_over("predict", data, options, predicted);
+}
+
+at::Tensor Trainer::predict(const DatasetHandle& data, const PredictOptions& options) {
+  const std::vector<at::Tensor> outputs = predict_all(data, options);
+  if (outputs.size() == 1) return outputs[0];
+  throw ConfigError("predict", "the model has one output", str(outputs.size(), " outputs"),
+                    "use predict_all()");
+}
+
+Logs Trainer::train_on_batch(const Examples& batch) {
+  TrainingState& state = training("train_on_batch");
+  Examples examples = copied(batch, "train_on_batch");
+  if (!state.placed) ensure_placed(batch_shapes(batch));
+  StepRunner(*this, state).train(std::move(examples));
+  return state.metrics.logs();
+}
+
+Logs Trainer::test_on_batch(const Examples& batch) {
+  TrainingState& state = training("test_on_batch");
+  Examples examples = copied(batch, "test_on_batch");
+  if (!state.placed) ensure_placed(batch_shapes(batch));
+  StepRunner(*this, state).test(std::move(examples));
+  return state.metrics.logs();
+}
+
+std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
+  if (!compiled()) compile(CompileOptions());
+  TrainingState& state = training("predict_on_batch");
+  Examples examples = copied(batch, "predict_on_batch");
+  if (!state.placed) ensure_placed(batch_shapes(batch));
+  return StepRunner(*this, state).predict(std::move(examples));
+}
+
+StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
+  TrainingState& state = training("plan");
+  check_positive("plan", "batch_size", options.batch_size);
+  check_data("plan", data);
+  const auto rows = data.rows("plan");
+  ensure_placed(batch_shapes(data));
+  // What they hold lies on the real mesh.
+  state.metrics.reset();
+  StepPlan plan = plan_step(layer_, state.optimizer(), state.layouts, *rows, options,
+                            [this](const Batch& batch) { return train_step(batch); });
+  state.metrics.reset();
+  return plan;
+}
+
+void Trainer::reset_metrics() { training("reset_metrics").metrics.reset(); }
+
+const StepRecords& Trainer::step_records() const {
+  return training("step_records").capture.records();
+}
+
+bool Trainer::stop_training() const { return training("stop_training").exchange.stops(); }
+void Trainer::set_stop_training(bool stop) {
+  training("set_stop_training").exchange.set_stop(stop);
+}
+
+FitPosition Trainer::fit_position() const { return training("fit_position").progress.position; }
+
+void Trainer::set_fit_position(const FitPosition& position) {
+  if (position.epoch < 0 || position.step < 0) {
+    throw ConfigError("set_fit_position", "epoch and step are counted from 0",
+                      str("epoch ", position.epoch, ", step ", position.step),
+                      "pass what fit_position() gave");
+  }
+  training("set_fit_position").progress.position = position;
+}
+
+History Trainer::history() const {
+  const FitProgress& progress = training("history").progress;
+  History history = progress.history;
+  if (progress.epoch_ends) history.append(progress.position.epoch - 1, progress.epoch_logs);
+  return history;
+}
+
+void Trainer::set_history(const History& history) {
+  training("set_history").progress.history = history;
+}
+
+Json Trainer::metric_totals() const { return training("metric_totals").metrics.totals(); }
+
+void Trainer::restore_metric_totals(const Json& totals) {
+  training("restore_metric_totals").metrics.set_restored(totals);
+}
+
+const OptimizerHandle& Trainer::optimizer() const { return training("optimizer").optimizer(); }
+
+std::vector<std::pair<std::string, std::shared_ptr<Metric>>> Trainer::metrics() const {
+  return training("metrics").metrics.metrics();
+}
+
+std::vector<std::string> Trainer::metrics_names() const {
+  std::vector<std::string> names = {"loss"};
+  for (const auto& [name, metric] : training("metrics_names").metrics.metrics()) {
+    names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace tessera

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/nn/metric.hpp>
+#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/logs.hpp>
+#include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/phase.hpp>
+#include <tessera/framework/training/step_plan.hpp>
+#include <tessera/framework/training/step_records.hpp>
+
+namespace tessera {
+
+class Model;
+struct TrainingState;
+
+/// How a model is trained, evaluated and asked (Keras' trainer, a base of keras.Model).
+class Trainer {
+ public:
+  virtual ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Says how the model is trained and where its weights and batches lie; again to change either,
+  /// which relayouts weights that exist. Throws LayoutError for a rule that fits no weight, once
+  /// built; ConfigError for an output that the model does not have.
+  void compile(const CompileOptions& options);
+  /// Whether compile() was called.
+  bool compiled() const { return training_ != nullptr; }
+  /// Trains on a dataset, global batch by global batch (keras.Model.fit). Collective. Throws
+  /// StateError before compile() or when the loss is not finite, ConfigError for options.
+  History fit(const DatasetHandle& data, const FitOptions& options = {});
+  /// Trains on tensors: rows of x, and y for each.
+  History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options = {});
+  /// Loss and metrics over a dataset, by name; every row counts once. Collective.
+  Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options = {});
+  /// Loss and metrics over tensors: rows of x, and y for each.
+  Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options = {});
+  /// Outputs for every row of a dataset, whole, on the host of every process. Collective. A model
+  /// without compile() computes on the default mesh. Throws ConfigError if there are several
+  /// outputs.
+  at::Tensor predict(const DatasetHandle& data, const PredictOptions& options = {});
+  /// predict() for a model of any number of outputs: one tensor for each.
+  std::vector<at::Tensor> predict_all(const DatasetHandle& data,
+                                      const PredictOptions& options = {});
+
+  /// One training step on one batch. Logs run on since the last reset_metrics(). Collective.
+  Logs train_on_batch(const Examples& batch);
+  /// Loss and metrics of one batch, added to those since the last reset_metrics(). Collective.
+  Logs test_on_batch(const Examples& batch);
+  /// The outputs for one batch, whole. Collective.
+  std::vector<at::Tensor> predict_on_batch(const Examples& batch);
+  /// Loss and metrics begin anew.
+  void reset_metrics();
+
+  /// What a training step on batches like the dataset's needs on every device, and what it
+  /// exchanges, before anything of it is allocated: a step without numbers. Throws StateError
+  /// before compile(), or if a train_step() of the user's own reads numbers.
+  StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {});
+
+  /// One optimizer step on a batch; returns the loss, often pending. Override for a step of your
+  /// own:
+  ///
+  ///     DTensor train_step(const Batch& batch) override {
+  ///       GradientTape tape;
+  ///       const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
+  ///       const DTensor loss = compute_loss(batch, y_pred) + my_penalty(y_pred[0]);
+  ///       minimize(loss, tape);
+  ///       update_metrics(batch, y_pred);
+  ///       return loss;
+  ///     }
+  virtual DTensor train_step(const Batch& batch);
+  /// The loss on a batch, and what it adds to the metrics.
+  virtual DTensor test_step(const Batch& batch);
+  /// The outputs for a batch.
+  virtual std::vector<DTensor> predict_step(const Batch& batch);
+
+  /// How many training steps were eager, recorded and replayed since compile().
+  const StepRecords& step_records() const;
+
+  /// Whether fit ends after this step; reset when it begins. For callbacks.
+  bool stop_training() const;
+  void set_stop_training(bool stop);
+  /// The next step of the fit that runs, or ran. A callback that sets it in on_train_begin() makes
+  /// fit go on from there. Setting throws ConfigError for negative numbers.
+  FitPosition fit_position() const;
+  void set_fit_position(const FitPosition& position);
+  /// What the fit that runs, or ran, went through so far, in on_epoch_end() that epoch included
+  /// (Keras' model.history). A callback that sets it in on_train_begin() tells what came before.
+  History history() const;
+  void set_history(const History& history);
+  /// Loss and metrics of the epoch so far, for a checkpoint: their running totals and values.
+  /// Collective.
+  Json metric_totals() const;
+  /// The epoch in which fit goes on counts on from what metric_totals() gave; for on_train_begin().
+  /// Throws ConfigError for anything else.
+  void restore_metric_totals(const Json& totals);
+  /// The optimizer that compile() was given; null for none. Throws StateError before.
+  const OptimizerHandle& optimizer() const;
+  /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty
+  /// before the first batch, whose shapes choose some.
+  std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics() const;
+  /// Names of the values in logs, alphabetically, as far as known before the first batch.
+  std::vector<std::string> metrics_names() const;
+  /// What the outputs are called in logs and compile(); one name for a single output.
+  virtual std::vector<std::string> output_names() const { return {"output"}; }
+
+  /// The model that is trained, as a layer.
+  Layer& layer() const { return layer_; }
+  /// The model that is trained.
+  Model& model() const { return model_; }
+
+ protected:
+  /// Trains `model`, which is `layer` too.
+  Trainer(Layer& layer, Model& model);
+
+  /// What a layer is called in during a training step: dropout and the like follow the step.
+  CallContext training_context() const;
+  /// The weighted sum of the outputs' losses, plus losses(). One prediction for each output.
+  virtual DTensor compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred);
+  /// One step of the optimizer on the trainable weights by a loss that the tape has recorded.
+  void minimize(const DTensor& loss, GradientTape& tape);
+  void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
+
+ private:
+  DTensor stock_step(const Batch& batch);
+  TrainingState& training(const std::string& caller) const;
+  void ensure_placed(const Shapes& inputs);
+  template <class Options, class Pass>
+  auto pass_over(const std::string& caller, const DatasetHandle& data, const Options& options,
+                 const Pass& pass);
+
+  Layer& layer_;
+  Model& model_;
+  std::shared_ptr<TrainingState> training_;
+};
+
+}  // namespace tessera
