@@ -8,6 +8,10 @@ HERE = pathlib.Path(__file__).parent
 CLEAN = {
     "framework/base/a.hpp": "#include <vector>\n",
     "framework/ops/a.cpp": "#include <tessera/framework/tensor/a.hpp>\n#include <ATen/ATen.h>\n",
+    "framework/nn/layer.hpp":
+        "namespace tessera {\nclass Layer {\n public:\n  int size();\n};\nint layer_count();\n}\n",
+    "framework/nn/layer.cpp":
+        "namespace tessera {\nint Layer::size() {\n  return 0;\n}\n}\n",
     "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
 }
@@ -25,6 +29,12 @@ PLANTED = [
     ("check_include_order", "layers/b.cpp",
      "#include <tessera/framework/model/a.hpp>\n", "may not include framework/model"),
     ("check_include_order", "framework/other/b.cpp", "\n", "not in the table"),
+    ("check_definitions", "framework/ops/b.cpp",
+     "namespace tessera {\nint Layer::size() {\n  return 1;\n}\n}\n", "declared in framework/nn"),
+    ("check_definitions", "layers/b.cpp",
+     "namespace tessera {\nint layer_count() {\n  return 1;\n}\n}\n", "declared in framework/nn"),
+    ("check_classes", "layers/b.hpp",
+     "struct B {\n" + "".join(f"  int f{i}();\n" for i in range(26)) + "};\n", "B: 26 public"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
 ]
 

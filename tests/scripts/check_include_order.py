@@ -52,25 +52,30 @@ def folder_of(parts):
     return "/".join(parts[:2]) if parts[0] == "framework" else parts[0]
 
 
-offenders = []
-seen = 0
-for path, lines in sources(["framework", "layers", "optimizers", "metrics", "datasets"]):
-    folder = folder_of(path.parts)
-    if folder not in ALLOWED:
-        offenders.append(f"{path}: folder {folder} is not in the table")
-        continue
-    allowed = reachable(folder)
-    for number, line in enumerate(lines, 1):
-        match = INCLUDE.match(line)
-        if not match:
+def main():
+    offenders = []
+    seen = 0
+    for path, lines in sources(["framework", "layers", "optimizers", "metrics", "datasets"]):
+        folder = folder_of(path.parts)
+        if folder not in ALLOWED:
+            offenders.append(f"{path}: folder {folder} is not in the table")
             continue
-        seen += 1
-        header = match.group(1)
-        target = folder_of(header.split("/")[1:]) if header.startswith("tessera/") else None
-        if target and target not in allowed:
-            offenders.append(f"{path}:{number}: {folder} may not include {target}")
-        if header.startswith(TORCH_HEADERS) and folder in TORCH_FREE:
-            offenders.append(f"{path}:{number}: {folder} may not include libtorch")
-        if header.startswith(("apps/", "tests/", "../")):
-            offenders.append(f"{path}:{number}: write <tessera/...>, not {header}")
-finish(offenders, "a folder includes itself and the folders below it", seen)
+        allowed = reachable(folder)
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            seen += 1
+            header = match.group(1)
+            target = folder_of(header.split("/")[1:]) if header.startswith("tessera/") else None
+            if target and target not in allowed:
+                offenders.append(f"{path}:{number}: {folder} may not include {target}")
+            if header.startswith(TORCH_HEADERS) and folder in TORCH_FREE:
+                offenders.append(f"{path}:{number}: {folder} may not include libtorch")
+            if header.startswith(("apps/", "tests/", "../")):
+                offenders.append(f"{path}:{number}: write <tessera/...>, not {header}")
+    finish(offenders, "a folder includes itself and the folders below it", seen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Classes with more than 25 public functions, or more than two sources, are on a list that only
+shrinks: large_classes.txt. `--write` takes out of it what has become small."""
+import collections
+import re
+import sys
+
+from check_definitions import FOLDERS, MEMBER, statements
+from sources import finish, root, sources
+
+MAX_FUNCTIONS = 25
+MAX_SOURCES = 2
+BEGIN = re.compile(r"^(\s*)(class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^:].*)?\{")
+ACCESS = re.compile(r"^\s*(public|protected|private):")
+
+
+def public_functions(lines):
+    """(class, names of its public functions) for the classes of a header."""
+    at = 0
+    while at < len(lines):
+        begin = BEGIN.match(lines[at])
+        if not begin or lines[at].rstrip().endswith("};"):
+            at += 1
+            continue
+        indent, kind, name = begin.groups()
+        public, functions, depth = kind == "struct", set(), 0
+        at += 1
+        while at < len(lines) and not lines[at].startswith(indent + "}"):
+            line = lines[at].split("//")[0]
+            access = ACCESS.match(line)
+            if access:
+                public = access.group(1) == "public"
+            elif public and depth == 0 and re.match(rf"^{indent}  \S", line):
+                found = re.search(r"(~?\w+|operator\s*\S+?)\(", line)
+                if found and not line.strip().startswith(("using", "friend", "return")):
+                    functions.add(found.group(1))
+            depth += line.count("{") - line.count("}")
+            at += 1
+        yield name, functions
+
+
+def large_classes():
+    functions, found_in = {}, collections.defaultdict(set)
+    for _, lines in sources(FOLDERS, (".hpp",)):
+        for name, names in public_functions(lines):
+            if len(names) > len(functions.get(name, ())):
+                functions[name] = names
+    for path, lines in sources(FOLDERS, (".cpp",)):
+        for _, line in statements(lines):
+            member = MEMBER.match(line)
+            if member and member.group(1) in functions:
+                found_in[member.group(1)].add(path)
+    large = {}
+    for name, names in functions.items():
+        if len(names) > MAX_FUNCTIONS or len(found_in[name]) > MAX_SOURCES:
+            large[name] = f"{len(names)} public functions, {len(found_in[name])} sources"
+    return large, len(functions)
+
+
+def main():
+    large, seen = large_classes()
+    path = root() / "tests/scripts/large_classes.txt"
+    listed = path.read_text(encoding="utf-8").split() if path.is_file() else []
+    if "--write" in sys.argv:
+        path.write_text("".join(f"{name}\n" for name in sorted(large)), encoding="utf-8")
+    offenders = [f"{name}: {how}" for name, how in sorted(large.items()) if name not in listed]
+    offenders += [f"{name} is large no more; to fix: take it out of {path.name}"
+                  for name in listed if name not in large]
+    finish(offenders, f"at most {MAX_FUNCTIONS} public functions and {MAX_SOURCES} sources a class",
+           seen)
+
+
+if __name__ == "__main__":
+    main()
