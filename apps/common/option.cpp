@@ -244,8 +244,16 @@ OptionValue input_file(std::string& value, const std::string& placeholder) {
   });
 }
 
-OptionValue output_file(std::string& value, const std::string& placeholder) {
-  return path_value(value, placeholder, check_output);
+OptionValue output_file(std::string& value, const std::string& placeholder,
+                        std::vector<std::string> endings) {
+  const auto check = [endings = std::move(endings)](const std::string& where,
+                                                    const std::string& text) {
+    const auto ends = [&](const std::string& ending) { return text.ends_with(ending); };
+    require_path(endings.empty() || std::any_of(endings.begin(), endings.end(), ends), where,
+                 "must end in one of " + quoted_list(endings), text, "name such a file");
+    check_output(where, text);
+  };
+  return path_value(value, placeholder, check);
 }
 
 OptionValue folder_name(std::string& value) {

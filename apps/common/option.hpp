@@ -74,8 +74,10 @@ OptionValue mesh_dims(MeshDims& value);
 /// A file to read; refused if there is none.
 OptionValue input_file(std::string& value, const std::string& placeholder);
 
-/// A file to write; refused unless its folder exists and can be written.
-OptionValue output_file(std::string& value, const std::string& placeholder);
+/// A file to write; refused unless its folder exists and can be written, and its name ends in one
+/// of `endings`, if there are any.
+OptionValue output_file(std::string& value, const std::string& placeholder,
+                        std::vector<std::string> endings = {});
 
 /// A folder to write to, made if there is none; refused if a file has its name.
 OptionValue folder_name(std::string& value);

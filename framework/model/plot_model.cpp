@@ -1,10 +1,13 @@
 #include <tessera/framework/model/plot_model.hpp>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/drawing/dot_graph.hpp>
+#include <tessera/framework/drawing/graphviz.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary_rows.hpp>
@@ -17,21 +20,21 @@ class GraphBuilder {
   explicit GraphBuilder(const PlotModelOptions& options) : options_(options) {}
 
   /// Nodes of a model called on the values of `inputs`; returns those of its outputs.
-  std::vector<int> add_model(Model& model, const std::vector<int>& inputs, int group) {
+  std::vector<int> add_model(Model& model, const std::vector<int>& inputs, int cluster) {
     if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
-      return add_functional(*functional, inputs, group);
+      return add_functional(*functional, inputs, cluster);
     }
-    if (dynamic_cast<const SequentialModel*>(&model)) return add_chain(model, inputs, group);
+    if (dynamic_cast<const SequentialModel*>(&model)) return add_chain(model, inputs, cluster);
     std::vector<int> ends;
     for (const auto& layer : model.sublayers()) {
       Shapes shapes;
       if (layer->built()) shapes = layer->output_shapes(layer->built_for());
-      for (int end : add_layer(layer, shapes, inputs, group)) ends.push_back(end);
+      for (int end : add_layer(layer, shapes, inputs, cluster)) ends.push_back(end);
     }
     return ends;
   }
 
-  Graph take() { return std::move(graph_); }
+  DotGraph take() { return std::move(graph_); }
 
  private:
   /// The nodes of a layer, as its first call drew them.
@@ -41,7 +44,7 @@ class GraphBuilder {
   };
 
   std::vector<int> add_functional(const FunctionalModel& model, const std::vector<int>& inputs,
-                                  int group) {
+                                  int cluster) {
     std::map<const Node*, std::vector<int>> ends;
     std::map<const Layer*, Drawn> drawn;
     for (const auto& node : model.nodes()) {
@@ -55,7 +58,7 @@ class GraphBuilder {
       Drawn& layer = known->second;
       if (is_new) {
         layer = {from, {}, graph_.nodes.size(), 0};
-        layer.ends = add_layer(node->layer, node->shapes, from, group);
+        layer.ends = add_layer(node->layer, node->shapes, from, cluster);
         layer.end = graph_.nodes.size();
       } else {
         add_arrows(layer, from);
@@ -69,7 +72,7 @@ class GraphBuilder {
     return outputs;
   }
 
-  /// A layer called again is one box, or group, with further arrows where the first ones enter.
+  /// A layer called again is one box, or cluster, with further arrows where the first ones enter.
   void add_arrows(const Drawn& layer, const std::vector<int>& from) {
     for (size_t n = layer.begin; n < layer.end; ++n) {
       std::vector<int>& list = graph_.nodes[n].inputs;
@@ -86,61 +89,73 @@ class GraphBuilder {
     return list[std::min(tensor.index(), list.size() - 1)];
   }
 
-  std::vector<int> add_chain(Model& model, std::vector<int> inputs, int group) {
+  std::vector<int> add_chain(Model& model, std::vector<int> inputs, int cluster) {
     Shapes shapes = model.built() ? model.input_shapes() : Shapes();
     for (const auto& layer : model.sublayers()) {
       if (!shapes.empty()) shapes = layer->output_shapes(shapes);
-      inputs = add_layer(layer, shapes, inputs, group);
+      inputs = add_layer(layer, shapes, inputs, cluster);
     }
     return inputs;
   }
 
   std::vector<int> add_layer(const std::shared_ptr<Layer>& layer, const Shapes& shapes,
-                             const std::vector<int>& inputs, int group) {
+                             const std::vector<int>& inputs, int cluster) {
     auto* inner = dynamic_cast<Model*>(layer.get());
     if (inner && options_.expand_nested && !inner->sublayers().empty()) {
-      graph_.groups.push_back({layer->name() + " (" + layer->class_name() + ")", group});
-      return add_model(*inner, inputs, static_cast<int>(graph_.groups.size()) - 1);
+      graph_.clusters.push_back({layer->name(), layer->class_name(), cluster});
+      return add_model(*inner, inputs, static_cast<int>(graph_.clusters.size()) - 1);
     }
-    GraphNode node;
-    node.name = layer->name();
-    node.type = layer->class_name();
-    node.inputs = inputs;
-    node.group = group;
-    if (options_.show_shapes) {
-      for (const Shape& shape : shapes) {
-        node.lines.push_back("output " + keras_shape(shape).to_string(false));
-      }
-    }
-    if (options_.show_params && layer->count_params() > 0) {
-      node.lines.push_back(with_commas(layer->count_params()) + " parameters");
-    }
-    for (const Variable& weight : layer->weights()) {
-      if (!options_.show_layouts) break;
-      const std::string name = weight.path().substr(weight.path().rfind('/') + 1);
-      node.lines.push_back(name + " " + weight.layout().describe());
-    }
-    graph_.nodes.push_back(std::move(node));
+    graph_.nodes.push_back(
+        {layer->name(), layer->class_name(), rows(*layer, shapes), inputs, cluster});
     return {static_cast<int>(graph_.nodes.size()) - 1};
   }
 
+  std::vector<DotNode::Row> rows(const Layer& layer, const Shapes& shapes) const {
+    std::vector<DotNode::Row> rows;
+    for (const Shape& shape : shapes) {
+      if (options_.show_shapes) rows.push_back({"output", keras_shape(shape).to_string(false)});
+    }
+    if (options_.show_params && layer.count_params() > 0) {
+      rows.push_back({"parameters", with_commas(layer.count_params())});
+    }
+    for (const Variable& weight : layer.weights()) {
+      if (!options_.show_layouts) break;
+      const std::string name = weight.path().substr(weight.path().rfind('/') + 1);
+      rows.push_back({name, weight.layout().describe()});
+    }
+    return rows;
+  }
+
   const PlotModelOptions& options_;
-  Graph graph_;
+  DotGraph graph_;
 };
 
 }  // namespace
 
-Graph model_graph(Model& model, const PlotModelOptions& options) {
+std::string model_to_dot(Model& model, const PlotModelOptions& options) {
   model.name_layers();
   GraphBuilder builder(options);
   builder.add_model(model, {}, -1);
-  Graph graph = builder.take();
+  DotGraph graph = builder.take();
   graph.title = model.name().empty() ? model.class_name() : model.name();
-  return graph;
+  return graph.text();
 }
 
 void plot_model(Model& model, const std::string& path, const PlotModelOptions& options) {
-  write_file_atomically(path, graph_svg(model_graph(model, options)));
+  const size_t dot = path.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : path.substr(dot);
+  if (ending != ".dot" && ending != ".svg" && ending != ".png") {
+    throw ConfigError("plot_model", "the path must end in .dot, .svg or .png", in_quotes(path),
+                      "name such a file");
+  }
+  const std::string graph = path.substr(0, dot) + ".dot";
+  write_file_atomically(graph, model_to_dot(model, options));
+  if (ending == ".dot") return;
+  const std::string reason = draw_dot_file(graph, path);
+  if (reason.empty()) return;
+  std::cerr << str("Warning: ", path, " is not drawn: ", reason, ". The graph is in ", graph,
+                   ". To fix: apt-get install graphviz, then dot -T", ending.substr(1), " ", graph,
+                   " -o ", path, "\n");
 }
 
 }  // namespace tessera

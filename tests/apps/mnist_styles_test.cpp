@@ -96,7 +96,7 @@ TEST_CASE("the three styles give Keras' trace") {
 TEST_CASE("mnist shows the model, the plan, and draws pictures") {
   const test::TempFolder folder;
   test::write_mnist(folder / "data", 40, 20);
-  const std::string curves = folder / "curves.svg", graph = folder / "graph.svg",
+  const std::string curves = folder / "curves.svg", graph = folder / "graph.dot",
                     logs = folder / "logs";
   const test::ProgramRun run = test::run_program(
       test::app_path("mnist"),
@@ -108,7 +108,7 @@ TEST_CASE("mnist shows the model, the plan, and draws pictures") {
   CHECK_THAT(run.out, Contains("Model: \"core_api\"") && Contains("┃ Layout"));
   CHECK_THAT(run.out, Contains("A training step on mesh batch=2") && Contains("hidden_1/kernel"));
   CHECK_THAT(test::read_file(curves), Contains("<svg") && Contains("accuracy"));
-  CHECK_THAT(test::read_file(graph), Contains("<svg") && Contains("hidden_1"));
+  CHECK_THAT(test::read_file(graph), Contains("digraph") && Contains("<b>hidden_1</b>"));
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(logs)) {
     files += entry.is_regular_file();

@@ -1,7 +1,11 @@
 #include <tessera/tessera.hpp>
 
+#include <regex>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace plot_model_test {
 
@@ -10,58 +14,71 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Position of a node by name.
-int find(const Graph& graph, const std::string& name) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].name == name) return static_cast<int>(i);
-  }
-  FAIL("no node " << name);
-  return -1;
-}
-
-std::vector<std::string> inputs_of(const Graph& graph, const std::string& name) {
-  std::vector<std::string> names;
-  for (int input : graph.nodes[static_cast<size_t>(find(graph, name))].inputs) {
-    names.push_back(graph.nodes[static_cast<size_t>(input)].name);
-  }
-  return names;
-}
-
 using Names = std::vector<std::string>;
+
+/// What a DOT text says about its nodes.
+struct Drawn {
+  explicit Drawn(const std::string& dot) : text(dot) {
+    const std::regex node(R"re(n(\d+) \[label=<<table[^>]*>\n<tr><td[^>]*><b>([^<]*)</b>)re");
+    for (std::sregex_iterator it(dot.begin(), dot.end(), node), end; it != end; ++it) {
+      names[(*it)[1]] = (*it)[2];
+    }
+    const std::regex arrow("n(\\d+) -> n(\\d+)\n");
+    for (std::sregex_iterator it(dot.begin(), dot.end(), arrow), end; it != end; ++it) {
+      inputs[names.at((*it)[2])].push_back(names.at((*it)[1]));
+    }
+  }
+
+  /// The node's table without its tags, one row a line.
+  std::string table(const std::string& name) const {
+    const size_t from = text.rfind(" [label=<<table", text.find("<b>" + name + "</b>"));
+    const size_t rows = text.find('\n', from) + 1;
+    const std::string part = text.substr(rows, text.find("</table>", from) - rows);
+    return std::regex_replace(std::regex_replace(part, std::regex("</td><td[^>]*>"), " | "),
+                              std::regex("<[^>]*>"), "");
+  }
+
+  std::string text;
+  std::map<std::string, std::string> names;
+  std::map<std::string, Names> inputs;
+};
 
 }  // namespace
 
-TEST_CASE("a model's graph has its layers, connections and groups", "[plot_model]") {
+TEST_CASE("a model's DOT has its layers, connections, clusters and layouts", "[plot_model]") {
   const Sequential block({Input({4}), Dense(4, {.name = "inner"}), Activation("tanh")},
                          {.name = "block"});
   const Input a({4}, {.name = "a"}), b({4}, {.name = "b"});
   const Dense shared(4, {.name = "shared"});
   const SymbolicTensor sum = Add({.name = "sum"})({shared(a), shared(b), block(a)});
-  const Functional model({a, b}, {sum, Dense(2, {.name = "head"})(sum)}, {.name = "whole"});
+  Functional model({a, b}, {sum, Dense(2, {.name = "head"})(sum)}, {.name = "whole"});
+  LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4)));
+  layouts["head/kernel"] = {unsharded, "model"};
+  model.compile({.loss = "mse", .layouts = layouts});
 
-  const Graph graph = model_graph(model.model(), {});
-  CHECK(graph.title == "whole");
-  CHECK(graph.nodes.size() == 7);
-  CHECK(inputs_of(graph, "a").empty());
-  CHECK(inputs_of(graph, "shared") == Names{"a", "b"});
-  CHECK(inputs_of(graph, "inner") == Names{"a"});
-  CHECK(inputs_of(graph, "activation") == Names{"inner"});
-  CHECK(inputs_of(graph, "sum") == Names{"shared", "shared", "activation"});
-  REQUIRE(graph.groups.size() == 1);
-  CHECK(graph.groups[0].title == "block (Sequential)");
-  const GraphNode& inner = graph.nodes[static_cast<size_t>(find(graph, "inner"))];
-  CHECK(inner.group == 0);
-  CHECK(inner.type == "Dense");
-  CHECK(inner.lines == Names{"output (None, 4)", "20 parameters", "kernel (unsharded, unsharded)",
-                             "bias (unsharded)"});
+  const Drawn drawn(model_to_dot(model.model()));
+  CHECK_THAT(drawn.text, Contains("label=<<b>whole</b>>"));
+  CHECK(drawn.names.size() == 7);
+  CHECK(drawn.inputs.count("a") == 0);
+  CHECK(drawn.inputs.at("shared") == Names{"a", "b"});
+  CHECK(drawn.inputs.at("inner") == Names{"a"});
+  CHECK(drawn.inputs.at("activation") == Names{"inner"});
+  CHECK(drawn.inputs.at("sum") == Names{"shared", "activation"});
+  CHECK(drawn.inputs.at("head") == Names{"sum"});
+  const size_t cluster = drawn.text.find("<b>block</b>  <font color=\"#59636e\">Sequential</font>");
+  CHECK(cluster < drawn.text.find("<b>inner</b>"));
+  CHECK(drawn.text.find("subgraph", cluster) == std::string::npos);
+  CHECK(drawn.table("head") == "head  Dense\noutput | (None, 2)\nparameters | 10\n"
+                               "kernel | (unsharded, model)\nbias | (model)\n");
+  CHECK(drawn.table("a") == "a  InputLayer\noutput | (None, 4)\n");
 
-  const Graph closed = model_graph(model.model(), {.show_shapes = false,
-                                                   .show_layouts = false,
-                                                   .show_params = false,
-                                                   .expand_nested = false});
-  CHECK(closed.groups.empty());
-  CHECK(closed.nodes[static_cast<size_t>(find(closed, "block"))].lines.empty());
-  CHECK(inputs_of(closed, "block") == Names{"a"});
+  const Drawn closed(model_to_dot(model.model(), {.show_shapes = false,
+                                                  .show_layouts = false,
+                                                  .show_params = false,
+                                                  .expand_nested = false}));
+  CHECK_THAT(closed.text, !Contains("subgraph"));
+  CHECK(closed.table("block") == "block  Sequential\n");
+  CHECK(closed.inputs.at("block") == Names{"a"});
 }
 
 TEST_CASE("a nested functional model is joined to what is around it", "[plot_model]") {
@@ -69,31 +86,49 @@ TEST_CASE("a nested functional model is joined to what is around it", "[plot_mod
   const Functional inner({x}, {Dense(3, {.name = "deep"})(x)}, {.name = "inner"});
   const Input z({3}, {.name = "z"});
   const Functional outer({z}, {Dense(1, {.name = "top"})(inner(z))});
-  const Graph graph = model_graph(outer.model(), {});
-  CHECK(inputs_of(graph, "x") == Names{"z"});
-  CHECK(inputs_of(graph, "deep") == Names{"x"});
-  CHECK(inputs_of(graph, "top") == Names{"deep"});
+  const Drawn drawn(model_to_dot(outer.model()));
+  CHECK(drawn.inputs.at("x") == Names{"z"});
+  CHECK(drawn.inputs.at("deep") == Names{"x"});
+  CHECK(drawn.inputs.at("top") == Names{"deep"});
 }
 
 TEST_CASE("a nested model that is called again is entered where it begins", "[plot_model]") {
   const Sequential block({Input({4}), Dense(3, {.name = "in"}), Dense(4, {.name = "out"})});
   const Input x({4}, {.name = "x"});
   const Functional model({x}, {block(block(x))});
-  const Graph graph = model_graph(model.model(), {});
-  REQUIRE(graph.nodes.size() == 3);
-  CHECK(graph.nodes[1].name == "in");
-  CHECK(graph.nodes[1].inputs == std::vector<int>{0, 2});
-  CHECK(graph.nodes[2].inputs == std::vector<int>{1});
+  const Drawn drawn(model_to_dot(model.model()));
+  CHECK(drawn.names.size() == 3);
+  CHECK(drawn.inputs.at("in") == Names{"x", "out"});
+  CHECK(drawn.inputs.at("out") == Names{"in"});
 }
 
-TEST_CASE("plot_model writes a picture, of any style of model", "[plot_model]") {
+TEST_CASE("plot_model writes DOT, of any style of model", "[plot_model]") {
   const test::TempFolder folder;
+  const test::Warnings warnings;
   const Sequential model({Flatten(), Dense(3)}, {.name = "a<b"});
-  const std::string path = (folder / "model.svg").string();
-  plot_model(model.model(), path);
-  const std::string text = test::read_file(path);
-  CHECK_THAT(text, Contains("<svg") && Contains("dense") && Contains("a&lt;b"));
-  CHECK_THROWS_AS(plot_model(model.model(), "/nowhere/model.svg"), FileError);
+  plot_model(model.model(), folder / "model.dot");
+  const std::string text = test::read_file(folder / "model.dot");
+  CHECK(text == model_to_dot(model.model()));
+  CHECK_THAT(text, Contains("<b>dense</b>") && Contains("a&lt;b"));
+  CHECK(warnings.text() == "");
+  CHECK_THROWS_AS(plot_model(model.model(), "/nowhere/model.dot"), FileError);
+  CHECK_THROWS_WITH(plot_model(model.model(), folder / "model.jpeg"),
+                    Contains("must end in .dot, .svg or .png"));
+  CHECK_THROWS_AS(plot_model(model.model(), "model"), ConfigError);
+}
+
+TEST_CASE("without Graphviz plot_model leaves the DOT and says what to install", "[plot_model]") {
+  const test::TempFolder folder;
+  const Sequential model({Input({2}), Dense(3)});
+  const std::string dot = folder / "model.dot", svg = folder / "model.svg";
+  const test::EnvironmentScope path("PATH", "/nowhere");
+  const test::Warnings warnings;
+  plot_model(model.model(), svg);
+  CHECK(warnings.text() == "Warning: " + svg + " is not drawn: there is no dot in PATH. The graph" +
+                               " is in " + dot + ". To fix: apt-get install graphviz, then dot" +
+                               " -Tsvg " + dot + " -o " + svg + "\n");
+  CHECK(test::read_file(dot) == model_to_dot(model.model()));
+  CHECK(!std::filesystem::exists(svg));
 }
 
 }  // namespace plot_model_test

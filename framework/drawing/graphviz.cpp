@@ -1,0 +1,76 @@
+#include <tessera/framework/drawing/graphviz.hpp>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/file_descriptor.hpp>
+
+namespace tessera {
+namespace {
+
+/// dot reads the file as its standard input, so that no name of a file is taken for an option. It
+/// complains to nobody: a caller gets one line.
+int start_dot(std::vector<std::string> words, const std::string& input, int output,
+              pid_t& process) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  const int error =
+      posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+std::string read_to_end(const FileDescriptor& pipe) {
+  std::string bytes;
+  std::array<char, 65536> part;
+  while (true) {
+    const ssize_t size = ::read(pipe.get(), part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return bytes;
+    bytes.append(part.data(), static_cast<size_t>(size));
+  }
+}
+
+}  // namespace
+
+std::string draw_dot_file(const std::string& path, const std::string& picture) {
+  const std::string format = picture.substr(picture.rfind('.') + 1);
+  std::vector<std::string> words = {"dot", "-T" + format};
+  if (format == "png") words.push_back("-Gdpi=144");
+  std::array<int, 2> ends;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return str("a pipe to dot: ", strerror(errno));
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  pid_t process = -1;
+  const int error = start_dot(words, path, write_end.get(), process);
+  if (error == ENOENT) return "there is no dot in PATH";
+  if (error != 0) return str("dot: ", strerror(error));
+  write_end.reset();
+  const std::string bytes = read_to_end(read_end);
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0) {
+    if (errno != EINTR) return str("waiting for dot: ", strerror(errno));
+  }
+  if (WIFSIGNALED(status)) return str("dot was killed by signal ", WTERMSIG(status));
+  if (status != 0) return str("dot ended with exit code ", WEXITSTATUS(status));
+  if (bytes.empty()) return "dot wrote nothing";
+  write_file_atomically(picture, bytes);
+  return "";
+}
+
+}  // namespace tessera
