@@ -1,6 +1,7 @@
-"""Writes the ```cpp blocks of a markdown file as C++ sources, one each.
+"""Writes the ```cpp blocks of markdown files as C++ sources.
 
-Arguments: markdown file, folder for the sources. Prints a line "program NAME" or "body NAME" each.
+Arguments: folder for the sources, markdown files. Prints a line with the name of each source: the
+first holds the bodies of all files, each further one is a program.
 
 A block that defines main() is a program, compiled as it is and run. Any other block is the body of
 a function, after `#include <tessera/tessera.hpp>` and `using namespace tessera`; its #include lines
@@ -15,14 +16,16 @@ above the block:
     model.summary();
     ```
 
-The first line may name the block as above; else it is example_1 and so on.
+The first line may name the block as above; else it is example_1 and so on. A block below a line
+`<!-- file: PATH -->` is that file of the tree, which is compiled elsewhere;
+tests/scripts/check_shown_files.py compares the two.
 """
 import pathlib
 import re
 import sys
 
-BLOCK = re.compile(r"^(?:<!-- cpp\n(?P<hidden>(?:(?!-->).)*?)-->\n+)?```cpp\n(?P<code>.*?)^```$",
-                   re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^(?:<!-- (?:cpp\n(?P<hidden>(?:(?!-->).)*?)|(?P<file>file: \S+ ))-->\n+)?"
+                   r"```cpp\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 NAME = re.compile(r"// example: (\w+)$", re.MULTILINE)
 MAIN = re.compile(r"^int main\(", re.MULTILINE)
 INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
@@ -32,18 +35,10 @@ def located(text, line, source):
     return f'#line {line} "{source}"\n{text}'
 
 
-def as_source(match, name, text, source):
-    code = match["code"]
-    line = text.count("\n", 0, match.start("code")) + 1
-    if MAIN.search(code):
-        return located(code, line, source)
-    hidden = match["hidden"] or ""
-    includes = "".join(INCLUDE.findall(hidden + code))
-    # An empty line in its place keeps the numbers of the lines.
-    body = INCLUDE.sub("\n", code)
-    return (f"#include <tessera/tessera.hpp>\n{includes}using namespace tessera;\n"
-            f"[[maybe_unused]] static void {name}() {{\n{INCLUDE.sub('', hidden)}"
-            + located(body, line, source) + "}\n")
+def as_function(name, hidden, code, line, source):
+    # An empty line in place of an #include keeps the numbers of the lines.
+    body = located(INCLUDE.sub("\n", code), line, source)
+    return f"[[maybe_unused]] static void {name}() {{\n{INCLUDE.sub('', hidden)}{body}}}\n"
 
 
 def write_if_changed(path, content):
@@ -52,17 +47,30 @@ def write_if_changed(path, content):
 
 
 def main():
-    source, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    text = source.read_text(encoding="utf-8")
-    matches = list(BLOCK.finditer(text))
-    if len(matches) != len(re.findall(r"^```cpp", text, re.MULTILINE)):
-        sys.exit(f"{source}: a ```cpp block that does not end, or begins with more than ```cpp")
-    for number, match in enumerate(matches, 1):
-        named = NAME.match(match["code"])
-        name = named[1] if named else f"example_{number}"
-        write_if_changed(folder / f"{name}.cpp", as_source(match, name, text, source))
-        print("program" if MAIN.search(match["code"]) else "body", name)
+    includes, functions, programs = {"#include <tessera/tessera.hpp>\n"}, [], {}
+    for source in map(pathlib.Path, sys.argv[2:]):
+        text = source.read_text(encoding="utf-8")
+        matches = list(BLOCK.finditer(text))
+        if len(matches) != len(re.findall(r"^```cpp", text, re.MULTILINE)):
+            sys.exit(f"{source}: a ```cpp block that does not end, or begins with more than ```cpp")
+        for number, match in enumerate(matches, 1):
+            if match["file"]:
+                continue
+            code, hidden = match["code"], match["hidden"] or ""
+            named = NAME.match(code)
+            name = f"{source.stem.lower()}_{named[1] if named else f'example_{number}'}"
+            line = text.count("\n", 0, match.start("code")) + 1
+            if MAIN.search(code):
+                programs[name] = located(code, line, source)
+            else:
+                includes.update(INCLUDE.findall(hidden + code))
+                functions.append(as_function(name, hidden, code, line, source))
+    bodies = "".join(sorted(includes)) + "using namespace tessera;\n" + "".join(functions)
+    for name, content in {"bodies": bodies, **programs}.items():
+        write_if_changed(folder / f"{name}.cpp", content)
+        print(name)
 
 
 main()

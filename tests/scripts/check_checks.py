@@ -14,6 +14,8 @@ CLEAN = {
         "namespace tessera {\nint Layer::size() {\n  return 0;\n}\n}\n",
     "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
+    "apps/a/main.cpp": "int main() {}\n",
+    "README.md": "<!-- file: apps/a/main.cpp -->\n```cpp\nint main() {}\n```\n",
 }
 PLANTED = [
     ("check_size", "framework/base/b.cpp", "int a;\n" * 401, "401 lines"),
@@ -35,6 +37,8 @@ PLANTED = [
      "namespace tessera {\nint layer_count() {\n  return 1;\n}\n}\n", "declared in framework/nn"),
     ("check_classes", "layers/b.hpp",
      "struct B {\n" + "".join(f"  int f{i}();\n" for i in range(26)) + "};\n", "B: 26 public"),
+    ("check_shown_files", "apps/a/main.cpp", "int main() { run(); }\n", "not apps/a/main.cpp"),
+    ("check_shown_files", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
 ]
 

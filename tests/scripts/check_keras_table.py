@@ -1,4 +1,4 @@
-"""README.md's table of Keras' names says which of them exist here. `--write` brings it up to date."""
+"""docs/keras.md's table of Keras' names says which exist here. `--write` brings it up to date."""
 import json
 import re
 import sys
@@ -48,20 +48,20 @@ def table(keras):
 def main():
     golden = root() / "tests/golden/keras_names.json"
     keras = json.loads(golden.read_text(encoding="utf-8"))
-    readme = root() / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    page = root() / "docs/keras.md"
+    text = page.read_text(encoding="utf-8")
     wanted = f"{BEGIN}\n\n{table(keras)}\n\n{END}"
     begin, end = text.find(BEGIN), text.find(END)
     offenders = []
     if begin < 0 or end < 0:
-        offenders.append("README.md: the table of Keras' names is missing")
+        offenders.append("docs/keras.md: the table of Keras' names is missing")
     elif text[begin:end + len(END)] != wanted:
         if "--write" in sys.argv:
-            readme.write_text(text[:begin] + wanted + text[end + len(END):], encoding="utf-8")
+            page.write_text(text[:begin] + wanted + text[end + len(END):], encoding="utf-8")
         else:
-            offenders.append("README.md: the table of Keras' names is out of date; to fix: "
+            offenders.append("docs/keras.md: the table of Keras' names is out of date; to fix: "
                              "python3 tests/scripts/check_keras_table.py . --write")
-    finish(offenders, "README.md says which names of Keras exist", len(keras))
+    finish(offenders, "docs/keras.md says which names of Keras exist", len(keras))
 
 
 if __name__ == "__main__":
