@@ -15,6 +15,7 @@ CLEAN = {
     "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
     "apps/a/main.cpp": "int main() {}\n",
+    "docs/Doxyfile": "INPUT = README.md \\\n        layers\n",
     "README.md": "<!-- file: apps/a/main.cpp -->\n```cpp\nint main() {}\n```\n",
 }
 PLANTED = [
@@ -37,6 +38,10 @@ PLANTED = [
      "namespace tessera {\nint layer_count() {\n  return 1;\n}\n}\n", "declared in framework/nn"),
     ("check_classes", "layers/b.hpp",
      "struct B {\n" + "".join(f"  int f{i}();\n" for i in range(26)) + "};\n", "B: 26 public"),
+    ("check_doxygen_inputs", "docs/Doxyfile", "INPUT = docs/none.md\n", "none.md does not exist"),
+    ("check_doxygen_inputs", "docs/b.md", "A page.\n", "docs/b.md is not in INPUT"),
+    ("check_doxygen_inputs", "docs/doxygen_filter.py", '    "layers/none": "layers",\n',
+     "no path begins with layers/none"),
     ("check_shown_files", "apps/a/main.cpp", "int main() { run(); }\n", "not apps/a/main.cpp"),
     ("check_shown_files", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
