@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/file.hpp>
 #include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/drawing/dot_graph.hpp>

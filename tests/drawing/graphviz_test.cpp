@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/dot_graph.hpp>
 #include "tests/support/catch.hpp"
