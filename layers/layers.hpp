@@ -8,8 +8,8 @@
 #include <tessera/layers/activation/softmax.hpp>
 #include <tessera/layers/attention/attention.hpp>
 #include <tessera/layers/attention/multi_head_attention.hpp>
+#include <tessera/layers/axis_values.hpp>
 #include <tessera/layers/convolutional/conv.hpp>
-#include <tessera/layers/convolutional/conv_base.hpp>
 #include <tessera/layers/convolutional/conv_transpose.hpp>
 #include <tessera/layers/convolutional/depthwise_conv.hpp>
 #include <tessera/layers/convolutional/separable_conv.hpp>
@@ -51,7 +51,6 @@
 #include <tessera/layers/reshaping/permute.hpp>
 #include <tessera/layers/reshaping/repeat_vector.hpp>
 #include <tessera/layers/reshaping/reshape.hpp>
-#include <tessera/layers/reshaping/spatial_layer.hpp>
 #include <tessera/layers/reshaping/up_sampling.hpp>
 #include <tessera/layers/text/string_lookup.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>

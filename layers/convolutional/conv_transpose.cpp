@@ -4,53 +4,70 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/conv.hpp>
+#include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
 namespace {
 
-LayerHandle transpose_from(JsonObject& config, int64_t spatial) {
-  auto options = shared_options<ConvTransposeOptions>(take_conv_options(config));
-  take_kernel_options(config, "kernel", options.kernel_initializer, options.kernel_regularizer,
-                      options.kernel_constraint);
-  const AxisValues none = std::vector<int64_t>();
-  const AxisValues padding = take_axis_values(config, "output_padding", none);
-  if (!padding.values.empty()) options.output_padding = padding;
-  const AxisValues size = take_axis_values(config, "kernel_size", 0);
-  return make_layer<ConvTransposeLayer>(spatial, take_extent(config, "filters"), size, options);
+struct ConvTransposeArguments : ConvTransposeOptions {
+  int64_t filters = 0;
+  AxisValues kernel_size = 0;
+};
+
+template <class Visit>
+void fields(ConvTransposeArguments& a, const Visit& visit) {
+  conv_fields(a, visit);
+  visit("filters", a.filters);
+  visit("output_padding", a.output_padding);
+  visit("kernel_initializer", a.kernel_initializer);
+  visit("kernel_regularizer", a.kernel_regularizer);
+  visit("kernel_constraint", a.kernel_constraint);
 }
 
-}  // namespace
+class ConvTransposeLayer final : public ConvBase<ConvTransposeArguments> {
+ public:
+  ConvTransposeLayer(int64_t spatial, const ConvTransposeArguments& arguments);
 
-ConvTransposeLayer::ConvTransposeLayer(int64_t spatial, int64_t filters,
-                                       const AxisValues& kernel_size,
-                                       const ConvTransposeOptions& options)
-    : ConvBase(str("Conv", spatial, "DTranspose"), spatial, kernel_size,
-               shared_options<ConvOptions>(options)),
-      filters_(filters), own_(options) {
-  check_positive(filters, "filters");
-  if (!options.kernel_layout.empty()) set_weight_layout("kernel", options.kernel_layout);
-  if (!options.output_padding) return;
-  output_padding_ = each(*options.output_padding, "output_padding", 0);
+ protected:
+  Shape image_shape(const Shape& x) const override;
+  void make_weights(const Shapes& inputs) override;
+  DTensor transform(const DTensor& x, const CallContext& context) override;
+
+ private:
+  /// The output's extents, and the windows of the convolution that leads back to x.
+  std::vector<int64_t> extents(const Shape& x, std::vector<WindowAxis>& axes) const;
+
+  Variable kernel_;
+};
+
+template <int64_t spatial>
+LayerHandle conv_transpose_from(JsonObject& config) {
+  auto arguments = layer_options_from<ConvTransposeArguments>(config);
+  arguments.filters = take_extent(config, "filters");
+  return make_layer<ConvTransposeLayer>(spatial, arguments);
+}
+
+const RegisteredLayer registered_conv1d_transpose("Conv1DTranspose", conv_transpose_from<1>);
+const RegisteredLayer registered_conv2d_transpose("Conv2DTranspose", conv_transpose_from<2>);
+
+ConvTransposeLayer::ConvTransposeLayer(int64_t spatial, const ConvTransposeArguments& arguments)
+    : ConvBase(str("Conv", spatial, "DTranspose"), spatial, arguments) {
+  check_positive(arguments.filters, "filters");
+  if (!arguments.kernel_layout.empty()) set_weight_layout("kernel", arguments.kernel_layout);
+  if (!arguments.output_padding) return;
+  const std::vector<int64_t> cells = each(*arguments.output_padding, "output_padding", 0);
+  arguments_.output_padding = cells;
   for (size_t i = 0; i < strides().size(); ++i) {
-    if ((*output_padding_)[i] < strides()[i]) continue;
+    if (cells[i] < strides()[i]) continue;
     throw ConfigError(class_name() + " " + name(), "output_padding is below the stride",
-                      str((*output_padding_)[i], " with a stride of ", strides()[i]),
+                      str(cells[i], " with a stride of ", strides()[i]),
                       "leave it out for the largest output");
   }
 }
 
-Json ConvTransposeLayer::config() const {
-  Json json = ConvBase::config();
-  json["filters"] = filters_;
-  json["output_padding"] = output_padding_ ? Json(*output_padding_) : Json(nullptr);
-  put_kernel_options(json, "kernel", own_.kernel_initializer, own_.kernel_regularizer,
-                     own_.kernel_constraint);
-  return json;
-}
-
 std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
                                                  std::vector<WindowAxis>& axes) const {
-  const bool same = options().padding == "same";
+  const bool same = arguments_.padding == "same";
   std::vector<int64_t> list;
   for (size_t i = 0; i < strides().size(); ++i) {
     WindowAxis axis{.size = kernel_size()[i], .stride = strides()[i],
@@ -62,8 +79,9 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
       continue;
     }
     int64_t extent = same ? n * axis.stride : std::max(spread, n * axis.stride);
-    if (output_padding_) {
-      extent = spread + (*output_padding_)[i] - (same ? axis.reach() / 2 * 2 : 0);
+    if (arguments_.output_padding) {
+      const int64_t cells = arguments_.output_padding->values[i];
+      extent = spread + cells - (same ? axis.reach() / 2 * 2 : 0);
     }
     const int64_t total = same ? std::max<int64_t>(0, spread - extent) : 0;
     axis.before = total / 2;
@@ -82,15 +100,16 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
 Shape ConvTransposeLayer::image_shape(const Shape& x) const {
   channels_of(x);
   std::vector<WindowAxis> axes;
-  return shape_of(x[0], extents(x, axes), filters_);
+  return shape_of(x[0], extents(x, axes), arguments_.filters);
 }
 
 void ConvTransposeLayer::make_weights(const Shapes& inputs) {
-  kernel_ = add_weight("kernel", kernel_shape({filters_, channels_last_shape(inputs).back()}),
-                       own_.kernel_initializer,
-                       {.regularizer = own_.kernel_regularizer,
-                        .constraint = own_.kernel_constraint});
-  add_bias(filters_);
+  const int64_t channels = channels_last_shape(inputs).back();
+  kernel_ = add_weight("kernel", kernel_shape({arguments_.filters, channels}),
+                       arguments_.kernel_initializer,
+                       {.regularizer = arguments_.kernel_regularizer,
+                        .constraint = arguments_.kernel_constraint});
+  add_bias(arguments_.filters);
 }
 
 DTensor ConvTransposeLayer::transform(const DTensor& x, const CallContext&) {
@@ -99,7 +118,19 @@ DTensor ConvTransposeLayer::transform(const DTensor& x, const CallContext&) {
   return with_bias(ops::conv_transpose(x, read(kernel_), axes, made));
 }
 
-LayerHandle Conv1DTranspose::from_config(JsonObject& config) { return transpose_from(config, 1); }
-LayerHandle Conv2DTranspose::from_config(JsonObject& config) { return transpose_from(config, 2); }
+LayerHandle conv_transpose_of(int64_t spatial, int64_t filters, const AxisValues& kernel_size,
+                              const ConvTransposeOptions& options) {
+  return make_layer<ConvTransposeLayer>(spatial,
+                                        ConvTransposeArguments{options, filters, kernel_size});
+}
+
+}  // namespace
+
+Conv1DTranspose::Conv1DTranspose(int64_t filters, const AxisValues& kernel_size,
+                                 const ConvTransposeOptions& options)
+    : LayerHandle(conv_transpose_of(1, filters, kernel_size, options)) {}
+Conv2DTranspose::Conv2DTranspose(int64_t filters, const AxisValues& kernel_size,
+                                 const ConvTransposeOptions& options)
+    : LayerHandle(conv_transpose_of(2, filters, kernel_size, options)) {}
 
 }  // namespace tessera

@@ -1,76 +1,70 @@
 #pragma once
 
-#include <memory>
 #include <optional>
+#include <string>
 
-#include <tessera/layers/convolutional/conv_base.hpp>
+#include <tessera/framework/nn/activations/activations.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/axis_values.hpp>
 
 namespace tessera {
 
-/// Options of Conv1DTranspose, Conv2DTranspose.
+/// Options of Conv1DTranspose and Conv2DTranspose.
 struct ConvTransposeOptions {
-  AxisValues strides = 1;
-  std::string padding = "valid";  ///< "valid", "same"
-  std::optional<AxisValues> output_padding = std::nullopt;  ///< below the strides; absent: most
-  std::string data_format = "";
-  AxisValues dilation_rate = 1;
-  ActivationRef activation = {};
-  bool use_bias = true;
-  InitializerHandle kernel_initializer = "glorot_uniform";
-  InitializerHandle bias_initializer = "zeros";
-  RegularizerHandle kernel_regularizer = {};
-  RegularizerHandle bias_regularizer = {};
-  RegularizerHandle activity_regularizer = {};  ///< of the output, divided by the rows
-  ConstraintHandle kernel_constraint = {};
-  ConstraintHandle bias_constraint = {};
-  LayoutSpec kernel_layout = {};
-  LayoutSpec bias_layout = {};
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  AxisValues strides = 1;         ///< factor by which an extent grows, for all axes or each
+  std::string padding = "valid";  ///< "valid" or "same"
+  std::optional<AxisValues> output_padding = std::nullopt;  ///< cells added, below the strides;
+                                                            ///< as many as fit if absent
+  std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
+  AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
+  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  bool use_bias = true;           ///< adds `bias`
+  InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
+  InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
+  RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
+  ConstraintHandle kernel_constraint = {};      ///< what `kernel` is brought back to
+  ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
+  LayoutSpec kernel_layout = {};                ///< of `kernel`, over any layout map
+  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  std::string name = "";                        ///< first part of the weights' paths
+  std::string dtype = "";                       ///< policy; the default one if empty
+  bool trainable = true;                        ///< whether training changes the weights
 };
 
-/// activation(transposed convolution of x + bias), the adjoint of a convolution
-/// (keras.layers.Conv1DTranspose, Conv2DTranspose). Weights: kernel (window…, filters, channels),
-/// bias (filters). Shape: (batch, spatial…, channels) -> (batch, spatial'…, filters); an extent n
-/// becomes n · stride ("same"), or that and what the window reaches beyond a stride ("valid").
-/// Layouts: as ConvLayer's; channels sharded cost one all-reduce of the output.
-class ConvTransposeLayer final : public ConvBase {
- public:
-  ConvTransposeLayer(int64_t spatial, int64_t filters, const AxisValues& kernel_size,
-                     const ConvTransposeOptions& options);
-  Json config() const override;
-
- protected:
-  Shape image_shape(const Shape& x) const override;
-  void make_weights(const Shapes& inputs) override;
-  DTensor transform(const DTensor& x, const CallContext& context) override;
-
- private:
-  /// The output's extents, and the windows of the convolution that leads back to x.
-  std::vector<int64_t> extents(const Shape& x, std::vector<WindowAxis>& axes) const;
-
-  int64_t filters_;
-  ConvTransposeOptions own_;
-  std::optional<std::vector<int64_t>> output_padding_;
-  Variable kernel_;
-};
-
+/// A transposed convolution of sequences, the adjoint of Conv1D with bias and activation
+/// (keras.layers.Conv1DTranspose).
+///
+/// Shape: (batch, steps, channels) -> (batch, steps', filters), as data_format orders the axes.
+/// Weights: kernel (kernel_size, filters, channels), bias (filters).
+/// Communication: as Conv1D.
 class Conv1DTranspose : public LayerHandle {
  public:
-  /// Throws ConfigError for arguments that do not go together or an unknown name.
+  /// `filters` outputs from windows of `kernel_size` steps. Throws ConfigError for arguments that
+  /// do not go together or an unknown name.
   Conv1DTranspose(int64_t filters, const AxisValues& kernel_size,
-                  const ConvTransposeOptions& options = {})
-      : LayerHandle(std::make_shared<ConvTransposeLayer>(1, filters, kernel_size, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+                  const ConvTransposeOptions& options = {});
 };
 
+/// A transposed convolution of images, the adjoint of Conv2D with bias and activation
+/// (keras.layers.Conv2DTranspose).
+///
+/// Shape: (batch, height, width, channels) -> (batch, height', width', filters), as data_format
+/// orders the axes. An extent n becomes n · stride with padding "same", and with "valid" that and
+/// what the window reaches beyond a stride.
+/// Weights: kernel (window height, window width, filters, channels), bias (filters).
+/// Communication: none for a sharded batch or sharded `filters`; a sharded height or width fetches
+/// from its neighbours the rows that windows share; sharded channels cost one all-reduce of the
+/// output.
+///
+///     Conv2DTranspose(16, 3, {.strides = 2, .padding = "same"})   // doubles height and width
 class Conv2DTranspose : public LayerHandle {
  public:
+  /// `filters` outputs from windows of `kernel_size`, {3, 5} or 3 for both axes. Throws ConfigError
+  /// for arguments that do not go together or an unknown name.
   Conv2DTranspose(int64_t filters, const AxisValues& kernel_size,
-                  const ConvTransposeOptions& options = {})
-      : LayerHandle(std::make_shared<ConvTransposeLayer>(2, filters, kernel_size, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+                  const ConvTransposeOptions& options = {});
 };
 
 }  // namespace tessera

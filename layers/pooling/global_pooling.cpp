@@ -1,64 +1,89 @@
 #include <tessera/layers/pooling/global_pooling.hpp>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {
-namespace {
 
-
-LayerHandle global_from(JsonObject& config, GlobalPoolingLayer::Kind kind, int64_t spatial) {
-  const LayerOptions base = take_layer_options(config);
-  const GlobalPoolingOptions options{.data_format = config.take_or("data_format", std::string()),
-                                     .keepdims = config.take_or("keepdims", false),
-                                     .name = base.name,
-                                     .dtype = base.dtype,
-                                     .trainable = base.trainable};
-  return make_layer<GlobalPoolingLayer>(kind, spatial, options);
+template <class Visit>
+void fields(GlobalPoolingOptions& o, const Visit& visit) {
+  visit("data_format", o.data_format);
+  visit("keepdims", o.keepdims);
 }
 
-}  // namespace
+namespace {
 
-GlobalPoolingLayer::GlobalPoolingLayer(Kind kind, int64_t spatial,
+enum class GlobalPool : uint8_t { max, average };
+
+class GlobalPoolingLayer final : public SpatialLayer {
+ public:
+  GlobalPoolingLayer(GlobalPool pool, int64_t spatial, const GlobalPoolingOptions& options);
+  Json config() const override { return layer_config(*this, Json::object(), options_); }
+  bool supports_masking() const override {
+    return pool_ == GlobalPool::average && spatial() == 1;
+  }
+
+ protected:
+  Shape image_shape(const Shape& x) const override;
+  DTensor transform(const DTensor& x, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
+
+ private:
+  GlobalPool pool_;
+  GlobalPoolingOptions options_;
+};
+
+template <GlobalPool pool, int64_t spatial>
+LayerHandle global_pooling_from(JsonObject& config) {
+  const auto options = layer_options_from<GlobalPoolingOptions>(config);
+  return make_layer<GlobalPoolingLayer>(pool, spatial, options);
+}
+
+const RegisteredLayer registered_global_max_pooling1d(
+    "GlobalMaxPooling1D", global_pooling_from<GlobalPool::max, 1>);
+const RegisteredLayer registered_global_max_pooling2d(
+    "GlobalMaxPooling2D", global_pooling_from<GlobalPool::max, 2>);
+const RegisteredLayer registered_global_average_pooling1d(
+    "GlobalAveragePooling1D", global_pooling_from<GlobalPool::average, 1>);
+const RegisteredLayer registered_global_average_pooling2d(
+    "GlobalAveragePooling2D", global_pooling_from<GlobalPool::average, 2>);
+
+GlobalPoolingLayer::GlobalPoolingLayer(GlobalPool pool, int64_t spatial,
                                        const GlobalPoolingOptions& options)
-    : SpatialLayer(str("Global", kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"),
-                 spatial, options.data_format, {options.name, options.dtype, options.trainable}),
-      kind_(kind), keepdims_(options.keepdims) {}
-
-Json GlobalPoolingLayer::config() const {
-  Json json = SpatialLayer::config();
-  json["keepdims"] = keepdims_;
-  return json;
+    : SpatialLayer(
+          str("Global", pool == GlobalPool::max ? "Max" : "Average", "Pooling", spatial, "D"),
+          spatial, options.data_format, common_options(options)),
+      pool_(pool), options_(options) {
+  options_.data_format = data_format();
 }
 
 Shape GlobalPoolingLayer::image_shape(const Shape& x) const {
-  if (!keepdims_) return {x[0], x.back()};
+  if (!options_.keepdims) return {x[0], x.back()};
   return shape_of(x[0], std::vector<int64_t>(size_t(spatial()), 1), x.back());
 }
 
 DTensor GlobalPoolingLayer::transform(const DTensor& x, const CallContext&) {
+  const bool keepdims = options_.keepdims;
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < spatial(); ++i) axes.push_back(i + 1);
-  if (kind_ == Kind::max) return ops::max(x, axes, keepdims_);
+  if (pool_ == GlobalPool::max) return ops::max(x, axes, keepdims);
   const DTensor mask = supports_masking() ? x.mask() : DTensor();
-  if (!mask.defined()) return ops::mean(x, axes, keepdims_);
+  if (!mask.defined()) return ops::mean(x, axes, keepdims);
   const DTensor counts = ops::expand_dims(ops::cast(mask, x.dtype()), 2);
-  return ops::div(ops::sum(x * counts, axes, keepdims_), ops::sum(counts, axes, keepdims_));
+  return ops::div(ops::sum(x * counts, axes, keepdims), ops::sum(counts, axes, keepdims));
 }
 
-LayerHandle GlobalMaxPooling1D::from_config(JsonObject& config) {
-  return global_from(config, GlobalPoolingLayer::Kind::max, 1);
-}
-LayerHandle GlobalMaxPooling2D::from_config(JsonObject& config) {
-  return global_from(config, GlobalPoolingLayer::Kind::max, 2);
-}
-LayerHandle GlobalAveragePooling1D::from_config(JsonObject& config) {
-  return global_from(config, GlobalPoolingLayer::Kind::average, 1);
-}
-LayerHandle GlobalAveragePooling2D::from_config(JsonObject& config) {
-  return global_from(config, GlobalPoolingLayer::Kind::average, 2);
-}
+}  // namespace
+
+GlobalMaxPooling1D::GlobalMaxPooling1D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::max, 1, options)) {}
+GlobalMaxPooling2D::GlobalMaxPooling2D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::max, 2, options)) {}
+GlobalAveragePooling1D::GlobalAveragePooling1D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::average, 1, options)) {}
+GlobalAveragePooling2D::GlobalAveragePooling2D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::average, 2, options)) {}
 
 }  // namespace tessera

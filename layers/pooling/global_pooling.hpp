@@ -1,72 +1,64 @@
 #pragma once
 
-#include <memory>
+#include <string>
 
-#include <tessera/layers/reshaping/spatial_layer.hpp>
+#include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
+/// Options of GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D and
+/// GlobalAveragePooling2D.
 struct GlobalPoolingOptions {
-  std::string data_format = "";  ///< "channels_last" or "channels_first"
+  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
   bool keepdims = false;         ///< spatial axes stay, with extent 1
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::string name = "";         ///< first part of the weights' paths
+  std::string dtype = "";        ///< policy; the default one if empty
+  bool trainable = true;         ///< whether training changes the weights
 };
 
-/// The greatest or the mean number of each channel over all spatial axes
-/// (keras.layers.GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D,
-/// GlobalAveragePooling2D). Shape: (batch, spatial…, channels) -> (batch, channels). The mean over
-/// steps leaves out those that the input's mask does. Layouts: spatial axes sharded cost one
-/// all-reduce of the output.
-class GlobalPoolingLayer final : public SpatialLayer {
- public:
-  enum class Kind { max, average };
-  GlobalPoolingLayer(Kind kind, int64_t spatial, const GlobalPoolingOptions& options);
-  Json config() const override;
-  bool supports_masking() const override { return kind_ == Kind::average && spatial() == 1; }
-
- protected:
-  Shape image_shape(const Shape& x) const override;
-  DTensor transform(const DTensor& x, const CallContext& context) override;
-  std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
-
- private:
-  Kind kind_;
-  bool keepdims_;
-};
-
+/// The greatest number of each channel over all steps (keras.layers.GlobalMaxPooling1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, channels).
+/// Communication: none for a sharded batch or sharded channels; sharded steps cost one all-reduce
+/// of the output.
 class GlobalMaxPooling1D : public LayerHandle {
  public:
   /// Throws ConfigError for an unknown data_format.
-  explicit GlobalMaxPooling1D(const GlobalPoolingOptions& options = {})
-      : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPoolingLayer::Kind::max, 1,
-                                                         options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  explicit GlobalMaxPooling1D(const GlobalPoolingOptions& options = {});
 };
 
+/// The greatest number of each channel over an image (keras.layers.GlobalMaxPooling2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, channels).
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width costs one
+/// all-reduce of the output.
 class GlobalMaxPooling2D : public LayerHandle {
  public:
-  explicit GlobalMaxPooling2D(const GlobalPoolingOptions& options = {})
-      : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPoolingLayer::Kind::max, 2,
-                                                         options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Throws ConfigError for an unknown data_format.
+  explicit GlobalMaxPooling2D(const GlobalPoolingOptions& options = {});
 };
 
+/// The mean of each channel over all steps, but those that the input's mask leaves out
+/// (keras.layers.GlobalAveragePooling1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, channels).
+/// Communication: none for a sharded batch or sharded channels; sharded steps cost one all-reduce
+/// of the output.
 class GlobalAveragePooling1D : public LayerHandle {
  public:
-  explicit GlobalAveragePooling1D(const GlobalPoolingOptions& options = {})
-      : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPoolingLayer::Kind::average, 1,
-                                                         options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Throws ConfigError for an unknown data_format.
+  explicit GlobalAveragePooling1D(const GlobalPoolingOptions& options = {});
 };
 
+/// The mean of each channel over an image (keras.layers.GlobalAveragePooling2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, channels).
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width costs one
+/// all-reduce of the output.
 class GlobalAveragePooling2D : public LayerHandle {
  public:
-  explicit GlobalAveragePooling2D(const GlobalPoolingOptions& options = {})
-      : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPoolingLayer::Kind::average, 2,
-                                                         options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Throws ConfigError for an unknown data_format.
+  explicit GlobalAveragePooling2D(const GlobalPoolingOptions& options = {});
 };
 
 }  // namespace tessera

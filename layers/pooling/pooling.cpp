@@ -1,45 +1,70 @@
 #include <tessera/layers/pooling/pooling.hpp>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/pool.hpp>
+#include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(PoolingOptions& o, const Visit& visit) {
+  visit("strides", o.strides);
+  visit("padding", o.padding);
+  visit("data_format", o.data_format);
+}
+
 namespace {
 
+enum class Pool : uint8_t { max, average };
 
-LayerHandle pooling_from(JsonObject& config, PoolingLayer::Kind kind, int64_t spatial) {
-  const LayerOptions base = take_layer_options(config);
-  PoolingOptions options{.padding = config.take_or("padding", std::string("valid")),
-                         .data_format = config.take_or("data_format", std::string()),
-                         .name = base.name,
-                         .dtype = base.dtype,
-                         .trainable = base.trainable};
-  const AxisValues size = take_axis_values(config, "pool_size", 2);
-  options.strides = take_axis_values(config, "strides", size);
-  return make_layer<PoolingLayer>(kind, spatial, size, options);
+class PoolingLayer final : public SpatialLayer {
+ public:
+  PoolingLayer(Pool pool, int64_t spatial, const AxisValues& pool_size,
+               const PoolingOptions& options);
+  Json config() const override {
+    return layer_config(*this, {{"data_format", data_format()}, {"pool_size", pool_size_}},
+                        options_);
+  }
+
+ protected:
+  Shape image_shape(const Shape& x) const override;
+  DTensor transform(const DTensor& x, const CallContext& context) override;
+
+ private:
+  std::vector<WindowAxis> axes(const Shape& x) const;
+
+  Pool pool_;
+  std::vector<int64_t> pool_size_, strides_;
+  PoolingOptions options_;
+};
+
+template <Pool pool, int64_t spatial>
+LayerHandle pooling_from(JsonObject& config) {
+  const auto options = layer_options_from<PoolingOptions>(config);
+  const auto pool_size = config.take_or<AxisValues>("pool_size", 2);
+  return make_layer<PoolingLayer>(pool, spatial, pool_size, options);
 }
 
-}  // namespace
+const RegisteredLayer registered_max_pooling1d("MaxPooling1D", pooling_from<Pool::max, 1>);
+const RegisteredLayer registered_max_pooling2d("MaxPooling2D", pooling_from<Pool::max, 2>);
+const RegisteredLayer registered_average_pooling1d("AveragePooling1D",
+                                                   pooling_from<Pool::average, 1>);
+const RegisteredLayer registered_average_pooling2d("AveragePooling2D",
+                                                   pooling_from<Pool::average, 2>);
 
-PoolingLayer::PoolingLayer(Kind kind, int64_t spatial, const AxisValues& pool_size,
+PoolingLayer::PoolingLayer(Pool pool, int64_t spatial, const AxisValues& pool_size,
                            const PoolingOptions& options)
-    : SpatialLayer(str(kind == Kind::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
-                 options.data_format, {options.name, options.dtype, options.trainable}),
-      kind_(kind), padding_(options.padding), pool_size_(each(pool_size, "pool_size")),
-      strides_(each(options.strides.value_or(pool_size), "strides")) {
-  check_padding(padding_, {"valid", "same"});
-}
-
-Json PoolingLayer::config() const {
-  Json json = SpatialLayer::config();
-  json["pool_size"] = pool_size_;
-  json["strides"] = strides_;
-  json["padding"] = padding_;
-  return json;
+    : SpatialLayer(str(pool == Pool::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
+                   options.data_format, common_options(options)),
+      pool_(pool), pool_size_(each(pool_size, "pool_size")),
+      strides_(each(options.strides.value_or(pool_size), "strides")), options_(options) {
+  check_padding(options.padding, {"valid", "same"});
+  options_.strides = strides_;
+  options_.data_format = data_format();
 }
 
 std::vector<WindowAxis> PoolingLayer::axes(const Shape& x) const {
-  return windows(x, pool_size_, strides_, std::vector<int64_t>(pool_size_.size(), 1), padding_);
+  return windows(x, pool_size_, strides_, std::vector<int64_t>(pool_size_.size(), 1),
+                 options_.padding);
 }
 
 Shape PoolingLayer::image_shape(const Shape& x) const {
@@ -48,20 +73,18 @@ Shape PoolingLayer::image_shape(const Shape& x) const {
 
 DTensor PoolingLayer::transform(const DTensor& x, const CallContext&) {
   const std::vector<WindowAxis> windows = axes(x.shape());
-  return kind_ == Kind::max ? ops::max_pool(x, windows) : ops::avg_pool(x, windows);
+  return pool_ == Pool::max ? ops::max_pool(x, windows) : ops::avg_pool(x, windows);
 }
 
-LayerHandle MaxPooling1D::from_config(JsonObject& config) {
-  return pooling_from(config, PoolingLayer::Kind::max, 1);
-}
-LayerHandle MaxPooling2D::from_config(JsonObject& config) {
-  return pooling_from(config, PoolingLayer::Kind::max, 2);
-}
-LayerHandle AveragePooling1D::from_config(JsonObject& config) {
-  return pooling_from(config, PoolingLayer::Kind::average, 1);
-}
-LayerHandle AveragePooling2D::from_config(JsonObject& config) {
-  return pooling_from(config, PoolingLayer::Kind::average, 2);
-}
+}  // namespace
+
+MaxPooling1D::MaxPooling1D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::max, 1, pool_size, options)) {}
+MaxPooling2D::MaxPooling2D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::max, 2, pool_size, options)) {}
+AveragePooling1D::AveragePooling1D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::average, 1, pool_size, options)) {}
+AveragePooling2D::AveragePooling2D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::average, 2, pool_size, options)) {}
 
 }  // namespace tessera

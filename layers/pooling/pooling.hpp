@@ -1,75 +1,73 @@
 #pragma once
 
-#include <memory>
 #include <optional>
+#include <string>
 
-#include <tessera/layers/reshaping/spatial_layer.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/axis_values.hpp>
 
 namespace tessera {
 
+/// Options of MaxPooling1D, MaxPooling2D, AveragePooling1D and AveragePooling2D.
 struct PoolingOptions {
-  std::optional<AxisValues> strides = std::nullopt;  ///< absent: the pool's size
+  std::optional<AxisValues> strides = std::nullopt;  ///< steps between windows; pool_size if absent
   std::string padding = "valid";                     ///< "valid" or "same"
-  std::string data_format = "";                      ///< "channels_last" or "channels_first"
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
+  std::string name = "";         ///< first part of the weights' paths
+  std::string dtype = "";        ///< policy; the default one if empty
+  bool trainable = true;         ///< whether training changes the weights
 };
 
-/// The greatest or the mean number of each window, of each channel (keras.layers.MaxPooling1D,
-/// MaxPooling2D, AveragePooling1D, AveragePooling2D); padding never counts. Shape: (batch,
-/// spatial…, channels) -> (batch, spatial'…, channels). Layouts pass on; a sharded spatial axis
-/// fetches the rows that its windows read beyond a shard.
-class PoolingLayer final : public SpatialLayer {
- public:
-  enum class Kind { max, average };
-  PoolingLayer(Kind kind, int64_t spatial, const AxisValues& pool_size,
-               const PoolingOptions& options);
-  Json config() const override;
-
- protected:
-  Shape image_shape(const Shape& x) const override;
-  DTensor transform(const DTensor& x, const CallContext& context) override;
-
- private:
-  std::vector<WindowAxis> axes(const Shape& x) const;
-
-  Kind kind_;
-  std::string padding_;
-  std::vector<int64_t> pool_size_, strides_;
-};
-
+/// The greatest number of each channel in each window of steps; padding never counts
+/// (keras.layers.MaxPooling1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, steps', channels), as data_format orders the axes.
+/// Communication: as MaxPooling2D, with one axis of steps.
 class MaxPooling1D : public LayerHandle {
  public:
-  /// Throws ConfigError for sizes below 1 or an unknown padding.
-  explicit MaxPooling1D(const AxisValues& pool_size = 2, const PoolingOptions& options = {})
-      : LayerHandle(std::make_shared<PoolingLayer>(PoolingLayer::Kind::max, 1, pool_size,
-                                                   options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Windows of `pool_size` steps. Throws ConfigError for sizes below 1 or an unknown padding.
+  explicit MaxPooling1D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
 };
 
+/// The greatest number of each channel in each window of an image; padding never counts
+/// (keras.layers.MaxPooling2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, height', width', channels), as data_format
+/// orders the axes. An extent n becomes ceil(n / stride) with padding "same", and with "valid" as
+/// many windows as fit.
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
+/// from its neighbours the rows that its windows read beyond a shard.
+///
+///     MaxPooling2D(3, {.strides = 2, .padding = "same"})
 class MaxPooling2D : public LayerHandle {
  public:
-  explicit MaxPooling2D(const AxisValues& pool_size = 2, const PoolingOptions& options = {})
-      : LayerHandle(std::make_shared<PoolingLayer>(PoolingLayer::Kind::max, 2, pool_size,
-                                                   options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Windows of `pool_size`, {3, 2} or 3 for both axes. Throws ConfigError for sizes below 1 or an
+  /// unknown padding.
+  explicit MaxPooling2D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
 };
 
+/// The mean of each channel in each window of steps; padding never counts
+/// (keras.layers.AveragePooling1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, steps', channels), as data_format orders the axes.
+/// Communication: as MaxPooling2D, with one axis of steps.
 class AveragePooling1D : public LayerHandle {
  public:
-  explicit AveragePooling1D(const AxisValues& pool_size, const PoolingOptions& options = {})
-      : LayerHandle(std::make_shared<PoolingLayer>(PoolingLayer::Kind::average, 1, pool_size,
-                                                   options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Windows of `pool_size` steps. Throws ConfigError for sizes below 1 or an unknown padding.
+  explicit AveragePooling1D(const AxisValues& pool_size, const PoolingOptions& options = {});
 };
 
+/// The mean of each channel in each window of an image; padding never counts
+/// (keras.layers.AveragePooling2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, height', width', channels), as data_format
+/// orders the axes, with extents as MaxPooling2D.
+/// Communication: as MaxPooling2D.
 class AveragePooling2D : public LayerHandle {
  public:
-  explicit AveragePooling2D(const AxisValues& pool_size, const PoolingOptions& options = {})
-      : LayerHandle(std::make_shared<PoolingLayer>(PoolingLayer::Kind::average, 2, pool_size,
-                                                   options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Windows of `pool_size`, {3, 2} or 3 for both axes. Throws ConfigError for sizes below 1 or an
+  /// unknown padding.
+  explicit AveragePooling2D(const AxisValues& pool_size, const PoolingOptions& options = {});
 };
 
 }  // namespace tessera

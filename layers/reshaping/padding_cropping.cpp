@@ -3,13 +3,40 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(SpatialSizeOptions& o, const Visit& visit) {
+  visit("data_format", o.data_format);
+}
+
 namespace {
 
-using Pair = AxisPads::Pair;
+enum class Border : uint8_t { padding, cropping };
+
+class PaddingCroppingLayer final : public SpatialLayer {
+ public:
+  PaddingCroppingLayer(Border border, int64_t spatial, const AxisPads& counts,
+                       const SpatialSizeOptions& options);
+  Json config() const override;
+
+ protected:
+  Shape image_shape(const Shape& x) const override;
+  DTensor transform(const DTensor& x, const CallContext& context) override;
+
+ private:
+  Border border_;
+  std::vector<AxisPads::Pair> counts_;
+  SpatialSizeOptions options_;
+};
+
+/// Keras' name of the counts.
+std::string argument(Border border) {
+  return border == Border::padding ? "padding" : "cropping";
+}
 
 AxisPads take_pads(JsonObject& config, const std::string& key, const AxisPads& fallback) {
   const std::optional<Json> given = config.take_optional<Json>(key);
@@ -30,47 +57,50 @@ AxisPads take_pads(JsonObject& config, const std::string& key, const AxisPads& f
   return pads;
 }
 
-LayerHandle sized_from(JsonObject& config, PaddingCroppingLayer::Kind kind, int64_t spatial) {
-  const LayerOptions base = take_layer_options(config);
-  const SpatialSizeOptions options{.data_format = config.take_or("data_format", std::string()),
-                                   .name = base.name,
-                                   .dtype = base.dtype,
-                                   .trainable = base.trainable};
-  const AxisPads fallback =
-      kind == PaddingCroppingLayer::Kind::cropping && spatial == 2 ? 0 : 1;
-  const AxisPads counts = take_pads(
-      config, kind == PaddingCroppingLayer::Kind::padding ? "padding" : "cropping", fallback);
-  return make_layer<PaddingCroppingLayer>(kind, spatial, counts, options);
+template <Border border, int64_t spatial>
+LayerHandle padding_cropping_from(JsonObject& config) {
+  const auto options = layer_options_from<SpatialSizeOptions>(config);
+  const AxisPads fallback = border == Border::cropping && spatial == 2 ? 0 : 1;
+  const AxisPads counts = take_pads(config, argument(border), fallback);
+  return make_layer<PaddingCroppingLayer>(border, spatial, counts, options);
 }
 
-}  // namespace
+const RegisteredLayer registered_zero_padding1d("ZeroPadding1D",
+                                                padding_cropping_from<Border::padding, 1>);
+const RegisteredLayer registered_zero_padding2d("ZeroPadding2D",
+                                                padding_cropping_from<Border::padding, 2>);
+const RegisteredLayer registered_cropping1d("Cropping1D",
+                                            padding_cropping_from<Border::cropping, 1>);
+const RegisteredLayer registered_cropping2d("Cropping2D",
+                                            padding_cropping_from<Border::cropping, 2>);
 
-PaddingCroppingLayer::PaddingCroppingLayer(Kind kind, int64_t spatial, const AxisPads& counts,
-                                   const SpatialSizeOptions& options)
-    : SpatialLayer(str(kind == Kind::padding ? "ZeroPadding" : "Cropping", spatial, "D"), spatial,
-                 options.data_format, {options.name, options.dtype, options.trainable}),
-      kind_(kind), counts_(counts.two) {
+PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const AxisPads& counts,
+                                           const SpatialSizeOptions& options)
+    : SpatialLayer(str(border == Border::padding ? "ZeroPadding" : "Cropping", spatial, "D"),
+                   spatial, options.data_format, common_options(options)),
+      border_(border), counts_(counts.two), options_(options) {
+  options_.data_format = data_format();
   if (counts_.empty() && spatial == 1 && counts.one.size() == 2) {
     counts_ = {{counts.one[0], counts.one[1]}};
   } else if (counts_.empty()) {
-    for (int64_t n : each(counts.one, argument(), 0)) counts_.emplace_back(n, n);
+    for (int64_t n : each(counts.one, argument(border), 0)) counts_.emplace_back(n, n);
   }
-  const bool good = std::all_of(counts_.begin(), counts_.end(), [](const Pair& pair) {
+  const bool good = std::all_of(counts_.begin(), counts_.end(), [](const AxisPads::Pair& pair) {
     return std::min(pair.first, pair.second) >= 0;
   });
   if (good && static_cast<int64_t>(counts_.size()) == spatial) return;
   throw ConfigError(class_name() + " " + name(),
-                    str(argument(), " has counts of at least 0 before and after each of ", spatial,
-                        " spatial axes"),
+                    str(argument(border), " has counts of at least 0 before and after each of ",
+                        spatial, " spatial axes"),
                     str(counts_.size(), " pairs"), "give one number, or pairs");
 }
 
 Json PaddingCroppingLayer::config() const {
-  Json json = SpatialLayer::config();
-  Json& counts = json[argument()] = Json::array();
-  for (const Pair& pair : counts_) counts.push_back({pair.first, pair.second});
+  Json counts = Json::array();
+  for (const auto& [before, after] : counts_) counts.push_back({before, after});
   if (spatial() == 1) counts = Json(counts[0]);
-  return json;
+  return layer_config(
+      *this, {{"data_format", data_format()}, {argument(border_), counts}}, options_);
 }
 
 Shape PaddingCroppingLayer::image_shape(const Shape& x) const {
@@ -78,8 +108,8 @@ Shape PaddingCroppingLayer::image_shape(const Shape& x) const {
   for (size_t i = 0; i < counts_.size(); ++i) {
     if (x[i + 1] < 0) continue;
     const int64_t both = counts_[i].first + counts_[i].second;
-    y[i + 1] += kind_ == Kind::padding ? both : -both;
-    if (y[i + 1] >= 1 || kind_ == Kind::padding) continue;
+    y[i + 1] += border_ == Border::padding ? both : -both;
+    if (y[i + 1] >= 1 || border_ == Border::padding) continue;
     throw ShapeError(where(), str("cropping leaves something of spatial axis ", i),
                      str(both, " of ", x[i + 1]), "crop less");
   }
@@ -91,23 +121,27 @@ DTensor PaddingCroppingLayer::transform(const DTensor& x, const CallContext&) {
   for (size_t i = 0; i < counts_.size(); ++i) {
     const auto axis = static_cast<int64_t>(i) + 1;
     const auto [before, after] = counts_[i];
-    y = kind_ == Kind::padding ? ops::pad(y, axis, before, after)
+    y = border_ == Border::padding ? ops::pad(y, axis, before, after)
                                : ops::slice(y, axis, before, y.size(axis) - before - after);
   }
   return y;
 }
 
-LayerHandle ZeroPadding1D::from_config(JsonObject& config) {
-  return sized_from(config, PaddingCroppingLayer::Kind::padding, 1);
-}
-LayerHandle ZeroPadding2D::from_config(JsonObject& config) {
-  return sized_from(config, PaddingCroppingLayer::Kind::padding, 2);
-}
-LayerHandle Cropping1D::from_config(JsonObject& config) {
-  return sized_from(config, PaddingCroppingLayer::Kind::cropping, 1);
-}
-LayerHandle Cropping2D::from_config(JsonObject& config) {
-  return sized_from(config, PaddingCroppingLayer::Kind::cropping, 2);
-}
+}  // namespace
+
+ZeroPadding1D::ZeroPadding1D(const AxisPads& padding, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::padding, 1, padding, options)) {}
+ZeroPadding2D::ZeroPadding2D(const AxisPads& padding, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::padding, 2, padding, options)) {}
+ZeroPadding2D::ZeroPadding2D(std::initializer_list<AxisPads::Pair> padding,
+                             const SpatialSizeOptions& options)
+    : ZeroPadding2D(AxisPads(padding), options) {}
+Cropping1D::Cropping1D(const AxisPads& cropping, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 1, cropping, options)) {}
+Cropping2D::Cropping2D(const AxisPads& cropping, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 2, cropping, options)) {}
+Cropping2D::Cropping2D(std::initializer_list<AxisPads::Pair> cropping,
+                       const SpatialSizeOptions& options)
+    : Cropping2D(AxisPads(cropping), options) {}
 
 }  // namespace tessera

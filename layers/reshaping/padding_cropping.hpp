@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
-#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include <tessera/layers/reshaping/spatial_layer.hpp>
+#include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
@@ -13,79 +15,77 @@ namespace tessera {
 /// after.
 struct AxisPads {
   using Pair = std::pair<int64_t, int64_t>;
-  AxisPads(int64_t all) : one{all} {}                              // NOLINT: reads as data
-  AxisPads(std::initializer_list<int64_t> each) : one(each) {}     // NOLINT
-  AxisPads(std::initializer_list<Pair> each) : two(each) {}        // NOLINT
+  AxisPads(int64_t all) : one{all} {}                           // NOLINT: reads as data
+  AxisPads(std::initializer_list<int64_t> each) : one(each) {}  // NOLINT
+  AxisPads(std::initializer_list<Pair> each) : two(each) {}     // NOLINT
   std::vector<int64_t> one;
   std::vector<Pair> two;
 };
 
+/// Options of ZeroPadding1D, ZeroPadding2D, Cropping1D and Cropping2D.
 struct SpatialSizeOptions {
-  std::string data_format = "";  ///< "channels_last" or "channels_first"
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
+  std::string name = "";         ///< first part of the weights' paths
+  std::string dtype = "";        ///< policy; the default one if empty
+  bool trainable = true;         ///< whether training changes the weights
 };
 
-/// Zeros put around an image, or its border cut off (keras.layers.ZeroPadding1D, ZeroPadding2D,
-/// Cropping1D, Cropping2D). Shape: (batch, spatial…, channels) -> (batch, spatial'…, channels). A
-/// sharded spatial axis fetches what each new shard lacks.
-class PaddingCroppingLayer final : public SpatialLayer {
- public:
-  enum class Kind { padding, cropping };
-  /// Throws ConfigError for counts that do not fit the axes.
-  PaddingCroppingLayer(Kind kind, int64_t spatial, const AxisPads& counts,
-                   const SpatialSizeOptions& options);
-  Json config() const override;
-
- protected:
-  Shape image_shape(const Shape& x) const override;
-  DTensor transform(const DTensor& x, const CallContext& context) override;
-
- private:
-  std::string argument() const { return kind_ == Kind::padding ? "padding" : "cropping"; }
-
-  Kind kind_;
-  std::vector<AxisPads::Pair> counts_;
-};
-
+/// A sequence with zeros before and after its steps (keras.layers.ZeroPadding1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, before + steps + after, channels), as data_format
+/// orders the axes.
+/// Communication: none for a sharded batch or sharded channels; sharded steps fetch from their
+/// neighbours what each new shard lacks.
 class ZeroPadding1D : public LayerHandle {
  public:
-  /// Throws ConfigError for negative counts.
-  explicit ZeroPadding1D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::padding, 1,
-                                                           padding, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// `padding` zeros at both ends, or {before, after}. Throws ConfigError for negative counts.
+  explicit ZeroPadding1D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {});
 };
 
+/// An image with zeros around it (keras.layers.ZeroPadding2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, top + height + bottom,
+/// left + width + right, channels), as data_format orders the axes.
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
+/// from its neighbours what each new shard lacks.
+///
+///     ZeroPadding2D({{1, 0}, {2, 2}})   // a row above, two columns on either side
 class ZeroPadding2D : public LayerHandle {
  public:
-  explicit ZeroPadding2D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::padding, 2,
-                                                           padding, options)) {}
+  /// `padding` zeros on every side, or {vertical, horizontal}. Throws ConfigError for negative
+  /// counts.
+  explicit ZeroPadding2D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {});
+  /// {{top, bottom}, {left, right}} zeros. Throws ConfigError for negative counts.
   explicit ZeroPadding2D(std::initializer_list<AxisPads::Pair> padding,
-                         const SpatialSizeOptions& options = {})
-      : ZeroPadding2D(AxisPads(padding), options) {}
-  static LayerHandle from_config(JsonObject& config);
+                         const SpatialSizeOptions& options = {});
 };
 
+/// A sequence without its first and last steps (keras.layers.Cropping1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, steps - before - after, channels), as data_format
+/// orders the axes.
+/// Communication: none for a sharded batch or sharded channels; sharded steps fetch from their
+/// neighbours what each new shard lacks.
 class Cropping1D : public LayerHandle {
  public:
-  explicit Cropping1D(const AxisPads& cropping = 1, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::cropping, 1,
-                                                       cropping, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// `cropping` steps at both ends, or {before, after}. Throws ConfigError for negative counts.
+  explicit Cropping1D(const AxisPads& cropping = 1, const SpatialSizeOptions& options = {});
 };
 
+/// An image without its border (keras.layers.Cropping2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, height - top - bottom,
+/// width - left - right, channels), as data_format orders the axes.
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
+/// from its neighbours what each new shard lacks.
 class Cropping2D : public LayerHandle {
  public:
-  explicit Cropping2D(const AxisPads& cropping = 0, const SpatialSizeOptions& options = {})
-      : LayerHandle(std::make_shared<PaddingCroppingLayer>(PaddingCroppingLayer::Kind::cropping, 2,
-                                                       cropping, options)) {}
+  /// `cropping` rows and columns on every side, or {vertical, horizontal}. Throws ConfigError for
+  /// negative counts.
+  explicit Cropping2D(const AxisPads& cropping = 0, const SpatialSizeOptions& options = {});
+  /// {{top, bottom}, {left, right}} rows and columns. Throws ConfigError for negative counts.
   explicit Cropping2D(std::initializer_list<AxisPads::Pair> cropping,
-                      const SpatialSizeOptions& options = {})
-      : Cropping2D(AxisPads(cropping), options) {}
-  static LayerHandle from_config(JsonObject& config);
+                      const SpatialSizeOptions& options = {});
 };
 
 }  // namespace tessera

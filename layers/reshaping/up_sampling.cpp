@@ -4,12 +4,42 @@
 #include <map>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/resample.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(UpSamplingOptions& o, const Visit& visit) {
+  visit("data_format", o.data_format);
+  visit("interpolation", o.interpolation);
+}
+
 namespace {
+
+class UpSamplingLayer final : public SpatialLayer {
+ public:
+  UpSamplingLayer(int64_t spatial, const AxisValues& size, const UpSamplingOptions& options);
+  Json config() const override;
+
+ protected:
+  Shape image_shape(const Shape& x) const override;
+  DTensor transform(const DTensor& x, const CallContext& context) override;
+
+ private:
+  std::vector<int64_t> size_;
+  UpSamplingOptions options_;
+};
+
+template <int64_t spatial>
+LayerHandle up_sampling_from(JsonObject& config) {
+  const auto options = layer_options_from<UpSamplingOptions>(config);
+  return make_layer<UpSamplingLayer>(spatial, config.take_or<AxisValues>("size", 2), options);
+}
+
+const RegisteredLayer registered_up_sampling1d("UpSampling1D", up_sampling_from<1>);
+const RegisteredLayer registered_up_sampling2d("UpSampling2D", up_sampling_from<2>);
 
 const std::map<std::string, ops::Interpolation>& interpolations() {
   static const std::map<std::string, ops::Interpolation> all = {
@@ -30,37 +60,27 @@ DTensor repeated(const DTensor& x, int64_t axis, int64_t times) {
   return ops::reshape(copies, shape);
 }
 
-LayerHandle up_sampling_from(JsonObject& config, int64_t spatial) {
-  const LayerOptions base = take_layer_options(config);
-  const UpSamplingOptions options{
-      .data_format = config.take_or("data_format", std::string()),
-      .interpolation = config.take_or("interpolation", std::string("nearest")),
-      .name = base.name,
-      .dtype = base.dtype,
-      .trainable = base.trainable};
-  return make_layer<UpSamplingLayer>(spatial, take_axis_values(config, "size", 2), options);
-}
-
-}  // namespace
-
 UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
                                  const UpSamplingOptions& options)
     : SpatialLayer(str("UpSampling", spatial, "D"), spatial, options.data_format,
-                 {options.name, options.dtype, options.trainable}),
-      size_(each(size, "size")), interpolation_(options.interpolation) {
+                   common_options(options)),
+      size_(each(size, "size")), options_(options) {
+  options_.data_format = data_format();
   std::vector<std::string> known = {"nearest"};
   for (const auto& [name, how] : interpolations()) {
     if (spatial == 2) known.push_back(name);
   }
-  if (std::find(known.begin(), known.end(), interpolation_) != known.end()) return;
+  const std::string& given = options.interpolation;
+  if (std::find(known.begin(), known.end(), given) != known.end()) return;
   throw ConfigError(class_name() + " " + name(), "interpolation is one of " + quoted_list(known),
-                    in_quotes(interpolation_), suggestion(interpolation_, known));
+                    in_quotes(given), suggestion(given, known));
 }
 
 Json UpSamplingLayer::config() const {
-  Json json = SpatialLayer::config();
-  json["size"] = axes_json(size_);
-  if (spatial() == 2) json["interpolation"] = interpolation_;
+  Json json = layer_config(
+      *this, {{"data_format", data_format()}, {"size", axes_json(size_)}}, options_);
+  // Keras has none for sequences.
+  if (spatial() == 1) json.erase("interpolation");
   return json;
 }
 
@@ -76,15 +96,19 @@ DTensor UpSamplingLayer::transform(const DTensor& x, const CallContext&) {
   DTensor y = x;
   for (size_t i = 0; i < size_.size(); ++i) {
     const auto axis = static_cast<int64_t>(i) + 1;
-    y = interpolation_ == "nearest"
+    y = options_.interpolation == "nearest"
             ? repeated(y, axis, size_[i])
             : ops::resample(y, axis, y.size(axis) * size_[i],
-                            interpolations().at(interpolation_));
+                            interpolations().at(options_.interpolation));
   }
   return y;
 }
 
-LayerHandle UpSampling1D::from_config(JsonObject& config) { return up_sampling_from(config, 1); }
-LayerHandle UpSampling2D::from_config(JsonObject& config) { return up_sampling_from(config, 2); }
+}  // namespace
+
+UpSampling1D::UpSampling1D(const AxisValues& size, const UpSamplingOptions& options)
+    : LayerHandle(std::make_shared<UpSamplingLayer>(1, size, options)) {}
+UpSampling2D::UpSampling2D(const AxisValues& size, const UpSamplingOptions& options)
+    : LayerHandle(std::make_shared<UpSamplingLayer>(2, size, options)) {}
 
 }  // namespace tessera

@@ -1,50 +1,47 @@
 #pragma once
 
-#include <memory>
+#include <string>
 
-#include <tessera/layers/reshaping/spatial_layer.hpp>
+#include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/axis_values.hpp>
 
 namespace tessera {
 
+/// Options of UpSampling1D and UpSampling2D.
 struct UpSamplingOptions {
-  std::string data_format = "";           ///< "channels_last" or "channels_first"
-  std::string interpolation = "nearest";  ///< bilinear, bicubic, lanczos3, lanczos5 with 2 axes
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::string data_format = "";           ///< "channels_last", as if empty, or "channels_first"
+  std::string interpolation = "nearest";  ///< images: also bilinear, bicubic, lanczos3, lanczos5
+  std::string name = "";                  ///< first part of the weights' paths
+  std::string dtype = "";                 ///< policy; the default one if empty
+  bool trainable = true;                  ///< whether training changes the weights
 };
 
-/// An image made larger by whole factors, its cells repeated or interpolated
-/// (keras.layers.UpSampling1D, UpSampling2D). Shape: (batch, spatial…, channels) -> (batch,
-/// spatial · size…, channels). A sharded spatial axis fetches the cells that its own need.
-class UpSamplingLayer final : public SpatialLayer {
- public:
-  UpSamplingLayer(int64_t spatial, const AxisValues& size, const UpSamplingOptions& options);
-  Json config() const override;
-
- protected:
-  Shape image_shape(const Shape& x) const override;
-  DTensor transform(const DTensor& x, const CallContext& context) override;
-
- private:
-  std::vector<int64_t> size_;
-  std::string interpolation_;
-};
-
+/// A sequence with each step repeated `size` times (keras.layers.UpSampling1D).
+///
+/// Shape: (batch, steps, channels) -> (batch, steps · size, channels), as data_format orders the
+/// axes.
+/// Communication: none for a sharded batch or sharded channels; sharded steps fetch from their
+/// neighbours what the new shards lack.
 class UpSampling1D : public LayerHandle {
  public:
   /// Throws ConfigError for a size below 1 or another interpolation than "nearest".
-  explicit UpSampling1D(const AxisValues& size = 2, const UpSamplingOptions& options = {})
-      : LayerHandle(std::make_shared<UpSamplingLayer>(1, size, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  explicit UpSampling1D(const AxisValues& size = 2, const UpSamplingOptions& options = {});
 };
 
+/// An image made larger by whole factors, its cells repeated or interpolated
+/// (keras.layers.UpSampling2D).
+///
+/// Shape: (batch, height, width, channels) -> (batch, height · size, width · size, channels), as
+/// data_format orders the axes.
+/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
+/// from its neighbours the cells that its own need.
+///
+///     UpSampling2D({2, 3}, {.interpolation = "bilinear"})
 class UpSampling2D : public LayerHandle {
  public:
-  /// Throws ConfigError for a size below 1 or an unknown interpolation.
-  explicit UpSampling2D(const AxisValues& size = 2, const UpSamplingOptions& options = {})
-      : LayerHandle(std::make_shared<UpSamplingLayer>(2, size, options)) {}
-  static LayerHandle from_config(JsonObject& config);
+  /// Factors `size`, {2, 3} or 2 for both axes. Throws ConfigError for a size below 1 or an unknown
+  /// interpolation.
+  explicit UpSampling2D(const AxisValues& size = 2, const UpSamplingOptions& options = {});
 };
 
 }  // namespace tessera

@@ -1,25 +1,19 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/layers/axis_values.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
-/// A number for each spatial axis, or one for all of them (Keras' int or tuple).
-struct AxisValues {
-  AxisValues(int64_t all) : values{all} {}                                       // NOLINT
-  AxisValues(std::initializer_list<int64_t> each) : values(each) {}              // NOLINT
-  AxisValues(std::vector<int64_t> each) : values(std::move(each)) {}             // NOLINT
-  std::vector<int64_t> values;
-};
-
-/// The values of a config's key, or a fallback where it is absent or null.
-AxisValues take_axis_values(JsonObject& config, const std::string& key, const AxisValues& fallback);
+/// A list of numbers, or one number for all axes. Throws ConfigError naming the place.
+void json_get(const Json& json, const JsonPath& path, AxisValues& out);
+/// Keras' list of numbers.
+inline Json option_json(const AxisValues& values) { return values.values; }
 
 /// A layer on (batch, spatial…, channels), or, with data_format "channels_first", on (batch,
 /// channels, spatial…), which it turns around and back.
@@ -27,9 +21,8 @@ class SpatialLayer : public Layer {
  public:
   /// Throws ConfigError for an unknown data_format.
   SpatialLayer(const std::string& class_name, int64_t spatial, const std::string& data_format,
-             const LayerOptions& options);
+               const LayerOptions& options);
   std::string class_name() const final { return class_name_; }
-  Json config() const override;
   Shape output_shape(const Shapes& inputs) const final;
 
  protected:
@@ -41,20 +34,28 @@ class SpatialLayer : public Layer {
   /// What is made of the output at last, its channels where data_format has them: activations of an
   /// axis are of the last one.
   virtual DTensor epilogue(DTensor y) { return y; }
+  /// The shape that epilogue() makes of a shape.
   virtual Shape finished_shape(const Shape& y) const { return y; }
   DTensor call(const Inputs& inputs, const CallContext& context) final;
 
   int64_t spatial() const { return spatial_; }
+  /// Keras' name of the order of axes, also where none was given.
+  std::string data_format() const { return channels_first_ ? "channels_first" : "channels_last"; }
   /// The input's shape with channels last. Throws ShapeError for another rank.
   Shape channels_last_shape(const Shapes& inputs) const;
+  /// Throws ShapeError unless x has channels, as many as when built.
+  int64_t channels_of(const Shape& x) const;
+  /// The layer as errors name it.
   std::string where() const { return class_name_ + " " + path(); }
   /// One number for each spatial axis, of at least `least`. Throws ConfigError naming the argument.
   std::vector<int64_t> each(const AxisValues& values, const std::string& argument,
                             int64_t least = 1) const;
+  /// Throws ConfigError unless `value` is at least 1.
+  void check_positive(int64_t value, const std::string& argument) const;
   /// Throws ConfigError unless `padding` is one of those.
   void check_padding(const std::string& padding, const std::vector<std::string>& known) const;
-  /// Of the shape of a window over x, "valid", "same" or "causal". Throws ShapeError where it does
-  /// not fit into x. An unknown extent gives no padding.
+  /// How windows of these sizes move over x, with padding "valid", "same" or "causal". Throws
+  /// ShapeError where one does not fit into x. An unknown extent gives no padding.
   std::vector<WindowAxis> windows(const Shape& x, const std::vector<int64_t>& sizes,
                                   const std::vector<int64_t>& strides,
                                   const std::vector<int64_t>& dilations,

@@ -1,4 +1,4 @@
-#include <tessera/layers/reshaping/spatial_layer.hpp>
+#include <tessera/layers/internal/spatial_layer.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -32,29 +32,22 @@ Shape ordered(const Shape& shape, const std::vector<int64_t>& order) {
 
 }  // namespace
 
-AxisValues take_axis_values(JsonObject& config, const std::string& key,
-                            const AxisValues& fallback) {
-  const std::optional<Json> given = config.take_optional<Json>(key);
-  if (!given) return fallback;
-  const JsonPath path = config.path().key(key);
-  if (given->is_array()) return json_as<std::vector<int64_t>>(*given, path);
-  return json_as<int64_t>(*given, path);
+void json_get(const Json& json, const JsonPath& path, AxisValues& out) {
+  if (json.is_array()) {
+    out = json_as<std::vector<int64_t>>(json, path);
+  } else {
+    out = json_as<int64_t>(json, path);
+  }
 }
 
 SpatialLayer::SpatialLayer(const std::string& class_name, int64_t spatial,
-                       const std::string& data_format, const LayerOptions& options)
+                           const std::string& data_format, const LayerOptions& options)
     : Layer(options), class_name_(class_name), spatial_(spatial),
       channels_first_(data_format == "channels_first") {
   if (channels_first_ || data_format.empty() || data_format == "channels_last") return;
   throw ConfigError(class_name + " " + options.name,
                     "data_format is \"channels_last\" or \"channels_first\"",
                     in_quotes(data_format), "leave it out for channels last");
-}
-
-Json SpatialLayer::config() const {
-  Json json = Layer::config();
-  json["data_format"] = channels_first_ ? "channels_first" : "channels_last";
-  return json;
 }
 
 Shape SpatialLayer::channels_last_shape(const Shapes& inputs) const {
@@ -69,6 +62,22 @@ Shape SpatialLayer::channels_last_shape(const Shapes& inputs) const {
                      "expand or reshape it first");
   }
   return channels_first_ ? ordered(x, order_to_last(spatial_)) : x;
+}
+
+int64_t SpatialLayer::channels_of(const Shape& x) const {
+  const int64_t channels = x.back();
+  if (channels < 1) {
+    throw ShapeError(where(), "the input's number of channels is known", to_string(x),
+                     "give it in Input()");
+  }
+  if (built() && !built_for().empty()) {
+    const int64_t expected = channels_last_shape(built_for()).back();
+    if (channels != expected) {
+      throw ShapeError(where(), str("the input has ", expected, " channels, as when built"),
+                       to_string(x), "pass inputs of that size");
+    }
+  }
+  return channels;
 }
 
 Shape SpatialLayer::output_shape(const Shapes& inputs) const {
@@ -87,7 +96,7 @@ DTensor SpatialLayer::call(const Inputs& inputs, const CallContext& context) {
 }
 
 std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::string& argument,
-                                      int64_t least) const {
+                                        int64_t least) const {
   std::vector<int64_t> all = values.values;
   if (all.size() == 1) all.resize(size_t(spatial_), all[0]);
   const bool good = std::all_of(all.begin(), all.end(), [&](int64_t v) {
@@ -100,17 +109,23 @@ std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::str
                     to_string(Shape(values.values)), "give one for each spatial axis");
 }
 
+void SpatialLayer::check_positive(int64_t value, const std::string& argument) const {
+  if (value >= 1) return;
+  throw ConfigError(class_name_ + " " + name(), argument + " is at least 1", str(value),
+                    "give a whole number from 1 on");
+}
+
 void SpatialLayer::check_padding(const std::string& padding,
-                               const std::vector<std::string>& known) const {
+                                 const std::vector<std::string>& known) const {
   if (std::find(known.begin(), known.end(), padding) != known.end()) return;
   throw ConfigError(class_name_ + " " + name(), "padding is one of " + quoted_list(known),
                     in_quotes(padding), suggestion(padding, known));
 }
 
 std::vector<WindowAxis> SpatialLayer::windows(const Shape& x, const std::vector<int64_t>& sizes,
-                                            const std::vector<int64_t>& strides,
-                                            const std::vector<int64_t>& dilations,
-                                            const std::string& padding) const {
+                                              const std::vector<int64_t>& strides,
+                                              const std::vector<int64_t>& dilations,
+                                              const std::string& padding) const {
   std::vector<WindowAxis> axes;
   for (size_t i = 0; i < sizes.size(); ++i) {
     WindowAxis axis{.size = sizes[i], .stride = strides[i], .dilation = dilations[i]};
