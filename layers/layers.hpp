@@ -35,10 +35,9 @@
 #include <tessera/layers/recurrent/bidirectional.hpp>
 #include <tessera/layers/recurrent/gru.hpp>
 #include <tessera/layers/recurrent/lstm.hpp>
-#include <tessera/layers/recurrent/recurrent.hpp>
+#include <tessera/layers/recurrent/recurrent_handle.hpp>
 #include <tessera/layers/recurrent/simple_rnn.hpp>
 #include <tessera/layers/recurrent/time_distributed.hpp>
-#include <tessera/layers/recurrent/wrapper.hpp>
 #include <tessera/layers/regularization/activity_regularization.hpp>
 #include <tessera/layers/regularization/alpha_dropout.hpp>
 #include <tessera/layers/regularization/dropout.hpp>

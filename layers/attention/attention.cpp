@@ -10,45 +10,73 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/regularization/noise.hpp>
 
 namespace tessera {
-namespace {
-
-/// Visits the options of both layers.
 template <class Options, class Visit>
-void dot_attention_fields(Options& o, const Visit& visit) {
+void attention_fields(Options& o, const Visit& visit) {
   visit("use_scale", o.use_scale);
   visit("dropout", o.dropout);
   visit("seed", o.seed);
+  if constexpr (requires { o.score_mode; }) visit("score_mode", o.score_mode);
+  visit("use_causal_mask", o.use_causal_mask);
+  visit("return_attention_scores", o.return_attention_scores);
 }
 
-template <class Options>
-Options taken(JsonObject& config) {
-  Options o;
-  take_common(config, o);
-  dot_attention_fields(o, TakeOptions{config});
-  o.use_causal_mask = config.take_or("use_causal_mask", false);
-  o.return_attention_scores = config.take_or("return_attention_scores", false);
-  return o;
+template <class Visit>
+void fields(AttentionOptions& o, const Visit& visit) {
+  attention_fields(o, visit);
 }
 
-}  // namespace
+template <class Visit>
+void fields(AdditiveAttentionOptions& o, const Visit& visit) {
+  attention_fields(o, visit);
+}
+
+namespace {
+
+/// Both layers; the options of the additive one are those that are not about the score's mode.
+class AttentionLayer final : public Layer {
+ public:
+  AttentionLayer(bool additive, const AttentionOptions& options);
+  std::string class_name() const override { return additive_ ? "AdditiveAttention" : "Attention"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
+  Shapes output_shapes(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  DTensor scores(const DTensor& query, const DTensor& key) const;
+  DTensor masked(const DTensor& scores, const DTensor& mask) const;
+
+  bool additive_;
+  AttentionOptions options_;
+  Variable scale_, concat_score_weight_;
+};
+
+const RegisteredLayer registered_attention("Attention", [](JsonObject& config) {
+  return Attention(layer_options_from<AttentionOptions>(config));
+});
+const RegisteredLayer registered_additive_attention("AdditiveAttention", [](JsonObject& config) {
+  return AdditiveAttention(layer_options_from<AdditiveAttentionOptions>(config));
+});
 
 AttentionLayer::AttentionLayer(bool additive, const AttentionOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), additive_(additive),
-      options_(options) {
+    : Layer(common_options(options)), additive_(additive), options_(options) {
   check_rate(str(additive ? "AdditiveAttention " : "Attention ", options.name, ", dropout"),
              options.dropout);
 }
 
 Json AttentionLayer::config() const {
-  Json json = Layer::config();
-  dot_attention_fields(options_, PutOptions{json});
-  if (!additive_) json["score_mode"] = option_json(options_.score_mode);
-  if (options_.use_causal_mask) json["use_causal_mask"] = true;
-  if (options_.return_attention_scores) json["return_attention_scores"] = true;
+  Json json = layer_config(*this, Json::object(), options_);
+  if (additive_) json.erase("score_mode");
+  leave_out_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 
@@ -134,25 +162,13 @@ std::vector<DTensor> AttentionLayer::masks(const Inputs& inputs, size_t outputs)
   return list;
 }
 
-Attention Attention::from_config(JsonObject& config) {
-  AttentionOptions o = taken<AttentionOptions>(config);
-  TakeOptions{config}("score_mode", o.score_mode);
-  return Attention(o);
-}
+}  // namespace
 
-AdditiveAttention::AdditiveAttention(const AdditiveAttentionOptions& o)
-    : LayerHandle(std::make_shared<AttentionLayer>(
-          true, AttentionOptions{.use_scale = o.use_scale,
-                                 .dropout = o.dropout,
-                                 .seed = o.seed,
-                                 .use_causal_mask = o.use_causal_mask,
-                                 .return_attention_scores = o.return_attention_scores,
-                                 .name = o.name,
-                                 .dtype = o.dtype,
-                                 .trainable = o.trainable})) {}
+Attention::Attention(const AttentionOptions& options)
+    : LayerHandle(std::make_shared<AttentionLayer>(false, options)) {}
 
-AdditiveAttention AdditiveAttention::from_config(JsonObject& config) {
-  return AdditiveAttention(taken<AdditiveAttentionOptions>(config));
-}
+AdditiveAttention::AdditiveAttention(const AdditiveAttentionOptions& options)
+    : LayerHandle(std::make_shared<AttentionLayer>(true,
+                                                   copied_options<AttentionOptions>(options))) {}
 
 }  // namespace tessera

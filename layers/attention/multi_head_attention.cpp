@@ -14,11 +14,68 @@
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
-#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/wrapper.hpp>
 #include <tessera/layers/regularization/noise.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(MultiHeadAttentionOptions& o, const Visit& visit) {
+  visit("value_dim", o.value_dim);
+  visit("dropout", o.dropout);
+  visit("use_bias", o.use_bias);
+  visit("use_gate", o.use_gate);
+  visit("output_shape", o.output_shape);
+  visit("attention_axes", o.attention_axes);
+  visit("sliding_window", o.sliding_window);
+  visit("seed", o.seed);
+  kernel_fields(o, visit);
+  visit("use_causal_mask", o.use_causal_mask);
+  visit("return_attention_scores", o.return_attention_scores);
+}
+
 namespace {
+
+class MultiHeadAttentionLayer final : public WrapperLayer {
+ public:
+  MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
+                          const MultiHeadAttentionOptions& options);
+  std::string class_name() const override { return "MultiHeadAttention"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
+  Shapes output_shapes(const Shapes& inputs) const override;
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  /// Terms of einsum for queries, keys, and the scores of both.
+  struct Letters {
+    std::string query, key, scores;
+  };
+  std::vector<int64_t> axes(int64_t rank) const;
+  Letters letters(int64_t rank) const;
+  LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
+                         const Shape& output) const;
+  DTensor attention_mask(const Inputs& inputs) const;
+  DTensor window(const DTensor& query, const DTensor& value) const;
+  DTensor probabilities(const DTensor& scores, const DTensor& mask) const;
+  DTensor dropped(const DTensor& scores, const CallContext& context) const;
+
+  int64_t num_heads_, key_dim_, value_dim_;
+  MultiHeadAttentionOptions options_;
+  std::shared_ptr<Layer> query_, key_, gate_, value_, attention_output_;
+};
+
+const RegisteredLayer registered_multi_head_attention("MultiHeadAttention", [](JsonObject& config) {
+  const auto options = layer_options_from<MultiHeadAttentionOptions>(config);
+  take_nulls(config, {"flash_attention"});
+  const int64_t num_heads = take_extent(config, "num_heads");
+  return MultiHeadAttention(num_heads, take_extent(config, "key_dim"), options);
+});
 
 /// Letters from the `first` on.
 std::string letters_from(int64_t first, int64_t count) {
@@ -27,13 +84,13 @@ std::string letters_from(int64_t first, int64_t count) {
   return text;
 }
 
-/// Both, where both are given.
+/// What both masks leave, or the one that is given.
 DTensor joined(const DTensor& a, const DTensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() ? a : b;
   return ops::logical_and(a, b);
 }
 
-/// With axes of extent 1 before the last `kept`, up to a rank.
+/// A mask with axes of extent 1 before the last `kept`, up to a rank.
 DTensor widened(const DTensor& mask, int64_t kept, int64_t rank) {
   Shape shape = mask.shape();
   const auto missing = std::max<int64_t>(rank - mask.rank(), 0);
@@ -41,24 +98,11 @@ DTensor widened(const DTensor& mask, int64_t kept, int64_t rank) {
   return ops::reshape(mask, shape);
 }
 
-/// Visits the options that are its own.
-template <class Options, class Visit>
-void attention_fields(Options& o, const Visit& visit) {
-  visit("dropout", o.dropout);
-  visit("use_bias", o.use_bias);
-  visit("use_gate", o.use_gate);
-  visit("output_shape", o.output_shape);
-  visit("attention_axes", o.attention_axes);
-  visit("sliding_window", o.sliding_window);
-  visit("seed", o.seed);
-}
-
-}  // namespace
-
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
                                                  const MultiHeadAttentionOptions& options)
-    : WrapperLayer({options.name, options.dtype, options.trainable}), num_heads_(num_heads),
-      key_dim_(key_dim), value_dim_(options.value_dim.value_or(key_dim)), options_(options) {
+    : WrapperLayer(common_options(options)), num_heads_(num_heads), key_dim_(key_dim),
+      value_dim_(options.value_dim.value_or(key_dim)), options_(options) {
+  options_.value_dim = value_dim_;
   const std::string where = "MultiHeadAttention " + options.name;
   const int64_t window = options.sliding_window.value_or(1);
   for (const int64_t size : {num_heads, key_dim, value_dim_, window}) {
@@ -75,18 +119,12 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_
 }
 
 Json MultiHeadAttentionLayer::config() const {
-  Json json = Layer::config();
-  json["num_heads"] = num_heads_;
-  json["key_dim"] = key_dim_;
-  json["value_dim"] = value_dim_;
-  attention_fields(options_, PutOptions{json});
-  kernel_fields(options_, PutOptions{json});
-  if (options_.use_causal_mask) json["use_causal_mask"] = true;
-  if (options_.return_attention_scores) json["return_attention_scores"] = true;
+  Json json = layer_config(*this, {{"num_heads", num_heads_}, {"key_dim", key_dim_}}, options_);
+  leave_out_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 
-/// Of values with an axis of heads before the features.
+/// The axes that are attended over, of values with an axis of heads before the features.
 std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
   std::vector<int64_t> list;
   const std::string where = "MultiHeadAttention " + path();
@@ -193,19 +231,18 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   Shape heads = query;
   heads.back() = num_heads_;
   heads.push_back(value_dim_);
-  add_inner(projection("query", rank, 1, {num_heads_, key_dim_}));
-  add_inner(projection("key", rank, 1, {num_heads_, key_dim_}));
-  std::vector<Shape> shapes = {query, key};
-  if (options_.use_gate) {
-    add_inner(projection("gate", rank, 1, {num_heads_, value_dim_}));
-    shapes.push_back(query);
-  }
-  add_inner(projection("value", rank, 1, {num_heads_, value_dim_}));
-  add_inner(projection("attention_output", rank + 1, 2,
-                  options_.output_shape.empty() ? Shape{query.back()} : options_.output_shape));
-  shapes.insert(shapes.end(), {value, heads});
+  const Shape output = options_.output_shape.empty() ? Shape{query.back()} : options_.output_shape;
+  query_ = add_inner(projection("query", rank, 1, {num_heads_, key_dim_}));
+  key_ = add_inner(projection("key", rank, 1, {num_heads_, key_dim_}));
+  if (options_.use_gate) gate_ = add_inner(projection("gate", rank, 1, {num_heads_, value_dim_}));
+  value_ = add_inner(projection("value", rank, 1, {num_heads_, value_dim_}));
+  attention_output_ = add_inner(projection("attention_output", rank + 1, 2, output));
   WrapperLayer::make_weights(inputs);
-  for (size_t i = 0; i < shapes.size(); ++i) inner(i)->build({shapes[i]});
+  query_->build({query});
+  key_->build({key});
+  if (gate_) gate_->build({query});
+  value_->build({value});
+  attention_output_->build({heads});
 }
 
 /// What steps may attend to by their places; undefined: anything.
@@ -232,7 +269,7 @@ DTensor MultiHeadAttentionLayer::attention_mask(const Inputs& inputs) const {
 }
 
 DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTensor& mask) const {
-  const auto attended = static_cast<int64_t>(axes(inner(0)->built_for()[0].size()).size());
+  const auto attended = static_cast<int64_t>(axes(query_->built_for()[0].size()).size());
   // Sums of half-precision numbers are coarse.
   const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
   DTensor logits = ops::cast(scores, dtype);
@@ -246,7 +283,7 @@ DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTen
       ops::softmax(ops::flatten(logits, logits.rank() - attended), -1), logits.shape());
   // As in Keras, where a step may attend to nothing.
   const bool zeros = options_.dropout > 0 || options_.return_attention_scores ||
-                     inner(0)->built_for()[0].size() != 3;
+                     query_->built_for()[0].size() != 3;
   if (counts.defined() && zeros) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
   return ops::cast(y, scores.dtype());
 }
@@ -261,17 +298,16 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
                                                        const CallContext& context) {
   const DTensor x = inputs[0].with_mask({}), value = inputs[1].with_mask({});
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
-  const size_t last = options_.use_gate ? 4 : 3;
-  const DTensor q = (*inner(0))(x, context) / std::sqrt(static_cast<double>(key_dim_));
-  const DTensor k = (*inner(1))(key, context);
-  const DTensor v = (*inner(last - 1))(value, context);
+  const DTensor q = (*query_)(x, context) / std::sqrt(static_cast<double>(key_dim_));
+  const DTensor k = (*key_)(key, context);
+  const DTensor v = (*value_)(value, context);
   const Letters l = letters(x.rank());
   const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores, {k, q});
   const DTensor shares = probabilities(scores, attention_mask(inputs));
   DTensor heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
                               {dropped(shares, context), v});
-  if (options_.use_gate) heads = heads * (*inner(2))(x, context);
-  std::vector<DTensor> outputs = {(*inner(last))(heads, context)};
+  if (gate_) heads = heads * (*gate_)(x, context);
+  std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};
   if (options_.return_attention_scores) outputs.push_back(shares);
   return outputs;
 }
@@ -282,18 +318,10 @@ std::vector<DTensor> MultiHeadAttentionLayer::masks(const Inputs& inputs, size_t
   return list;
 }
 
-MultiHeadAttention MultiHeadAttention::from_config(JsonObject& config) {
-  MultiHeadAttentionOptions o;
-  take_common(config, o);
-  const TakeOptions take{config};
-  take("value_dim", o.value_dim);
-  attention_fields(o, take);
-  kernel_fields(o, take);
-  take("use_causal_mask", o.use_causal_mask);
-  take("return_attention_scores", o.return_attention_scores);
-  take_nulls(config, {"flash_attention"});
-  const int64_t num_heads = take_extent(config, "num_heads");
-  return MultiHeadAttention(num_heads, take_extent(config, "key_dim"), o);
-}
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim,
+                                       const MultiHeadAttentionOptions& options)
+    : LayerHandle(std::make_shared<MultiHeadAttentionLayer>(num_heads, key_dim, options)) {}
 
 }  // namespace tessera

@@ -13,8 +13,7 @@ namespace tessera {
 struct ConvTransposeOptions {
   AxisValues strides = 1;         ///< factor by which an extent grows, for all axes or each
   std::string padding = "valid";  ///< "valid" or "same"
-  std::optional<AxisValues> output_padding = std::nullopt;  ///< cells added, below the strides;
-                                                            ///< as many as fit if absent
+  std::optional<AxisValues> output_padding = std::nullopt;  ///< below the strides; most if absent
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
   ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <type_traits>
 
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/layer_registry.hpp>
@@ -28,6 +30,14 @@ Json layer_config(const Layer& layer, const Json& arguments, const Options& opti
   return json;
 }
 
+/// Leaves out the options of these keys that are false: Keras has them as arguments of a call, and
+/// does not know them in a configuration.
+inline void leave_out_false(Json& config, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (config.at(key) == false) config.erase(key);
+  }
+}
+
 /// A layer's options out of its configuration; what is absent or null stays as it is by default.
 /// Throws ConfigError naming the key.
 template <class Options>
@@ -39,6 +49,23 @@ Options layer_options_from(JsonObject& config) {
   options.trainable = common.trainable;
   read_fields(config, options);
   return options;
+}
+
+/// Options of another struct: each takes the value of the option that has its key and type.
+template <class To, class From>
+To copied_options(From from) {
+  To to;
+  to.name = from.name;
+  to.dtype = from.dtype;
+  to.trainable = from.trainable;
+  fields(to, [&](const std::string& key, auto& copy) {
+    fields(from, [&](const std::string& given, auto& value) {
+      if constexpr (std::is_same_v<decltype(copy), decltype(value)>) {
+        if (given == key) copy = value;
+      }
+    });
+  });
+  return to;
 }
 
 /// Makes a layer class known to layer_from_config(); one for each class, in its source.

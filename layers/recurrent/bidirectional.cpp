@@ -5,9 +5,55 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/recurrent_layer.hpp>
+#include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(BidirectionalOptions& o, const Visit& visit) {
+  visit("merge_mode", o.merge_mode);
+}
+
 namespace {
+
+class BidirectionalLayer final : public WrapperLayer {
+ public:
+  BidirectionalLayer(const RecurrentHandle& layer, const BidirectionalOptions& options);
+  std::string class_name() const override { return "Bidirectional"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
+  Shapes output_shapes(const Shapes& inputs) const override;
+  void reset_state();
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  const RecurrentLayer& direction(size_t i) const;
+  DTensor merged(const DTensor& forward, const DTensor& backward) const;
+
+  BidirectionalOptions options_;
+};
+
+/// The recurrent layer under a key, as the configuration has it.
+RecurrentHandle recurrent_from(const Json& json, const JsonPath& path) {
+  const LayerHandle layer = layer_from_config(json, path);
+  if (dynamic_cast<RecurrentLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
+  throw ConfigError(path.text(), "a recurrent layer", layer->class_name(),
+                    "wrap SimpleRNN, LSTM or GRU");
+}
+
+const RegisteredLayer registered_bidirectional("Bidirectional", [](JsonObject& config) {
+  auto options = layer_options_from<BidirectionalOptions>(config);
+  const Json forward = config.take<Json>("layer");
+  if (const auto backward = config.take_optional<Json>("backward_layer")) {
+    options.backward_layer = recurrent_from(*backward, config.path().key("backward_layer"));
+  }
+  return Bidirectional(recurrent_from(forward, config.path().key("layer")), options);
+});
 
 /// A layer as this one's configuration says, called "forward_…" or "backward_…".
 LayerHandle copied(const Layer& layer, const std::string& prefix, bool turned) {
@@ -37,12 +83,9 @@ DTensor flipped(const DTensor& sequence) {
   return ops::stack(steps, 1);
 }
 
-}  // namespace
-
 BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
                                        const BidirectionalOptions& options)
-    : WrapperLayer({options.name, options.dtype, options.trainable}),
-      merge_mode_(options.merge_mode) {
+    : WrapperLayer(common_options(options)), options_(options) {
   add_inner(copied(*layer.layer(), "forward_", false));
   const bool given = options.backward_layer.has_value();
   add_inner(given ? copied(*options.backward_layer->layer(), "", false)
@@ -71,9 +114,8 @@ void BidirectionalLayer::reset_state() {
 }
 
 Json BidirectionalLayer::config() const {
-  Json json = Layer::config();
-  const bool merges = merge_mode_ != MergeMode::none;
-  json["merge_mode"] = merges ? option_json(merge_mode_) : Json(nullptr);
+  Json json = layer_config(*this, Json::object(), options_);
+  if (options_.merge_mode == MergeMode::none) json["merge_mode"] = nullptr;
   json["layer"] = wrapped_json(*inner(0));
   json["backward_layer"] = wrapped_json(*inner(1));
   return json;
@@ -87,9 +129,9 @@ Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
   Shapes shapes = inner(0)->output_shapes(half_of(inputs, 0));
   const Shapes back = inner(1)->output_shapes(half_of(inputs, 1));
   shapes.insert(shapes.end(), back.begin() + 1, back.end());
-  if (merge_mode_ == MergeMode::none) {
+  if (options_.merge_mode == MergeMode::none) {
     shapes.insert(shapes.begin() + 1, back[0]);
-  } else if (merge_mode_ == MergeMode::concat) {
+  } else if (options_.merge_mode == MergeMode::concat) {
     shapes[0].back() += back[0].back();
   } else if (shapes[0] != back[0]) {
     throw ShapeError("Bidirectional " + path(), "both ways have as many units",
@@ -104,7 +146,7 @@ void BidirectionalLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor BidirectionalLayer::merged(const DTensor& forward, const DTensor& backward) const {
-  switch (merge_mode_) {
+  switch (options_.merge_mode) {
     case MergeMode::sum: return forward + backward;
     case MergeMode::mul: return forward * backward;
     case MergeMode::ave: return (forward + backward) / 2;
@@ -121,7 +163,7 @@ std::vector<DTensor> BidirectionalLayer::call_all(const Inputs& inputs,
   const at::ScalarType compute = dtype_policy().compute;
   const DTensor forward = ops::cast(outputs[0], compute).with_mask({});
   const DTensor backward = ops::cast(back[0], compute);
-  if (merge_mode_ != MergeMode::none) {
+  if (options_.merge_mode != MergeMode::none) {
     outputs[0] = merged(forward, backward);
     return outputs;
   }
@@ -134,28 +176,17 @@ std::vector<DTensor> BidirectionalLayer::masks(const Inputs& inputs, size_t outp
   std::vector<DTensor> list(outputs);
   if (!direction(0).settings().return_sequences) return list;
   list[0] = inputs[0].mask();
-  if (merge_mode_ == MergeMode::none) list[1] = list[0];
+  if (options_.merge_mode == MergeMode::none) list[1] = list[0];
   return list;
 }
 
-Bidirectional Bidirectional::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  BidirectionalOptions options;
-  if (config.has("merge_mode")) options.merge_mode = config.take<MergeMode>("merge_mode");
-  const auto taken = [&](const Json& json, const std::string& key) {
-    const LayerHandle layer = layer_from_config(json, config.path().key(key));
-    if (dynamic_cast<RecurrentLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
-    throw ConfigError(config.path().key(key).text(), "a recurrent layer", layer->class_name(),
-                      "wrap SimpleRNN, LSTM or GRU");
-  };
-  const Json forward = config.take<Json>("layer");
-  if (const auto backward = config.take_optional<Json>("backward_layer")) {
-    options.backward_layer = taken(*backward, "backward_layer");
-  }
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return Bidirectional(taken(forward, "layer"), options);
+}  // namespace
+
+Bidirectional::Bidirectional(const RecurrentHandle& layer, const BidirectionalOptions& options)
+    : LayerHandle(std::make_shared<BidirectionalLayer>(layer, options)) {}
+
+void Bidirectional::reset_state() const {
+  static_cast<BidirectionalLayer&>(*layer()).reset_state();
 }
 
 }  // namespace tessera

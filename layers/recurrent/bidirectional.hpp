@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
 
-#include <tessera/layers/recurrent/recurrent.hpp>
-#include <tessera/layers/recurrent/wrapper.hpp>
+#include <tessera/layers/recurrent/recurrent_handle.hpp>
 
 namespace tessera {
 
@@ -14,50 +16,34 @@ inline std::array<const char*, 5> names_of(MergeMode) {
   return {"sum", "mul", "ave", "concat", "none"};
 }
 
+/// Options of Bidirectional.
 struct BidirectionalOptions {
-  MergeMode merge_mode = MergeMode::concat;
-  std::optional<RecurrentHandle> backward_layer = std::nullopt;
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  MergeMode merge_mode = MergeMode::concat;  ///< how the outputs of both directions become one
+  std::optional<RecurrentHandle> backward_layer = std::nullopt;  ///< a copy of the other if absent
+  std::string name = "";   ///< first part of the weights' paths
+  std::string dtype = "";  ///< policy; the default one if empty
+  bool trainable = true;   ///< whether training changes the weights
 };
 
 /// A recurrent layer forwards and another, by default equal, backwards
-/// (keras.layers.Bidirectional). Inputs: x (batch, time, features), then the first states of the
-/// forward layer and those of the backward one. Outputs: the merged output, in the order of the
-/// steps, two without merging; with return_state then the states of both. Weights: the forward
-/// layer's, then the backward one's. Layouts as the layers.
-class BidirectionalLayer final : public WrapperLayer {
- public:
-  BidirectionalLayer(const RecurrentHandle& layer, const BidirectionalOptions& options);
-  std::string class_name() const override { return "Bidirectional"; }
-  Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
-  /// Throws ShapeError for inputs that the layers do not take.
-  Shapes output_shapes(const Shapes& inputs) const override;
-  /// Forgets the states of stateful layers.
-  void reset_state();
-
- protected:
-  void make_weights(const Shapes& inputs) override;
-  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
-  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
-
- private:
-  const RecurrentLayer& direction(size_t i) const;
-  DTensor merged(const DTensor& forward, const DTensor& backward) const;
-
-  MergeMode merge_mode_;
-};
-
+/// (keras.layers.Bidirectional).
+///
+/// Shape: (batch, time, features) -> (batch, 2 · units), or with return_sequences
+/// (batch, time, 2 · units), in the order of the input's steps; units stay as many in merge modes
+/// other than "concat", and "none" gives two outputs. Further inputs are the first states of the
+/// forward layer and those of the backward one; further outputs, with return_state, the last ones.
+/// Weights: the forward layer's, then the backward one's, at "path/forward_lstm/…" and
+/// "path/backward_lstm/…" for an LSTM.
+/// Communication: that of the layers.
+///
+///     Bidirectional(LSTM(64, {.return_sequences = true}), {.merge_mode = MergeMode::sum})
 class Bidirectional : public LayerHandle {
  public:
-  /// The layers are copied, without weights. Throws ConfigError for layers of one direction, or
-  /// that differ in stateful, return_sequences or return_state.
-  explicit Bidirectional(const RecurrentHandle& layer, const BidirectionalOptions& options = {})
-      : LayerHandle(std::make_shared<BidirectionalLayer>(layer, options)) {}
-  void reset_state() const { static_cast<BidirectionalLayer&>(*layer()).reset_state(); }
-  static Bidirectional from_config(JsonObject& config);
+  /// Copies the layers, without weights. Throws ConfigError for layers of one direction, or that
+  /// differ in stateful, return_sequences or return_state.
+  explicit Bidirectional(const RecurrentHandle& layer, const BidirectionalOptions& options = {});
+  /// Forgets the states of stateful layers.
+  void reset_state() const;
 };
 
 }  // namespace tessera

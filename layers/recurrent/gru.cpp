@@ -2,32 +2,46 @@
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/recurrent_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(GRUOptions& o, const Visit& visit) {
+  recurrent_fields(o, visit);
+}
+
 namespace {
 
-CellSpec gru_form(const GRUOptions& options) {
+CellSpec gru_spec(const GRUOptions& options) {
   if (options.reset_after) return {"GRU", "gru_cell", 1, {3}, true, {}};
   return {"GRU", "gru_cell", 1, {2, 1}, false, {}};
 }
 
-}  // namespace
+class GRULayer final : public RecurrentLayer {
+ public:
+  GRULayer(int64_t units, const GRUOptions& options)
+      : RecurrentLayer(gru_spec(options), units, copied_options<RecurrentSettings>(options)),
+        options_(options) {}
+  Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
-GRULayer::GRULayer(int64_t units, const GRUOptions& options)
-    : RecurrentLayer(gru_form(options), recurrent_settings(units, options),
-                     {options.name, options.dtype, options.trainable}),
-      options_(options) {}
+ protected:
+  std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
+                            const RecurrentProduct& recurrent) const override;
 
-Json GRULayer::config() const {
-  Json json = Layer::config();
-  put_recurrent(json, settings().units, options_);
-  return json;
-}
+ private:
+  GRUOptions options_;
+};
+
+const RegisteredLayer registered_gru("GRU", [](JsonObject& config) {
+  const auto options = layer_options_from<GRUOptions>(config);
+  return GRU(take_extent(config, "units"), options);
+});
 
 std::vector<DTensor> GRULayer::step(const DTensor& x, const std::vector<DTensor>& states,
                                     const RecurrentProduct& recurrent) const {
   const auto thirds = [&](const DTensor& sums, int64_t gates) {
-    return ops::unstack(ops::reshape(sums, {sums.size(0), gates, settings().units}), 1);
+    return ops::unstack(ops::reshape(sums, {sums.size(0), gates, units()}), 1);
   };
   const ActivationRef& gate = options_.recurrent_activation;
   const std::vector<DTensor> inner = thirds(recurrent(states[0]), options_.reset_after ? 3 : 2);
@@ -39,8 +53,9 @@ std::vector<DTensor> GRULayer::step(const DTensor& x, const std::vector<DTensor>
   return {candidate + z * (states[0] - candidate)};
 }
 
-GRU GRU::from_config(JsonObject& config) {
-  return recurrent_from_config<GRU, GRUOptions>(config);
-}
+}  // namespace
+
+GRU::GRU(int64_t units, const GRUOptions& options)
+    : RecurrentHandle(std::make_shared<GRULayer>(units, options)) {}
 
 }  // namespace tessera

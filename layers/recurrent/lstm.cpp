@@ -3,8 +3,15 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/recurrent_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LSTMOptions& o, const Visit& visit) {
+  recurrent_fields(o, visit);
+}
+
 namespace {
 
 /// Another initializer's draws, but ones for the second quarter.
@@ -22,41 +29,49 @@ class ForgetBias final : public Initializer {
   InitializerHandle others_;
 };
 
-CellSpec lstm_form(const LSTMOptions& options) {
-  CellSpec form{"LSTM", "lstm_cell", 2, {4}, false, {}};
+CellSpec lstm_spec(const LSTMOptions& options) {
+  CellSpec spec{"LSTM", "lstm_cell", 2, {4}, false, {}};
   if (options.unit_forget_bias) {
-    form.bias_initializer =
+    spec.bias_initializer =
         InitializerHandle(std::make_shared<ForgetBias>(options.bias_initializer));
   }
-  return form;
+  return spec;
 }
 
-}  // namespace
+class LSTMLayer final : public RecurrentLayer {
+ public:
+  LSTMLayer(int64_t units, const LSTMOptions& options)
+      : RecurrentLayer(lstm_spec(options), units, copied_options<RecurrentSettings>(options)),
+        options_(options) {}
+  Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
-LSTMLayer::LSTMLayer(int64_t units, const LSTMOptions& options)
-    : RecurrentLayer(lstm_form(options), recurrent_settings(units, options),
-                     {options.name, options.dtype, options.trainable}),
-      options_(options) {}
+ protected:
+  std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
+                            const RecurrentProduct& recurrent) const override;
 
-Json LSTMLayer::config() const {
-  Json json = Layer::config();
-  put_recurrent(json, settings().units, options_);
-  return json;
-}
+ private:
+  LSTMOptions options_;
+};
+
+const RegisteredLayer registered_lstm("LSTM", [](JsonObject& config) {
+  const auto options = layer_options_from<LSTMOptions>(config);
+  return LSTM(take_extent(config, "units"), options);
+});
 
 std::vector<DTensor> LSTMLayer::step(const DTensor& x, const std::vector<DTensor>& states,
                                      const RecurrentProduct& recurrent) const {
   const DTensor sums = x + recurrent(states[0]);
   const std::vector<DTensor> gates =
-      ops::unstack(ops::reshape(sums, {sums.size(0), 4, settings().units}), 1);
+      ops::unstack(ops::reshape(sums, {sums.size(0), 4, units()}), 1);
   const ActivationRef& gate = options_.recurrent_activation;
   const ActivationRef& activation = options_.activation;
   const DTensor carry = gate(gates[1]) * states[1] + gate(gates[0]) * activation(gates[2]);
   return {gate(gates[3]) * activation(carry), carry};
 }
 
-LSTM LSTM::from_config(JsonObject& config) {
-  return recurrent_from_config<LSTM, LSTMOptions>(config);
-}
+}  // namespace
+
+LSTM::LSTM(int64_t units, const LSTMOptions& options)
+    : RecurrentHandle(std::make_shared<LSTMLayer>(units, options)) {}
 
 }  // namespace tessera

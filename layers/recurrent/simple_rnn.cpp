@@ -1,28 +1,43 @@
 #include <tessera/layers/recurrent/simple_rnn.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/layers/internal/recurrent_layer.hpp>
 
 namespace tessera {
 
-SimpleRNNLayer::SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
-    : RecurrentLayer({"SimpleRNN", "simple_rnn_cell", 1, {1}, false, {}},
-                     recurrent_settings(units, options),
-                     {options.name, options.dtype, options.trainable}),
-      options_(options) {}
-
-Json SimpleRNNLayer::config() const {
-  Json json = Layer::config();
-  put_recurrent(json, settings().units, options_);
-  return json;
+template <class Visit>
+void fields(SimpleRNNOptions& o, const Visit& visit) {
+  recurrent_fields(o, visit);
 }
 
-std::vector<DTensor> SimpleRNNLayer::step(const DTensor& x, const std::vector<DTensor>& states,
-                                          const RecurrentProduct& recurrent) const {
-  return {options_.activation(x + recurrent(states[0]))};
-}
+namespace {
 
-SimpleRNN SimpleRNN::from_config(JsonObject& config) {
-  return recurrent_from_config<SimpleRNN, SimpleRNNOptions>(config);
-}
+class SimpleRNNLayer final : public RecurrentLayer {
+ public:
+  SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
+      : RecurrentLayer({"SimpleRNN", "simple_rnn_cell", 1, {1}, false, {}}, units,
+                       copied_options<RecurrentSettings>(options)),
+        options_(options) {}
+  Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
+
+ protected:
+  std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
+                            const RecurrentProduct& recurrent) const override {
+    return {options_.activation(x + recurrent(states[0]))};
+  }
+
+ private:
+  SimpleRNNOptions options_;
+};
+
+const RegisteredLayer registered_simple_rnn("SimpleRNN", [](JsonObject& config) {
+  const auto options = layer_options_from<SimpleRNNOptions>(config);
+  return SimpleRNN(take_extent(config, "units"), options);
+});
+
+}  // namespace
+
+SimpleRNN::SimpleRNN(int64_t units, const SimpleRNNOptions& options)
+    : RecurrentHandle(std::make_shared<SimpleRNNLayer>(units, options)) {}
 
 }  // namespace tessera

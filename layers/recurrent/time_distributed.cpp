@@ -1,19 +1,36 @@
 #include <tessera/layers/recurrent/time_distributed.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
 namespace {
 
-/// Without the axis of steps.
+class TimeDistributedLayer final : public WrapperLayer {
+ public:
+  TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options);
+  std::string class_name() const override { return "TimeDistributed"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+};
+
+const RegisteredLayer registered_time_distributed("TimeDistributed", [](JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  const Json inner = config.take<Json>("layer");
+  return TimeDistributed(layer_from_config(inner, config.path().key("layer")), options);
+});
+
+/// A shape without the axis of steps.
 Shape of_step(Shape shape) {
   shape.erase(shape.begin() + 1);
   return shape;
 }
-
-}  // namespace
 
 TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
     : WrapperLayer(options) {
@@ -56,10 +73,9 @@ DTensor TimeDistributedLayer::call(const Inputs& inputs, const CallContext& cont
   return ops::stack(steps, 1);
 }
 
-TimeDistributed TimeDistributed::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  const Json inner = config.take<Json>("layer");
-  return TimeDistributed(layer_from_config(inner, config.path().key("layer")), options);
-}
+}  // namespace
+
+TimeDistributed::TimeDistributed(const LayerHandle& layer, const LayerOptions& options)
+    : LayerHandle(std::make_shared<TimeDistributedLayer>(layer, options)) {}
 
 }  // namespace tessera

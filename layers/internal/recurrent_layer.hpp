@@ -4,17 +4,13 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
-/// What the options of the recurrent layers have in common.
+/// What the options of all recurrent layers have, and the loop over time needs.
 struct RecurrentSettings {
-  int64_t units = 0;
-  ActivationRef activation = "tanh";
-  ActivationRef recurrent_activation = "sigmoid";
   bool use_bias = true;
   InitializerHandle kernel_initializer, recurrent_initializer, bias_initializer;
   RegularizerHandle kernel_regularizer, recurrent_regularizer, bias_regularizer,
@@ -24,6 +20,8 @@ struct RecurrentSettings {
   std::optional<int64_t> seed;
   bool return_sequences = false, return_state = false, go_backwards = false, stateful = false;
   bool zero_output_for_mask = false;
+  std::string name, dtype;
+  bool trainable = true;
 };
 
 /// What a kind of cell is made of.
@@ -43,8 +41,8 @@ class RecurrentProduct {
  public:
   /// kernel (units, gates · units); bias (gates · units) or undefined; dropped (gates, batch,
   /// units), factors of the state for each gate, or undefined.
-  RecurrentProduct(const CellSpec& form, const DTensor& kernel, const DTensor& bias,
-             const DTensor& dropped);
+  RecurrentProduct(const CellSpec& spec, const DTensor& kernel, const DTensor& bias,
+                   const DTensor& dropped);
   /// (batch, units) -> (batch, gates of product `i` · units).
   DTensor operator()(const DTensor& state, size_t i = 0) const;
 
@@ -62,7 +60,7 @@ class RecurrentProduct {
 /// communication; time is gathered.
 class RecurrentLayer : public Layer {
  public:
-  std::string class_name() const final { return form_.layer; }
+  std::string class_name() const final { return spec_.layer; }
   Shape output_shape(const Shapes& inputs) const final { return output_shapes(inputs)[0]; }
   /// Throws ShapeError for inputs that do not fit.
   Shapes output_shapes(const Shapes& inputs) const final;
@@ -73,7 +71,8 @@ class RecurrentLayer : public Layer {
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
-  RecurrentLayer(CellSpec form, RecurrentSettings settings, const LayerOptions& options);
+  RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings);
+  int64_t units() const { return units_; }
   /// The next states from the projected input (batch, gates · units) and the present states.
   virtual std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                                     const RecurrentProduct& recurrent) const = 0;
@@ -83,33 +82,27 @@ class RecurrentLayer : public Layer {
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) final;
 
  private:
-  struct Track;
+  struct LoopState;
   DTensor dropped(const Shape& shape, double rate, const CallContext& context,
                   const Mesh& mesh) const;
-  /// (batch, time, gates · units).
+  /// The inputs of all steps times the kernel, (batch, time, gates · units).
   DTensor project(const DTensor& x, const CallContext& context) const;
   RecurrentProduct recurrence(const DTensor& x, const CallContext& context) const;
   std::vector<DTensor> first_states(const Inputs& inputs);
   void keep_states(const std::vector<DTensor>& states);
-  void run(const Inputs& inputs, const CallContext& context, Track& track) const;
+  void run(const Inputs& inputs, const CallContext& context, LoopState& loop) const;
 
-  CellSpec form_;
+  CellSpec spec_;
+  int64_t units_;
   RecurrentSettings settings_;
   Variable kernel_, recurrent_kernel_, bias_;
   std::vector<Variable> states_;  ///< of a stateful layer, between calls
 };
 
-/// A handle to one of them.
-class RecurrentHandle : public LayerHandle {
- public:
-  using LayerHandle::LayerHandle;
-  void reset_state() const { static_cast<RecurrentLayer&>(*layer()).reset_state(); }
-};
-
-/// Calls visit(key, member) for the options of a recurrent layer, by Keras' keys.
+/// Visits the options of a recurrent layer, those that it has of all that there are.
 template <class Options, class Visit>
 void recurrent_fields(Options& o, const Visit& visit) {
-  visit("activation", o.activation);
+  if constexpr (requires { o.activation; }) visit("activation", o.activation);
   if constexpr (requires { o.recurrent_activation; }) {
     visit("recurrent_activation", o.recurrent_activation);
   }
@@ -127,54 +120,13 @@ void recurrent_fields(Options& o, const Visit& visit) {
   visit("return_state", o.return_state);
   visit("go_backwards", o.go_backwards);
   visit("stateful", o.stateful);
-  visit("unroll", o.unroll);
+  if constexpr (requires { o.unroll; }) visit("unroll", o.unroll);
   visit("zero_output_for_mask", o.zero_output_for_mask);
 }
 
-template <class Options>
-RecurrentSettings recurrent_settings(int64_t units, const Options& o) {
-  RecurrentSettings s;
-  s.units = units;
-  s.activation = o.activation;
-  if constexpr (requires { o.recurrent_activation; }) {
-    s.recurrent_activation = o.recurrent_activation;
-  }
-  s.use_bias = o.use_bias;
-  s.kernel_initializer = o.kernel_initializer;
-  s.recurrent_initializer = o.recurrent_initializer;
-  s.bias_initializer = o.bias_initializer;
-  s.kernel_regularizer = o.kernel_regularizer;
-  s.recurrent_regularizer = o.recurrent_regularizer;
-  s.bias_regularizer = o.bias_regularizer;
-  s.activity_regularizer = o.activity_regularizer;
-  s.kernel_constraint = o.kernel_constraint;
-  s.recurrent_constraint = o.recurrent_constraint;
-  s.bias_constraint = o.bias_constraint;
-  s.dropout = o.dropout;
-  s.recurrent_dropout = o.recurrent_dropout;
-  s.seed = o.seed;
-  s.return_sequences = o.return_sequences;
-  s.return_state = o.return_state;
-  s.go_backwards = o.go_backwards;
-  s.stateful = o.stateful;
-  s.zero_output_for_mask = o.zero_output_for_mask;
-  return s;
-}
-
-/// config() of a recurrent layer, from its options.
-template <class Options>
-void put_recurrent(Json& json, int64_t units, const Options& options) {
-  json["units"] = units;
-  recurrent_fields(options, PutOptions{json});
-}
-
-/// A recurrent layer from there.
-template <class Handle, class Options>
-Handle recurrent_from_config(JsonObject& config) {
-  Options options;
-  take_common(config, options);
-  recurrent_fields(options, TakeOptions{config});
-  return Handle(take_extent(config, "units"), options);
+template <class Visit>
+void fields(RecurrentSettings& s, const Visit& visit) {
+  recurrent_fields(s, visit);
 }
 
 }  // namespace tessera

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
@@ -23,8 +22,8 @@ class WrapperLayer : public Layer {
 
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}
-  /// Throws ConfigError for a model or no layer.
-  void add_inner(const LayerHandle& handle);
+  /// The layer of the handle, now a part of this one. Throws ConfigError for a model or no layer.
+  std::shared_ptr<Layer> add_inner(const LayerHandle& handle);
   const std::shared_ptr<Layer>& inner(size_t i) const { return inner_[i]; }
   /// Gives the layers their paths, now that this one's is known.
   void make_weights(const Shapes& inputs) override;

@@ -1,16 +1,17 @@
-#include <tessera/layers/recurrent/wrapper.hpp>
+#include <tessera/layers/internal/wrapper.hpp>
 
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
 
-void WrapperLayer::add_inner(const LayerHandle& handle) {
+std::shared_ptr<Layer> WrapperLayer::add_inner(const LayerHandle& handle) {
   if (!handle.layer() || handle->is_model()) {
     throw ConfigError("wrapper " + name(), "it is made of a layer",
                       handle.layer() ? handle->class_name() : "none", "give a layer of its own");
   }
   if (!trainable()) handle->set_trainable(false);
   inner_.push_back(handle.layer());
+  return handle.layer();
 }
 
 void WrapperLayer::name_inner() {

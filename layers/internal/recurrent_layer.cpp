@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/recurrent.hpp>
+#include <tessera/layers/internal/recurrent_layer.hpp>
 
 #include <numeric>
 
@@ -21,7 +21,7 @@ DTensor gates_first(const DTensor& kernel, int64_t gates) {
   return ops::transpose(ops::reshape(kernel, {kernel.size(0), gates, units}), {1, 0, 2});
 }
 
-DTensor zero_state(const DTensor& x, int64_t units) {
+DTensor make_zero_state(const DTensor& x, int64_t units) {
   return filled({x.size(0), units}, 0, x.dtype(),
                 Layout::from_axes(x.mesh(), {x.layout().axis(0), {}}));
 }
@@ -30,12 +30,12 @@ DTensor zero_state(const DTensor& x, int64_t units) {
 
 int64_t CellSpec::gates() const { return std::accumulate(products.begin(), products.end(), 0L); }
 
-RecurrentProduct::RecurrentProduct(const CellSpec& form, const DTensor& kernel, const DTensor& bias,
-                       const DTensor& dropped) {
+RecurrentProduct::RecurrentProduct(const CellSpec& spec, const DTensor& kernel, const DTensor& bias,
+                                   const DTensor& dropped) {
   const int64_t units = kernel.size(0);
-  const DTensor by_gate = dropped.defined() ? gates_first(kernel, form.gates()) : DTensor();
+  const DTensor by_gate = dropped.defined() ? gates_first(kernel, spec.gates()) : DTensor();
   int64_t first = 0;
-  for (const int64_t gates : form.products) {
+  for (const int64_t gates : spec.products) {
     if (dropped.defined()) {
       kernels_.push_back(ops::slice(by_gate, 0, first, gates));
       dropped_.push_back(ops::slice(dropped, 0, first, gates));
@@ -58,14 +58,14 @@ DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
   return biases_.empty() ? product : product + biases_[i];
 }
 
-RecurrentLayer::RecurrentLayer(CellSpec form, RecurrentSettings settings,
-                               const LayerOptions& options)
-    : Layer(options), form_(std::move(form)), settings_(std::move(settings)) {
-  const std::string where = form_.layer + " " + options.name;
+RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings)
+    : Layer(common_options(settings)), spec_(std::move(spec)), units_(units),
+      settings_(std::move(settings)) {
+  const std::string where = spec_.layer + " " + settings_.name;
   // Four gates' kernels of as many rows can still be counted.
   constexpr int64_t most = int64_t{1} << 29;
-  if (settings_.units < 1 || settings_.units > most) {
-    throw ConfigError(where, str("units is from 1 to ", most), str(settings_.units),
+  if (units < 1 || units > most) {
+    throw ConfigError(where, str("units is from 1 to ", most), str(units),
                       "give the number of outputs");
   }
   check_rate(where + ", dropout", settings_.dropout);
@@ -74,8 +74,8 @@ RecurrentLayer::RecurrentLayer(CellSpec form, RecurrentSettings settings,
 
 Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
   const std::string where = class_name() + " " + path();
-  if (inputs.size() != 1 && inputs.size() != 1 + form_.states) {
-    throw ShapeError(where, str("it is called on a sequence, or with ", form_.states,
+  if (inputs.size() != 1 && inputs.size() != 1 + spec_.states) {
+    throw ShapeError(where, str("it is called on a sequence, or with ", spec_.states,
                                 " first states after it"),
                      str(inputs.size(), " inputs"), "pass every state, or none");
   }
@@ -88,7 +88,7 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
     throw ShapeError(where, str("the last axis has ", kernel_.shape()[0],
                      " features, as when built"), to_string(x), "pass inputs of that size");
   }
-  const Shape state = {x[0], settings_.units};
+  const Shape state = {x[0], units_};
   for (size_t i = 1; i < inputs.size(); ++i) {
     const Shape& given = inputs[i];
     const bool fits = given.size() == 2 && given[1] == state[1] &&
@@ -96,23 +96,23 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
     if (!fits) throw ShapeError(where, "a first state has shape " + to_string(state),
                                 to_string(given), "pass one number for each unit of each row");
   }
-  Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], settings_.units} : state};
-  if (settings_.return_state) shapes.insert(shapes.end(), form_.states, state);
+  Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], units_} : state};
+  if (settings_.return_state) shapes.insert(shapes.end(), spec_.states, state);
   return shapes;
 }
 
 void RecurrentLayer::make_weights(const Shapes& inputs) {
   const RecurrentSettings& s = settings_;
-  const int64_t width = form_.gates() * s.units;
-  kernel_ = add_weight(form_.name + "/kernel", {inputs[0][2], width}, s.kernel_initializer,
+  const int64_t width = spec_.gates() * units_;
+  kernel_ = add_weight(spec_.name + "/kernel", {inputs[0][2], width}, s.kernel_initializer,
                        {.regularizer = s.kernel_regularizer, .constraint = s.kernel_constraint});
   recurrent_kernel_ = add_weight(
-      form_.name + "/recurrent_kernel", {s.units, width}, s.recurrent_initializer,
+      spec_.name + "/recurrent_kernel", {units_, width}, s.recurrent_initializer,
       {.regularizer = s.recurrent_regularizer, .constraint = s.recurrent_constraint});
   if (!s.use_bias) return;
-  const Shape shape = form_.recurrent_bias ? Shape{2, width} : Shape{width};
-  bias_ = add_weight(form_.name + "/bias", shape,
-                     form_.bias_initializer ? form_.bias_initializer : s.bias_initializer,
+  const Shape shape = spec_.recurrent_bias ? Shape{2, width} : Shape{width};
+  bias_ = add_weight(spec_.name + "/bias", shape,
+                     spec_.bias_initializer ? spec_.bias_initializer : s.bias_initializer,
                      {.regularizer = s.bias_regularizer, .constraint = s.bias_constraint});
 }
 
@@ -127,8 +127,8 @@ DTensor RecurrentLayer::dropped(const Shape& shape, double rate, const CallConte
 
 DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) const {
   // As in Keras, gates drop elements of their own where states do.
-  const bool by_gate = settings_.recurrent_dropout > 0 && form_.gates() > 1;
-  const int64_t gates = by_gate ? form_.gates() : 1;
+  const bool by_gate = settings_.recurrent_dropout > 0 && spec_.gates() > 1;
+  const int64_t gates = by_gate ? spec_.gates() : 1;
   const DTensor factors =
       dropped({gates, x.size(0), 1, x.size(2)}, settings_.dropout, context, x.mesh());
   DTensor y;
@@ -142,25 +142,25 @@ DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) co
     y = ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
   }
   if (!bias_.defined()) return y;
-  return y + (form_.recurrent_bias ? ops::unstack(read(bias_))[0] : read(bias_));
+  return y + (spec_.recurrent_bias ? ops::unstack(read(bias_))[0] : read(bias_));
 }
 
 RecurrentProduct RecurrentLayer::recurrence(const DTensor& x, const CallContext& context) const {
-  const DTensor factors = dropped({form_.gates(), x.size(0), settings_.units},
+  const DTensor factors = dropped({spec_.gates(), x.size(0), units_},
                                   settings_.recurrent_dropout, context, x.mesh());
-  const bool biased = bias_.defined() && form_.recurrent_bias;
-  return RecurrentProduct(form_, read(recurrent_kernel_),
-                    biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
+  const bool biased = bias_.defined() && spec_.recurrent_bias;
+  return RecurrentProduct(spec_, read(recurrent_kernel_),
+                          biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
 }
 
 std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
   if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
-  const DTensor zero = zero_state(inputs[0], settings_.units);
-  std::vector<DTensor> states(form_.states, zero);
+  const DTensor zero = make_zero_state(inputs[0], units_);
+  std::vector<DTensor> states(spec_.states, zero);
   if (!settings_.stateful || is_abstract()) return states;
   if (states_.empty()) {
-    const DTensor start = zero_state(ops::cast(inputs[0], dtype_policy().variable),
-                                     settings_.units);
+    const DTensor start =
+        make_zero_state(ops::cast(inputs[0], dtype_policy().variable), units_);
     for (size_t s = 0; s < states.size(); ++s) {
       states_.emplace_back(str(path(), "/rnn_state_", s), start, false);
     }
@@ -182,58 +182,54 @@ void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
 }
 
 /// What the loop over time goes on with.
-struct RecurrentLayer::Track {
+struct RecurrentLayer::LoopState {
   std::vector<DTensor> states;
   DTensor output;                ///< of the last step so far
   std::vector<DTensor> outputs;  ///< of all, if they are returned
 };
 
-void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, Track& track) const {
+void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopState& loop) const {
   const DTensor& x = inputs[0];
   const std::vector<DTensor> projected = ops::unstack(project(x, context), 1);
   const RecurrentProduct recurrent = recurrence(x, context);
-  std::vector<DTensor> counts;
+  std::vector<DTensor> step_masks;
   if (const DTensor mask = x.mask(); mask.defined()) {
     if (mask.rank() != 2) {
       throw ShapeError(class_name() + " " + path(), "a mask has axes batch and time",
                        to_string(mask.shape()), "mask steps, not features");
     }
-    counts = ops::unstack(ops::expand_dims(mask, -1), 1);
+    step_masks = ops::unstack(ops::expand_dims(mask, -1), 1);
   }
-  const DTensor nothing = zero_state(x, settings_.units);
-  track.output = nothing;
+  const DTensor zero_state = make_zero_state(x, units_);
+  loop.output = zero_state;
   for (size_t i = 0; i < projected.size(); ++i) {
     const size_t t = settings_.go_backwards ? projected.size() - 1 - i : i;
-    std::vector<DTensor> next = step(projected[t], track.states, recurrent);
-    if (counts.empty()) {
-      track.output = next[0];
+    std::vector<DTensor> next = step(projected[t], loop.states, recurrent);
+    if (step_masks.empty()) {
+      loop.output = next[0];
     } else {
-      const DTensor& otherwise = settings_.zero_output_for_mask ? nothing : track.output;
-      track.output = ops::where(counts[t], next[0], otherwise);
+      const DTensor& previous = settings_.zero_output_for_mask ? zero_state : loop.output;
+      loop.output = ops::where(step_masks[t], next[0], previous);
       for (size_t s = 0; s < next.size(); ++s) {
-        next[s] = ops::where(counts[t], next[s], track.states[s]);
+        next[s] = ops::where(step_masks[t], next[s], loop.states[s]);
       }
     }
-    track.states = std::move(next);
-    if (settings_.return_sequences) track.outputs.push_back(track.output);
+    loop.states = std::move(next);
+    if (settings_.return_sequences) loop.outputs.push_back(loop.output);
   }
 }
 
 std::vector<DTensor> RecurrentLayer::call_all(const Inputs& inputs, const CallContext& context) {
-  Track track;
-  track.states = first_states(inputs);
-  run(inputs, context, track);
-  keep_states(track.states);
-  std::vector<DTensor> results = {settings_.return_sequences ? ops::stack(track.outputs, 1)
-                                                             : track.output};
+  LoopState loop;
+  loop.states = first_states(inputs);
+  run(inputs, context, loop);
+  keep_states(loop.states);
+  std::vector<DTensor> results = {settings_.return_sequences ? ops::stack(loop.outputs, 1)
+                                                             : loop.output};
   if (settings_.return_state) {
-    results.insert(results.end(), track.states.begin(), track.states.end());
+    results.insert(results.end(), loop.states.begin(), loop.states.end());
   }
-  if (settings_.activity_regularizer && results[0].size(0) > 0) {
-    for (const DTensor& y : results) {
-      add_loss((*settings_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
-    }
-  }
+  for (const DTensor& y : results) penalize(settings_.activity_regularizer, y);
   return results;
 }
 

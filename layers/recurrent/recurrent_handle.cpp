@@ -1,0 +1,11 @@
+#include <tessera/layers/recurrent/recurrent_handle.hpp>
+
+#include <tessera/layers/internal/recurrent_layer.hpp>
+
+namespace tessera {
+
+void RecurrentHandle::reset_state() const {
+  static_cast<RecurrentLayer&>(*layer()).reset_state();
+}
+
+}  // namespace tessera
