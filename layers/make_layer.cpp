@@ -54,9 +54,7 @@ void add_built_in_layers(LayerFactories& factories) {
       {"SpatialDropout1D", spatial<1>},
       {"SpatialDropout2D", spatial<2>},
       {"SpatialDropout3D", spatial<3>},
-      {"StringLookup", StringLookup::from_config},
       {"Subtract", plain<Subtract>},
-      {"TextVectorization", TextVectorization::from_config},
       {"UnitNormalization", UnitNormalization::from_config},
   });
 }

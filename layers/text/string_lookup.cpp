@@ -3,13 +3,55 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
-#include <tessera/layers/text/lookup_config.hpp>
+#include <tessera/layers/text/internal/lookup_config.hpp>
+#include <tessera/layers/text/internal/lookup_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(StringLookupOptions& o, const Visit& visit) {
+  visit("max_tokens", o.max_tokens);
+  visit("num_oov_indices", o.num_oov_indices);
+  visit("mask_token", o.mask_token);
+  visit("oov_token", o.oov_token);
+  visit("vocabulary", o.vocabulary);
+  visit("idf_weights", o.idf_weights);
+  visit("invert", o.invert);
+  visit("output_mode", o.output_mode);
+  visit("pad_to_max_tokens", o.pad_to_max_tokens);
+  visit("sparse", o.sparse);
+  visit("encoding", o.encoding);
+}
+
 namespace {
 
-IndexLookupOptions lookup_options(const StringLookupOptions& options) {
+class StringLookupLayer final : public LookupLayer {
+ public:
+  explicit StringLookupLayer(const StringLookupOptions& options);
+  Json config() const override;
+
+  using LookupLayer::adapt;
+  void adapt(const std::vector<std::vector<std::string>>& documents);
+  at::Tensor indices(const std::vector<std::string>& tokens) const;
+  at::Tensor indices(const std::vector<std::vector<std::string>>& documents) const;
+  std::vector<std::string> tokens(const at::Tensor& indices) const;
+
+ protected:
+  void tokenize(std::string_view text, Tokens& out) const override {
+    out.clear();
+    out.add(text);
+  }
+
+ private:
+  void check_direction(bool inverts) const;
+  at::Tensor bags(const std::vector<std::vector<std::string>>& documents) const;
+
+  StringLookupOptions options_;  ///< but for the vocabulary, which the lookup has
+};
+
+const RegisteredLayer registered_string_lookup("StringLookup", StringLookup::from_config);
+
+IndexLookupOptions string_lookup_options(const StringLookupOptions& options) {
   check_lookup_options(options.sparse, options.encoding);
   return {.max_tokens = options.max_tokens,
           .num_oov_indices = options.num_oov_indices,
@@ -22,26 +64,17 @@ IndexLookupOptions lookup_options(const StringLookupOptions& options) {
           .pad_to_max_tokens = options.pad_to_max_tokens};
 }
 
-}  // namespace
-
 StringLookupLayer::StringLookupLayer(const StringLookupOptions& options)
-    : LookupLayer("StringLookup", {options.name, options.dtype, options.trainable},
-                  lookup_options(options), 1) {}
+    : LookupLayer("StringLookup", common_options(options), string_lookup_options(options), 1),
+      options_(options) {
+  options_.vocabulary.clear();
+  options_.idf_weights.clear();
+  options_.encoding = "utf-8";
+}
 
 Json StringLookupLayer::config() const {
-  const IndexLookupOptions& options = lookup().options();
-  Json json = Layer::config();
-  json["max_tokens"] = optional_json(options.max_tokens);
-  json["num_oov_indices"] = options.num_oov_indices;
-  json["mask_token"] = options.mask_token ? Json(*options.mask_token) : Json(nullptr);
-  json["oov_token"] = options.oov_token;
-  json["vocabulary"] = vocabulary_json(lookup());
-  json["idf_weights"] = idf_weights_json(lookup());
-  json["invert"] = options.invert;
-  json["output_mode"] = options.output_mode;
-  json["pad_to_max_tokens"] = options.pad_to_max_tokens;
-  json["sparse"] = false;
-  json["encoding"] = "utf-8";
+  Json json = layer_config(*this, Json::object(), options_);
+  put_vocabulary(json, lookup());
   return json;
 }
 
@@ -117,26 +150,42 @@ std::vector<std::string> StringLookupLayer::tokens(const at::Tensor& indices) co
   return result;
 }
 
+StringLookupLayer& layer_of(const StringLookup& handle) {
+  return static_cast<StringLookupLayer&>(*handle.layer());
+}
+
+}  // namespace
+
+StringLookup::StringLookup(const StringLookupOptions& options)
+    : LookupHandle(make_lookup<StringLookupLayer>("StringLookup", options)) {}
+
 StringLookup StringLookup::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
   // Keras counts the vocabulary here, and "oov_method" is for numbers.
   config.take_optional<Json>("vocabulary_size");
   config.take_optional<Json>("oov_method");
   take_nulls(config, {"salt"});
-  return StringLookup({.max_tokens = config.take_optional<int64_t>("max_tokens"),
-                       .num_oov_indices = config.take_or<int64_t>("num_oov_indices", 1),
-                       .mask_token = config.take_optional<std::string>("mask_token"),
-                       .oov_token = config.take_or<std::string>("oov_token", "[UNK]"),
-                       .vocabulary = take_vocabulary(config),
-                       .idf_weights = take_idf_weights(config),
-                       .invert = config.take_or("invert", false),
-                       .output_mode = config.take_or<std::string>("output_mode", "int"),
-                       .pad_to_max_tokens = config.take_or("pad_to_max_tokens", false),
-                       .sparse = config.take_or("sparse", false),
-                       .encoding = config.take_or<std::string>("encoding", "utf-8"),
-                       .name = base.name,
-                       .dtype = base.dtype,
-                       .trainable = base.trainable});
+  check_vocabulary(config);
+  return StringLookup(layer_options_from<StringLookupOptions>(config));
+}
+
+void StringLookup::adapt(const std::vector<std::vector<std::string>>& documents) const {
+  layer_of(*this).adapt(documents);
+}
+
+at::Tensor StringLookup::operator()(const std::vector<std::string>& tokens) const {
+  return layer_of(*this).indices(tokens);
+}
+
+at::Tensor StringLookup::operator()(std::initializer_list<const char*> tokens) const {
+  return layer_of(*this).indices(std::vector<std::string>(tokens.begin(), tokens.end()));
+}
+
+at::Tensor StringLookup::operator()(const std::vector<std::vector<std::string>>& documents) const {
+  return layer_of(*this).indices(documents);
+}
+
+std::vector<std::string> StringLookup::operator()(const at::Tensor& indices) const {
+  return layer_of(*this).tokens(indices);
 }
 
 }  // namespace tessera

@@ -4,13 +4,46 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
-#include <tessera/layers/text/lookup_config.hpp>
+#include <tessera/layers/text/internal/lookup_config.hpp>
+#include <tessera/layers/text/internal/lookup_layer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(TextVectorizationOptions& o, const Visit& visit) {
+  visit("max_tokens", o.max_tokens);
+  visit("standardize", o.standardize);
+  visit("split", o.split);
+  visit("ngrams", o.ngrams);
+  visit("output_mode", o.output_mode);
+  visit("output_sequence_length", o.output_sequence_length);
+  visit("pad_to_max_tokens", o.pad_to_max_tokens);
+  visit("sparse", o.sparse);
+  visit("ragged", o.ragged);
+  visit("vocabulary", o.vocabulary);
+  visit("idf_weights", o.idf_weights);
+  visit("encoding", o.encoding);
+}
+
 namespace {
 
-constexpr int64_t max_ngram_words = 1000;
+class TextVectorizationLayer final : public LookupLayer {
+ public:
+  explicit TextVectorizationLayer(const TextVectorizationOptions& options);
+  /// Throws ConfigError for functions of the user's own.
+  Json config() const override;
+
+ protected:
+  void tokenize(std::string_view text, Tokens& out) const override { tokenizer_(text, out); }
+  const std::vector<int64_t>& ngrams() const override { return options_.ngrams.lengths(); }
+
+ private:
+  TextVectorizationOptions options_;  ///< but for the vocabulary, which the lookup has
+  Tokenizer tokenizer_;
+};
+
+const RegisteredLayer registered_text_vectorization("TextVectorization",
+                                                    TextVectorization::from_config);
 
 void check_ngrams(const Ngrams& ngrams) {
   for (const int64_t n : ngrams.lengths()) {
@@ -43,7 +76,7 @@ void check(const TextVectorizationOptions& options) {
                     "leave it out for the longest text's");
 }
 
-IndexLookupOptions lookup_options(const TextVectorizationOptions& options) {
+IndexLookupOptions text_vectorization_options(const TextVectorizationOptions& options) {
   check(options);
   return {.max_tokens = options.max_tokens,
           .mask_token = "",
@@ -60,69 +93,36 @@ std::optional<int64_t> sequence_length(const TextVectorizationOptions& options) 
   return options.ngrams.lengths().empty() ? std::optional<int64_t>(1) : std::nullopt;
 }
 
-Json ngrams_json(const Ngrams& ngrams) {
-  if (ngrams.lengths().empty()) return nullptr;
-  return ngrams.single() ? Json(ngrams.lengths().back()) : Json(ngrams.lengths());
+TextVectorizationLayer::TextVectorizationLayer(const TextVectorizationOptions& options)
+    : LookupLayer("TextVectorization", common_options(options),
+                  text_vectorization_options(options), sequence_length(options)),
+      options_(options),
+      tokenizer_(options.standardize, options.split) {
+  options_.vocabulary.clear();
+  options_.idf_weights.clear();
+  options_.encoding = "utf-8";
 }
 
-Ngrams take_ngrams(JsonObject& config) {
-  const auto json = config.take_optional<Json>("ngrams");
-  if (!json) return {};
-  const JsonPath path = config.path().key("ngrams");
-  if (json->is_array()) return Ngrams(json_as<std::vector<int64_t>>(*json, path));
-  const auto up_to = json_as<int64_t>(*json, path);
-  // Listing them all must not be what fails.
-  return Ngrams(std::min(up_to, max_ngram_words + 1));
+Json TextVectorizationLayer::config() const {
+  named([&] {
+    check_named(options_.standardize, "standardize");
+    check_named(options_.split, "split");
+  });
+  Json json = layer_config(*this, Json::object(), options_);
+  put_vocabulary(json, lookup());
+  return json;
 }
 
 }  // namespace
 
-TextVectorizationLayer::TextVectorizationLayer(const TextVectorizationOptions& options)
-    : LookupLayer("TextVectorization", {options.name, options.dtype, options.trainable},
-                  lookup_options(options), sequence_length(options)),
-      options_(options),
-      tokenizer_(options.standardize, options.split) {}
-
-Json TextVectorizationLayer::config() const {
-  return named([&] {
-    Json json = Layer::config();
-    json["max_tokens"] = optional_json(options_.max_tokens);
-    json["standardize"] = step_json(options_.standardize, "standardize");
-    json["split"] = step_json(options_.split, "split");
-    json["ngrams"] = ngrams_json(options_.ngrams);
-    json["output_mode"] = options_.output_mode;
-    json["output_sequence_length"] = optional_json(options_.output_sequence_length);
-    json["pad_to_max_tokens"] = options_.pad_to_max_tokens;
-    json["sparse"] = false;
-    json["ragged"] = false;
-    json["vocabulary"] = vocabulary_json(lookup());
-    json["idf_weights"] = idf_weights_json(lookup());
-    json["encoding"] = "utf-8";
-    return json;
-  });
-}
+TextVectorization::TextVectorization(const TextVectorizationOptions& options)
+    : LookupHandle(make_lookup<TextVectorizationLayer>("TextVectorization", options)) {}
 
 TextVectorization TextVectorization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
   // Keras counts the vocabulary here; the vocabulary itself tells.
   config.take_optional<Json>("vocabulary_size");
-  return TextVectorization(
-      {.max_tokens = config.take_optional<int64_t>("max_tokens"),
-       .standardize =
-           take_step<Standardize>(config, "standardize", "lower_and_strip_punctuation"),
-       .split = take_step<Split>(config, "split", "whitespace"),
-       .ngrams = take_ngrams(config),
-       .output_mode = config.take_or<std::string>("output_mode", "int"),
-       .output_sequence_length = config.take_optional<int64_t>("output_sequence_length"),
-       .pad_to_max_tokens = config.take_or("pad_to_max_tokens", false),
-       .vocabulary = take_vocabulary(config),
-       .idf_weights = take_idf_weights(config),
-       .sparse = config.take_or("sparse", false),
-       .ragged = config.take_or("ragged", false),
-       .encoding = config.take_or<std::string>("encoding", "utf-8"),
-       .name = base.name,
-       .dtype = base.dtype,
-       .trainable = base.trainable});
+  check_vocabulary(config);
+  return TextVectorization(layer_options_from<TextVectorizationOptions>(config));
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include <tessera/layers/text/farm_hash.hpp>
+#include <tessera/layers/text/internal/farm_hash.hpp>
 
 #include <string>
 

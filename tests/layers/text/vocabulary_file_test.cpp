@@ -1,4 +1,4 @@
-#include <tessera/layers/text/vocabulary_file.hpp>
+#include <tessera/layers/text/internal/vocabulary_file.hpp>
 
 #include <cfloat>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/layers/text/token_table.hpp>
+#include <tessera/layers/text/internal/token_table.hpp>
 
 namespace tessera {
 

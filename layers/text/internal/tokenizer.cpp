@@ -1,4 +1,4 @@
-#include <tessera/layers/text/tokenizer.hpp>
+#include <tessera/layers/text/internal/tokenizer.hpp>
 
 #include <algorithm>
 #include <optional>

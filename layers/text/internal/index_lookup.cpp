@@ -1,4 +1,4 @@
-#include <tessera/layers/text/index_lookup.hpp>
+#include <tessera/layers/text/internal/index_lookup.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/layers/text/farm_hash.hpp>
+#include <tessera/layers/text/internal/farm_hash.hpp>
 
 namespace tessera {
 namespace {

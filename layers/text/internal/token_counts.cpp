@@ -1,4 +1,4 @@
-#include <tessera/layers/text/token_counts.hpp>
+#include <tessera/layers/text/internal/token_counts.hpp>
 
 #include <algorithm>
 

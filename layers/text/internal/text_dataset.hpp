@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/nn/dataset.hpp>
-#include <tessera/layers/text/text_rows.hpp>
+#include <tessera/layers/text/internal/text_rows.hpp>
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include <tessera/layers/text/text_rows.hpp>
+#include <tessera/layers/text/internal/text_rows.hpp>
 
 #include <algorithm>
 #include <numeric>

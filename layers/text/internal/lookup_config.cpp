@@ -1,4 +1,6 @@
-#include <tessera/layers/text/lookup_config.hpp>
+#include <tessera/layers/text/internal/lookup_config.hpp>
+
+#include <algorithm>
 
 #include <tessera/framework/base/strings.hpp>
 
@@ -14,22 +16,16 @@ void check_lookup_options(bool sparse, const std::string& encoding) {
   }
 }
 
-Json optional_json(const std::optional<int64_t>& number) {
-  return number ? Json(*number) : Json(nullptr);
+void put_vocabulary(Json& config, const IndexLookup& lookup) {
+  if (!lookup.in_config()) return;
+  config["vocabulary"] = option_json(lookup.options().vocabulary);
+  config["idf_weights"] = option_json(lookup.options().idf_weights);
 }
 
-Json vocabulary_json(const IndexLookup& lookup) {
-  return lookup.in_config() ? Json(lookup.options().vocabulary) : Json(nullptr);
-}
-
-Json idf_weights_json(const IndexLookup& lookup) {
-  const bool written = lookup.in_config() && !lookup.options().idf_weights.empty();
-  return written ? Json(lookup.options().idf_weights) : Json(nullptr);
-}
-
-std::vector<std::string> take_vocabulary(JsonObject& config) {
+void check_vocabulary(JsonObject& config) {
+  config.take_optional<std::vector<double>>("idf_weights");
   const auto json = config.take_optional<Json>("vocabulary");
-  if (!json) return {};
+  if (!json) return;
   const JsonPath path = config.path().key("vocabulary");
   if (json->is_string()) {
     throw ConfigError(path.text(), "a list of tokens: a configuration opens no file",
@@ -37,11 +33,20 @@ std::vector<std::string> take_vocabulary(JsonObject& config) {
                       "read the file yourself and call set_vocabulary()");
   }
   if (json->empty()) json_fail(*json, path, "at least one token");
-  return json_as<std::vector<std::string>>(*json, path);
 }
 
-std::vector<double> take_idf_weights(JsonObject& config) {
-  return config.take_or<std::vector<double>>("idf_weights", {});
+Json option_json(const Ngrams& ngrams) {
+  if (ngrams.lengths().empty()) return nullptr;
+  return ngrams.single() ? Json(ngrams.lengths().back()) : Json(ngrams.lengths());
+}
+
+void json_get(const Json& json, const JsonPath& path, Ngrams& out) {
+  if (json.is_array()) {
+    out = Ngrams(json_as<std::vector<int64_t>>(json, path));
+  } else {
+    // Listing them all must not be what fails.
+    out = Ngrams(std::min(json_as<int64_t>(json, path), max_ngram_words + 1));
+  }
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
-#include <tessera/layers/text/token_table.hpp>
+#include <tessera/layers/text/internal/token_table.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/layers/text/farm_hash.hpp>
+#include <tessera/layers/text/internal/farm_hash.hpp>
 
 namespace tessera {
 

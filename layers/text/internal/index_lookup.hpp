@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/layers/text/token_counts.hpp>
-#include <tessera/layers/text/token_table.hpp>
+#include <tessera/layers/text/internal/token_counts.hpp>
+#include <tessera/layers/text/internal/token_table.hpp>
 
 namespace tessera {
 
@@ -17,16 +17,17 @@ enum class TextOutput : uint8_t { index, one_hot, multi_hot, count, tf_idf };
 /// By Keras' names: "int", "one_hot", "multi_hot", "count", "tf_idf". Throws ConfigError.
 TextOutput text_output(const std::string& name);
 
+/// Options of an IndexLookup, by Keras' names.
 struct IndexLookupOptions {
-  std::optional<int64_t> max_tokens = std::nullopt;
-  int64_t num_oov_indices = 1;
-  std::optional<std::string> mask_token = std::nullopt;
-  std::string oov_token = "[UNK]";
-  std::vector<std::string> vocabulary = {};
-  std::vector<double> idf_weights = {};
-  bool invert = false;
-  std::string output_mode = "int";
-  bool pad_to_max_tokens = false;
+  std::optional<int64_t> max_tokens = std::nullopt;      ///< most indices; no limit if absent
+  int64_t num_oov_indices = 1;                           ///< indices of unknown tokens
+  std::optional<std::string> mask_token = std::nullopt;  ///< token of index 0; none if absent
+  std::string oov_token = "[UNK]";                       ///< what an unknown index becomes
+  std::vector<std::string> vocabulary = {};              ///< learned if empty
+  std::vector<double> idf_weights = {};                  ///< of the vocabulary; only for "tf_idf"
+  bool invert = false;                                   ///< looks up tokens of indices
+  std::string output_mode = "int";                       ///< a name of text_output()
+  bool pad_to_max_tokens = false;                        ///< gives max_tokens columns
 };
 
 /// A vocabulary with Keras' special tokens before it (its IndexLookup): index 0 is the mask in

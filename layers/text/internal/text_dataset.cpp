@@ -1,4 +1,4 @@
-#include <tessera/layers/text/text_dataset.hpp>
+#include <tessera/layers/text/internal/text_dataset.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>

@@ -1,4 +1,4 @@
-#include <tessera/layers/text/lookup_layer.hpp>
+#include <tessera/layers/text/internal/lookup_layer.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -6,8 +6,8 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/layers/text/text_dataset.hpp>
-#include <tessera/layers/text/vocabulary_file.hpp>
+#include <tessera/layers/text/internal/text_dataset.hpp>
+#include <tessera/layers/text/internal/vocabulary_file.hpp>
 
 namespace tessera {
 namespace {
@@ -47,10 +47,6 @@ void pass_over(int64_t size, const TextProgress& progress, const Work& work, con
     after(static_cast<size_t>(threads));
     if (progress) progress(first + count, size);
   }
-}
-
-std::vector<std::string_view> views(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
 }
 
 }  // namespace
@@ -250,15 +246,6 @@ void LookupLayer::load_assets(const LayerAssets& assets) {
     const VocabularyFiles read = read_vocabulary_files(assets);
     lookup_.set_vocabulary(read.tokens, {read.idf_weights.begin(), read.idf_weights.end()});
   });
-}
-
-at::Tensor LookupHandle::transform(const std::vector<std::string>& texts) const {
-  return transform(views(texts));
-}
-
-DTensor LookupHandle::transform(const std::vector<std::string>& texts,
-                                const Layout& layout) const {
-  return transform(views(texts), layout);
 }
 
 }  // namespace tessera
