@@ -6,8 +6,9 @@ namespace tessera {
 
 /// A layer on each step of a sequence, with the same weights (keras.layers.TimeDistributed).
 ///
-/// Shape: (batch, time, …) -> (batch, time, …), after which comes the layer's output for (batch, …).
-/// A mask of the sequence stays, and its part of a step goes to a layer that supports masks.
+/// Shape: (batch, time, …) -> (batch, time, …), the last axes those of the layer's output for
+/// (batch, …). A mask of the sequence stays, and its part of a step goes to a layer that supports
+/// masks.
 /// Weights: the layer's, at "path/layer/weight".
 /// Communication: the layer's, at each step; sharded steps are gathered.
 ///

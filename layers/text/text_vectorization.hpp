@@ -31,8 +31,8 @@ struct TextVectorizationOptions {
 };
 
 /// Texts as numbers (keras.layers.TextVectorization): each is standardized, split into tokens,
-/// optionally joined to n-grams, and looked up in a vocabulary that adapt() learns. It stands before
-/// a model, for texts are no tensors.
+/// optionally joined to n-grams, and looked up in a vocabulary that adapt() learns. It stands
+/// before a model, for texts are no tensors.
 ///
 /// Shape: n texts -> "int" int64 [n, output_sequence_length or longest], 0 behind the end and 1 for
 /// unknown tokens; "multi_hot", "count" and "tf_idf" float32 [n, vocabulary or max_tokens], index 0

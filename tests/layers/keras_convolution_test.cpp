@@ -1,3 +1,6 @@
+// Conv1D, Conv2D, Conv3D, Conv1DTranspose, Conv2DTranspose, DepthwiseConv1D, DepthwiseConv2D,
+// SeparableConv1D, SeparableConv2D, MaxPooling, AveragePooling, GlobalMaxPooling and
+// GlobalAveragePooling, UpSampling, ZeroPadding and Cropping of one and two axes.
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 

@@ -18,24 +18,8 @@ TEST_CASE("layer, group and RMS normalization are Keras' on any mesh") {
 
 TEST_CASE("Embedding is Keras' on any mesh") { check_layers(cases("embeddings")); }
 
-TEST_CASE("SimpleRNN is Keras' on any mesh") { check_layers(cases("SimpleRNN")); }
-
-TEST_CASE("LSTM is Keras' on any mesh") { check_layers(cases("LSTM")); }
-
-TEST_CASE("GRU is Keras' on any mesh") { check_layers(cases("GRU")); }
-
-TEST_CASE("Bidirectional is Keras' on any mesh") { check_layers(cases("Bidirectional")); }
-
-TEST_CASE("TimeDistributed is Keras' on any mesh") { check_layers(cases("TimeDistributed")); }
-
 TEST_CASE("EinsumDense is Keras' on any mesh") { check_layers(cases("EinsumDense")); }
 
-TEST_CASE("MultiHeadAttention is Keras' on any mesh") { check_layers(cases("MultiHeadAttention")); }
-
 TEST_CASE("masks pass through layers as in Keras, on any mesh") { check_layers(cases("masked")); }
-
-TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
-  check_layers(cases("Attention"));
-}
 
 }  // namespace keras_sequences_test

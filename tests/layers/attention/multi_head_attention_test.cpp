@@ -3,15 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
-#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/attention/attention.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/keras_layers.hpp"
+#include "tests/support/layer_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
 namespace multi_head_attention_test {
@@ -19,18 +20,9 @@ namespace multi_head_attention_test {
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
+using test::error_line;
 
 namespace {
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error.what();
-  }
-  return "no error";
-}
 
 /// Heads over "model".
 LayoutMap by_heads(const Mesh& mesh) {
@@ -44,6 +36,21 @@ LayoutMap by_heads(const Mesh& mesh) {
 }
 
 }  // namespace
+
+TEST_CASE("MultiHeadAttention is Keras' on any mesh") {
+  test::check_layers(test::golden_part("keras_sequences.json", "MultiHeadAttention"));
+}
+
+TEST_CASE("MultiHeadAttention under every layout") {
+  test::run_layout_test(
+      {.make = [] { return MultiHeadAttention(2, 3, {.dropout = 0.2, .use_bias = false}); },
+       .input = {{2, 3, 4}},
+       .output = {2, 3, 4},
+       .weights = {{"query/kernel", {4, 2, 3}}, {"key/kernel", {5, 2, 3}},
+                   {"value/kernel", {5, 2, 3}},
+                   {"attention_output/kernel", {2, 3, 4}}},
+       .more_inputs = {{{2, 4, 5}}}});
+}
 
 TEST_CASE("heads cut over a mesh dimension cost one all-reduce of the output") {
   const Mesh mesh = create_mesh({{"model", 2}}, virtual_cpus(2));
@@ -114,12 +121,12 @@ TEST_CASE("attention's weights have Keras' paths and shapes") {
   CHECK(kernel.abs().max().item<double>() > 0.8 * std::sqrt(6.0 / 13));
 }
 
-TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line") {
-  CHECK_THAT(error_of([] { MultiHeadAttention(0, 3, {.name = "a"}); }),
+TEST_CASE("MultiHeadAttention refuses what it cannot take, in one line") {
+  CHECK_THAT(error_line([] { MultiHeadAttention(0, 3, {.name = "a"}); }),
              Contains("[MultiHeadAttention a]") && Contains("num_heads"));
-  CHECK_THAT(error_of([] { MultiHeadAttention(2, 3, {.dropout = 1}); }), Contains("dropout"));
+  CHECK_THAT(error_line([] { MultiHeadAttention(2, 3, {.dropout = 1}); }), Contains("dropout"));
   const auto call = [](const std::vector<Shape>& shapes) {
-    return error_of([&] {
+    return error_line([&] {
       Inputs inputs;
       for (const Shape& shape : shapes) inputs.push_back(ones(shape));
       LayerHandle(MultiHeadAttention(2, 3, {.name = "a"}))(inputs);
@@ -128,28 +135,26 @@ TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line")
   CHECK_THAT(call({{2, 3, 4}}), Contains("[MultiHeadAttention a]") && Contains("1 inputs"));
   CHECK_THAT(call({{2, 3, 4}, {2, 5, 4}, {2, 4, 4}}), Contains("(2, 5, 4)"));
   CHECK_THAT(call({{2, 3}, {2, 5}}), Contains("(2, 3)"));
-  CHECK_THAT(error_of([] { Attention({.dropout = 1.0, .name = "a"}); }),
-             Contains("[Attention a, dropout]"));
-  CHECK_THAT(error_of([] { LayerHandle(AdditiveAttention({.name = "a"}))(
-                               Inputs{ones({2, 3, 4}), ones({2, 5, 3})}); }),
-             Contains("[AdditiveAttention a]") && Contains("(2, 5, 3)"));
-  CHECK_THAT(error_of([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
-             Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
-  CHECK_THAT(error_of([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),
-             Contains("\"b\""));
-  CHECK_THAT(error_of([] { MultiHeadAttention(1 << 20, 1 << 20); }), Contains("smaller"));
+  CHECK_THAT(error_line([] { MultiHeadAttention(1 << 20, 1 << 20); }), Contains("smaller"));
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {3}, {1, 1}, {4}}) {
-    CHECK_THAT(error_of([&] {
+    CHECK_THAT(error_line([&] {
                  LayerHandle(MultiHeadAttention(2, 3, {.attention_axes = axes}))(
                      Inputs{ones({2, 3, 4, 2}), ones({2, 3, 4, 2})});
                }),
                Contains("[MultiHeadAttention"));
   }
+}
+
+TEST_CASE("EinsumDense refuses what it cannot take, in one line") {
+  CHECK_THAT(error_line([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
+             Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
+  CHECK_THAT(error_line([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),
+             Contains("\"b\""));
   for (const Shape& shape : {Shape{0}, {-2}, {1 << 20, 1 << 20}}) {
-    CHECK_THAT(error_of([&] { EinsumDense("ab,bc->ac", shape); }), Contains("output_shape"));
+    CHECK_THAT(error_line([&] { EinsumDense("ab,bc->ac", shape); }), Contains("output_shape"));
   }
   const auto dense = [](const std::string& equation, const Shape& output, const Shape& input) {
-    return error_of([&] { LayerHandle(EinsumDense(equation, output))(ones(input)); });
+    return error_line([&] { LayerHandle(EinsumDense(equation, output))(ones(input)); });
   };
   CHECK_THAT(dense("ab,bc->ac", {3}, {2, 3, 4}), Contains("(2, 3, 4)"));
   CHECK_THAT(dense("abc,cd->abd", {3}, {2, 3, 4}), Contains("output_shape"));

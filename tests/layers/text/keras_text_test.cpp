@@ -1,3 +1,4 @@
+// TextVectorization and StringLookup.
 #include <ATen/ATen.h>
 
 #include <tessera/framework/nn/config/layer_registry.hpp>

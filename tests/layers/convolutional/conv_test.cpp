@@ -1,0 +1,61 @@
+#include <tessera/layers/convolutional/conv.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+
+namespace conv_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::error_line;
+
+namespace {
+
+DTensor blank(const Shape& shape) {
+  return pack(at::zeros(shape),
+              Layout::replicated(default_mesh(), static_cast<int64_t>(shape.size())));
+}
+
+}  // namespace
+
+TEST_CASE("convolutions refuse arguments by layer, argument and value") {
+  const auto made = [](const auto& make) { return error_line([&] { make(); }); };
+  CHECK(made([] { Conv2D(0, 3, {.name = "first"}); }) ==
+        "[Conv2D first] filters is at least 1. Received: 0. To fix: give a whole number from 1 "
+        "on.");
+  CHECK_THAT(made([] { Conv2D(4, {3, 3, 3}); }),
+             Contains("kernel_size is one whole number of at least 1, or 2 of them. "
+                      "Received: (3, 3, 3)"));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.strides = 0}); }),
+             Contains("strides is one whole number"));
+  CHECK_THAT(made([] { Conv1D(4, 3, {.dilation_rate = -2}); }),
+             Contains("dilation_rate is one whole number of at least 1"));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.padding = "cuasal"}); }),
+             Contains("padding is one of \"valid\", \"same\". Received: \"cuasal\""));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.data_format = "nchw"}); }), Contains("data_format"));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.groups = 3}); }),
+             Contains("filters is a multiple of groups"));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.activation = "rleu"}); }), Contains("write \"relu\""));
+}
+
+TEST_CASE("convolutions refuse inputs by layer and shape") {
+  const auto call = [](const LayerHandle& layer, const Shape& shape) {
+    return error_line([&] { layer(blank(shape)); });
+  };
+  CHECK_THAT(call(Conv2D(4, 5, {.name = "c"}), {2, 4, 6, 3}),
+             Contains("a window of 5 fits into spatial axis 0. Received: 4 elements in "
+                      "(2, 4, 6, 3)"));
+  CHECK_THAT(call(Conv2D(4, 5, {.name = "c"}), {2, 4, 6}),
+             Contains("[Conv2D c] the input is (batch, height, width, channels). "
+                      "Received: (2, 4, 6)"));
+  CHECK_THAT(call(Conv1D(4, 2, {.groups = 2}), {1, 4, 3}), Contains("multiple of groups 2"));
+  const Conv2D built(4, 3, {.name = "c"});
+  built(blank({1, 5, 5, 2}));
+  CHECK_THAT(call(built, {1, 5, 5, 3}), Contains("has 2 channels, as when built"));
+}
+
+}  // namespace conv_test

@@ -1,0 +1,101 @@
+// The loop over time of SimpleRNN, LSTM and GRU.
+#include <ATen/ATen.h>
+
+#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/recurrent/gru.hpp>
+#include <tessera/layers/recurrent/lstm.hpp>
+#include <tessera/layers/recurrent/simple_rnn.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace recurrent_layer_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::difference;
+using test::error_line;
+
+namespace {
+
+at::Tensor drawn(const Shape& shape, uint64_t seed = 1) {
+  return test::random_values({shape}, seed).to(at::kFloat);
+}
+
+DTensor batch(const at::Tensor& whole, int64_t devices = 1) {
+  const Mesh mesh = create_mesh({{"batch", devices}}, virtual_cpus(devices));
+  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+}
+
+/// A layer of every kind with these options.
+template <class Change>
+std::vector<LayerHandle> of_every_kind(const Change& change) {
+  const auto with = [&](auto options) {
+    change(options);
+    return options;
+  };
+  return {SimpleRNN(3, with(SimpleRNNOptions{})), LSTM(3, with(LSTMOptions{})),
+          GRU(3, with(GRUOptions{})), GRU(3, with(GRUOptions{.reset_after = false}))};
+}
+
+CallContext training_step(int64_t step) {
+  return {.training = true, .random = std::make_shared<RandomStream>(7, step)};
+}
+
+}  // namespace
+
+TEST_CASE("a stateful layer goes on where the batch before it ended") {
+  const at::Tensor x = drawn({4, 6, 2});
+  for (const int64_t devices : {1, 3}) {
+    const DefaultMeshScope mesh(batch(x, devices).mesh());
+    for (const LayerHandle& whole : of_every_kind([](auto& o) { o.name = "same"; })) {
+      CAPTURE(devices, whole->class_name());
+      Json config = whole->config();
+      config["stateful"] = true;
+      const Json json = {{"class_name", whole->class_name()}, {"config", config}};
+      const RecurrentHandle halves(layer_from_config(json, JsonPath("test")).layer());
+      const at::Tensor expected = whole(batch(x, devices)).full();
+      for (int turn = 0; turn < 2; ++turn) {
+        halves(batch(x.narrow(1, 0, 2), devices));
+        CHECK(difference(halves(batch(x.narrow(1, 2, 4), devices)).full(), expected, 1e-5, 1e-6) ==
+              "");
+        halves.reset_state();
+      }
+      halves(batch(x, devices));
+      CHECK_THAT(error_line([&] { halves(batch(x.narrow(0, 0, 3), devices)); }),
+                 Contains("stateful") && Contains("4 rows"));
+      CHECK(halves->weights().size() == whole->weights().size());
+    }
+  }
+}
+
+TEST_CASE("dropout of inputs and states is the same at all steps and on all meshes") {
+  const at::Tensor ones = at::ones({5, 3, 4});
+  const auto layers = [](double inputs, double states) {
+    return of_every_kind([&](auto& o) {
+      o.dropout = inputs;
+      o.recurrent_dropout = states;
+      o.return_sequences = true;
+      o.name = "same";
+    });
+  };
+  for (const auto& [inputs, states] : {std::pair(0.5, 0.0), {0.0, 0.5}, {0.4, 0.3}}) {
+    for (size_t kind = 0; kind < 4; ++kind) {
+      CAPTURE(inputs, states, kind);
+      const LayerHandle layer = layers(inputs, states)[kind];
+      const at::Tensor plain = layer(batch(ones)).full();
+      const at::Tensor first = layer(batch(ones), training_step(1)).full();
+      CHECK(difference(first, plain, 1e-3) != "");
+      CHECK(difference(layer(batch(ones), training_step(2)).full(), first, 1e-3) != "");
+      CHECK(difference(layer(batch(ones), training_step(1)).full(), first) == "");
+      const DefaultMeshScope mesh(batch(ones, 3).mesh());
+      const LayerHandle apart = layers(inputs, states)[kind];
+      CHECK(difference(apart(batch(ones, 3), training_step(1)).full(), first, 1e-5, 1e-6) == "");
+    }
+  }
+}
+
+}  // namespace recurrent_layer_test

@@ -1,0 +1,32 @@
+#include <tessera/layers/reshaping/padding_cropping.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+
+namespace padding_cropping_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::error_line;
+
+TEST_CASE("counts are one for all sides, one for each axis, or pairs") {
+  const Shape image = {1, 5, 6, 1};
+  CHECK(ZeroPadding2D(2)->output_shape({image}) == Shape{1, 9, 10, 1});
+  CHECK(ZeroPadding2D({1, 2})->output_shape({image}) == Shape{1, 7, 10, 1});
+  CHECK(Cropping2D({{0, 1}, {2, 3}})->output_shape({image}) == Shape{1, 4, 1, 1});
+  CHECK(Cropping1D({1, 2})->output_shape({{1, 5, 1}}) == Shape{1, 2, 1});
+}
+
+TEST_CASE("paddings and croppings refuse counts that cannot be") {
+  CHECK_THAT(error_line([] { ZeroPadding2D(-1); }), Contains("padding"));
+  CHECK_THAT(error_line([] { Cropping2D({{1, 1}, {0, 0}, {2, 1}}); }), Contains("cropping"));
+  const LayerHandle layer = Cropping1D(2);
+  const DTensor steps = pack(at::zeros({1, 4, 1}), Layout::replicated(default_mesh(), 3));
+  CHECK_THAT(error_line([&] { layer(steps); }), Contains("cropping leaves something"));
+}
+
+}  // namespace padding_cropping_test

@@ -1,0 +1,24 @@
+#include <tessera/layers/reshaping/up_sampling.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+
+namespace up_sampling_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::error_line;
+
+TEST_CASE("up-samplings refuse an unknown interpolation, those of sequences all but \"nearest\"") {
+  CHECK_THAT(error_line([] { UpSampling2D(2, {.interpolation = "cubic"}); }),
+             Contains("\"bicubic\""));
+  CHECK_THAT(error_line([] { UpSampling1D(2, {.interpolation = "bilinear"}); }),
+             Contains("interpolation"));
+}
+
+TEST_CASE("up-samplings of sequences write no interpolation") {
+  CHECK_FALSE(UpSampling1D()->config().contains("interpolation"));
+  CHECK(UpSampling2D()->config().at("interpolation") == "nearest");
+}
+
+}  // namespace up_sampling_test

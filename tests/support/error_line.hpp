@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/catch.hpp"
+
+namespace tessera::test {
+
+/// The error that a call ends in, which must be one line; "no error" without one.
+template <class Call>
+std::string error_line(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    return text;
+  }
+  return "no error";
+}
+
+}  // namespace tessera::test
