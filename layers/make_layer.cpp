@@ -4,12 +4,6 @@
 namespace tessera {
 namespace {
 
-/// Of a layer that has the common options only.
-template <class Handle>
-LayerHandle plain(JsonObject& config) {
-  return Handle(take_layer_options(config));
-}
-
 template <int Dimensions>
 LayerHandle spatial(JsonObject& config) {
   return spatial_dropout_from_config(Dimensions, config);
@@ -20,16 +14,13 @@ LayerHandle spatial(JsonObject& config) {
 void add_built_in_layers(LayerFactories& factories) {
   factories.insert({
       {"ActivityRegularization", ActivityRegularization::from_config},
-      {"Add", plain<Add>},
       {"AdditiveAttention", AdditiveAttention::from_config},
       {"AlphaDropout", AlphaDropout::from_config},
       {"Attention", Attention::from_config},
-      {"Average", plain<Average>},
       {"AveragePooling1D", AveragePooling1D::from_config},
       {"AveragePooling2D", AveragePooling2D::from_config},
       {"BatchNormalization", BatchNormalization::from_config},
       {"Bidirectional", Bidirectional::from_config},
-      {"Concatenate", Concatenate::from_config},
       {"Conv1D", Conv1D::from_config},
       {"Conv1DTranspose", Conv1DTranspose::from_config},
       {"Conv2D", Conv2D::from_config},
@@ -39,7 +30,6 @@ void add_built_in_layers(LayerFactories& factories) {
       {"Cropping2D", Cropping2D::from_config},
       {"DepthwiseConv1D", DepthwiseConv1D::from_config},
       {"DepthwiseConv2D", DepthwiseConv2D::from_config},
-      {"Dot", Dot::from_config},
       {"Dropout", Dropout::from_config},
       {"Flatten", Flatten::from_config},
       {"GRU", GRU::from_config},
@@ -54,10 +44,7 @@ void add_built_in_layers(LayerFactories& factories) {
       {"LayerNormalization", LayerNormalization::from_config},
       {"MaxPooling1D", MaxPooling1D::from_config},
       {"MaxPooling2D", MaxPooling2D::from_config},
-      {"Maximum", plain<Maximum>},
-      {"Minimum", plain<Minimum>},
       {"MultiHeadAttention", MultiHeadAttention::from_config},
-      {"Multiply", plain<Multiply>},
       {"Normalization", Normalization::from_config},
       {"Permute", Permute::from_config},
       {"RMSNormalization", RMSNormalization::from_config},
@@ -71,7 +58,6 @@ void add_built_in_layers(LayerFactories& factories) {
       {"SpatialDropout2D", spatial<2>},
       {"SpatialDropout3D", spatial<3>},
       {"StringLookup", StringLookup::from_config},
-      {"Subtract", plain<Subtract>},
       {"TextVectorization", TextVectorization::from_config},
       {"TimeDistributed", TimeDistributed::from_config},
       {"UnitNormalization", UnitNormalization::from_config},
