@@ -44,7 +44,6 @@
 #include <tessera/layers/regularization/dropout.hpp>
 #include <tessera/layers/regularization/gaussian_dropout.hpp>
 #include <tessera/layers/regularization/gaussian_noise.hpp>
-#include <tessera/layers/regularization/noise.hpp>
 #include <tessera/layers/regularization/spatial_dropout.hpp>
 #include <tessera/layers/reshaping/flatten.hpp>
 #include <tessera/layers/reshaping/padding_cropping.hpp>

@@ -2,20 +2,10 @@
 #include <tessera/layers/layers.hpp>
 
 namespace tessera {
-namespace {
-
-template <int Dimensions>
-LayerHandle spatial(JsonObject& config) {
-  return spatial_dropout_from_config(Dimensions, config);
-}
-
-}  // namespace
 
 void add_built_in_layers(LayerFactories& factories) {
   factories.insert({
-      {"ActivityRegularization", ActivityRegularization::from_config},
       {"AdditiveAttention", AdditiveAttention::from_config},
-      {"AlphaDropout", AlphaDropout::from_config},
       {"Attention", Attention::from_config},
       {"AveragePooling1D", AveragePooling1D::from_config},
       {"AveragePooling2D", AveragePooling2D::from_config},
@@ -30,11 +20,8 @@ void add_built_in_layers(LayerFactories& factories) {
       {"Cropping2D", Cropping2D::from_config},
       {"DepthwiseConv1D", DepthwiseConv1D::from_config},
       {"DepthwiseConv2D", DepthwiseConv2D::from_config},
-      {"Dropout", Dropout::from_config},
       {"Flatten", Flatten::from_config},
       {"GRU", GRU::from_config},
-      {"GaussianDropout", GaussianDropout::from_config},
-      {"GaussianNoise", GaussianNoise::from_config},
       {"GlobalAveragePooling1D", GlobalAveragePooling1D::from_config},
       {"GlobalAveragePooling2D", GlobalAveragePooling2D::from_config},
       {"GlobalMaxPooling1D", GlobalMaxPooling1D::from_config},
@@ -54,9 +41,6 @@ void add_built_in_layers(LayerFactories& factories) {
       {"SeparableConv1D", SeparableConv1D::from_config},
       {"SeparableConv2D", SeparableConv2D::from_config},
       {"SimpleRNN", SimpleRNN::from_config},
-      {"SpatialDropout1D", spatial<1>},
-      {"SpatialDropout2D", spatial<2>},
-      {"SpatialDropout3D", spatial<3>},
       {"StringLookup", StringLookup::from_config},
       {"TextVectorization", TextVectorization::from_config},
       {"TimeDistributed", TimeDistributed::from_config},

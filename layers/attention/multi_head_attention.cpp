@@ -14,8 +14,8 @@
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
+#include <tessera/layers/internal/noise.hpp>
 #include <tessera/layers/option_config.hpp>
-#include <tessera/layers/regularization/noise.hpp>
 
 namespace tessera {
 namespace {
