@@ -24,7 +24,6 @@
 #include <tessera/layers/normalization/batch_normalization.hpp>
 #include <tessera/layers/normalization/group_normalization.hpp>
 #include <tessera/layers/normalization/layer_normalization.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
 #include <tessera/layers/normalization/rms_normalization.hpp>
 #include <tessera/layers/normalization/unit_normalization.hpp>
 #include <tessera/layers/option_config.hpp>
