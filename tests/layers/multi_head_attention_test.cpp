@@ -8,7 +8,6 @@
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/attention/attention.hpp>
-#include <tessera/layers/core/einsum_dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -133,10 +132,6 @@ TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line")
   CHECK_THAT(error_of([] { LayerHandle(AdditiveAttention({.name = "a"}))(
                                Inputs{ones({2, 3, 4}), ones({2, 5, 3})}); }),
              Contains("[AdditiveAttention a]") && Contains("(2, 5, 3)"));
-  CHECK_THAT(error_of([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
-             Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
-  CHECK_THAT(error_of([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),
-             Contains("\"b\""));
   CHECK_THAT(error_of([] { MultiHeadAttention(1 << 20, 1 << 20); }), Contains("smaller"));
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {3}, {1, 1}, {4}}) {
     CHECK_THAT(error_of([&] {
@@ -145,15 +140,6 @@ TEST_CASE("attention and EinsumDense refuse what they cannot take, in one line")
                }),
                Contains("[MultiHeadAttention"));
   }
-  for (const Shape& shape : {Shape{0}, {-2}, {1 << 20, 1 << 20}}) {
-    CHECK_THAT(error_of([&] { EinsumDense("ab,bc->ac", shape); }), Contains("output_shape"));
-  }
-  const auto dense = [](const std::string& equation, const Shape& output, const Shape& input) {
-    return error_of([&] { LayerHandle(EinsumDense(equation, output))(ones(input)); });
-  };
-  CHECK_THAT(dense("ab,bc->ac", {3}, {2, 3, 4}), Contains("(2, 3, 4)"));
-  CHECK_THAT(dense("abc,cd->abd", {3}, {2, 3, 4}), Contains("output_shape"));
-  CHECK_THAT(dense("abc,cd->abd", {4, 5}, {2, 3, 4}), Contains("letter b"));
 }
 
 }  // namespace multi_head_attention_test

@@ -186,4 +186,11 @@ void run_layer_test(const LayerTest& test) {
   }
 }
 
+void run_golden_layer_test(LayerTest test) {
+  const DTypeScope double_precision("float64");
+  test.config = test.make()->config();
+  for (const char* common : {"name", "trainable", "dtype"}) test.config.erase(common);
+  run_layer_test(test);
+}
+
 }  // namespace tessera::test
