@@ -24,10 +24,8 @@
 #include <tessera/layers/normalization/batch_normalization.hpp>
 #include <tessera/layers/normalization/group_normalization.hpp>
 #include <tessera/layers/normalization/layer_normalization.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
 #include <tessera/layers/normalization/rms_normalization.hpp>
 #include <tessera/layers/normalization/unit_normalization.hpp>
-#include <tessera/layers/option_config.hpp>
 #include <tessera/layers/pooling/global_pooling.hpp>
 #include <tessera/layers/pooling/pooling.hpp>
 #include <tessera/layers/preprocessing/normalization.hpp>
@@ -43,7 +41,6 @@
 #include <tessera/layers/regularization/dropout.hpp>
 #include <tessera/layers/regularization/gaussian_dropout.hpp>
 #include <tessera/layers/regularization/gaussian_noise.hpp>
-#include <tessera/layers/regularization/noise.hpp>
 #include <tessera/layers/regularization/spatial_dropout.hpp>
 #include <tessera/layers/reshaping/flatten.hpp>
 #include <tessera/layers/reshaping/padding_cropping.hpp>

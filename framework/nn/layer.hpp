@@ -54,9 +54,9 @@ struct WeightOptions {
 
 /// Options that every layer has. A layer's own options struct ends with the same three.
 struct LayerOptions {
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::string name = "";   ///< first part of the weights' paths
+  std::string dtype = "";  ///< policy; the default one if empty
+  bool trainable = true;   ///< whether training changes the weights
 };
 
 /// Bytes of files by their names.

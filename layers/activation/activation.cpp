@@ -1,18 +1,38 @@
 #include <tessera/layers/activation/activation.hpp>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+namespace {
 
-Json ActivationLayer::config() const {
-  Json json = Layer::config();
-  json["activation"] = activation_.name();
-  return json;
-}
+class ActivationLayer final : public Layer {
+ public:
+  ActivationLayer(const ActivationRef& activation, const LayerOptions& options)
+      : Layer(options), activation_(activation) {}
+  std::string class_name() const override { return "Activation"; }
+  Json config() const override {
+    return layer_config(*this, {{"activation", activation_.name()}});
+  }
+  Shape output_shape(const Shapes& inputs) const override {
+    return activation_.output_shape(single_input(inputs));
+  }
+  bool supports_masking() const override { return true; }
 
-Activation Activation::from_config(JsonObject& config) {
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }
+
+ private:
+  ActivationRef activation_;
+};
+
+const RegisteredLayer registered_activation("Activation", [](JsonObject& config) {
   const LayerOptions options = take_layer_options(config);
   return Activation(config.take<ActivationRef>("activation"), options);
-}
+});
+
+}  // namespace
+
+Activation::Activation(const ActivationRef& activation, const LayerOptions& options)
+    : LayerHandle(std::make_shared<ActivationLayer>(activation, options)) {}
 
 }  // namespace tessera

@@ -1,29 +1,41 @@
 #include <tessera/layers/activation/elu.hpp>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/activation.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
-ELULayer::ELULayer(const ELUOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), alpha_(options.alpha) {}
-
-Json ELULayer::config() const {
-  Json json = Layer::config();
-  json["alpha"] = alpha_;
-  return json;
+template <class Visit>
+void fields(ELUOptions& o, const Visit& visit) {
+  visit("alpha", o.alpha);
 }
 
-DTensor ELULayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::elu(inputs[0], alpha_);
-}
+namespace {
 
-ELU ELU::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return ELU({.alpha = config.take_or("alpha", 1.0),
-             .name = options.name,
-             .dtype = options.dtype,
-             .trainable = options.trainable});
-}
+class ELULayer final : public Layer {
+ public:
+  explicit ELULayer(const ELUOptions& options)
+      : Layer(common_options(options)), options_(options) {}
+  std::string class_name() const override { return "ELU"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return ops::elu(inputs[0], options_.alpha);
+  }
+
+ private:
+  ELUOptions options_;
+};
+
+const RegisteredLayer registered_elu("ELU", [](JsonObject& config) {
+  return ELU(layer_options_from<ELUOptions>(config));
+});
+
+}  // namespace
+
+ELU::ELU(const ELUOptions& options) : LayerHandle(std::make_shared<ELULayer>(options)) {}
 
 }  // namespace tessera

@@ -1,39 +1,23 @@
 #pragma once
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 struct ELUOptions {
-  double alpha = 1.0;
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  double alpha = 1.0;      ///< y tends to -alpha for x far below 0
+  std::string name = "";   ///< first part of the weights' paths
+  std::string dtype = "";  ///< policy; the default one if empty
+  bool trainable = true;   ///< whether training changes the weights
 };
 
-/// x for x > 0, else alpha (exp(x) - 1) (keras.layers.ELU). Shape, layout and mask stay; no
-/// communication.
-class ELULayer final : public Layer {
- public:
-  explicit ELULayer(const ELUOptions& options);
-  std::string class_name() const override { return "ELU"; }
-  Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  double alpha_;
-};
-
+/// y = x for x > 0, else alpha (exp(x) - 1) (keras.layers.ELU).
+///
+/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Communication: none.
 class ELU : public LayerHandle {
  public:
-  explicit ELU(const ELUOptions& options = {})
-      : LayerHandle(std::make_shared<ELULayer>(options)) {}
-  static ELU from_config(JsonObject& config);
+  explicit ELU(const ELUOptions& options = {});
 };
 
 }  // namespace tessera

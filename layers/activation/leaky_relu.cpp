@@ -1,35 +1,49 @@
 #include <tessera/layers/activation/leaky_relu.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/activation.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(LeakyReLUOptions& o, const Visit& visit) {
+  visit("negative_slope", o.negative_slope);
+}
+
+namespace {
+
+class LeakyReLULayer final : public Layer {
+ public:
+  explicit LeakyReLULayer(const LeakyReLUOptions& options);
+  std::string class_name() const override { return "LeakyReLU"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return ops::leaky_relu(inputs[0], options_.negative_slope);
+  }
+
+ private:
+  LeakyReLUOptions options_;
+};
+
+const RegisteredLayer registered_leaky_relu("LeakyReLU", [](JsonObject& config) {
+  return LeakyReLU(layer_options_from<LeakyReLUOptions>(config));
+});
+
 LeakyReLULayer::LeakyReLULayer(const LeakyReLUOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}),
-      negative_slope_(options.negative_slope) {
-  if (negative_slope_ >= 0) return;
+    : Layer(common_options(options)), options_(options) {
+  if (options.negative_slope >= 0) return;
   throw ConfigError("LeakyReLU " + options.name, "negative_slope is not negative",
-                    str(negative_slope_), "give a number from 0 on");
+                    str(options.negative_slope), "give a number from 0 on");
 }
 
-Json LeakyReLULayer::config() const {
-  Json json = Layer::config();
-  json["negative_slope"] = negative_slope_;
-  return json;
-}
+}  // namespace
 
-DTensor LeakyReLULayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::leaky_relu(inputs[0], negative_slope_);
-}
-
-LeakyReLU LeakyReLU::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return LeakyReLU({.negative_slope = config.take_or("negative_slope", 0.3),
-                   .name = options.name,
-                   .dtype = options.dtype,
-                   .trainable = options.trainable});
-}
+LeakyReLU::LeakyReLU(const LeakyReLUOptions& options)
+    : LayerHandle(std::make_shared<LeakyReLULayer>(options)) {}
 
 }  // namespace tessera

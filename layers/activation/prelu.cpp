@@ -3,28 +3,52 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(PReLUOptions& o, const Visit& visit) {
+  visit("alpha_initializer", o.alpha_initializer);
+  visit("alpha_regularizer", o.alpha_regularizer);
+  visit("alpha_constraint", o.alpha_constraint);
+  visit("shared_axes", o.shared_axes);
+}
+
+namespace {
+
+class PReLULayer final : public Layer {
+ public:
+  explicit PReLULayer(const PReLUOptions& options);
+  std::string class_name() const override { return "PReLU"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  bool is_shared(size_t axis) const;
+
+  PReLUOptions options_;
+  Variable alpha_;
+};
+
+const RegisteredLayer registered_prelu("PReLU", [](JsonObject& config) {
+  return PReLU(layer_options_from<PReLUOptions>(config));
+});
+
 PReLULayer::PReLULayer(const PReLUOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+    : Layer(common_options(options)), options_(options) {
   for (const int64_t axis : options.shared_axes) {
     if (axis >= 1) continue;
     throw ConfigError("PReLU " + options.name, "shared_axes are axes after the batch, from 1 on",
                       to_string(options.shared_axes), "leave axis 0 out and count from the front");
   }
   if (!options.alpha_layout.empty()) set_weight_layout("alpha", options.alpha_layout);
-}
-
-Json PReLULayer::config() const {
-  Json json = Layer::config();
-  json["alpha_initializer"] = serialized(options_.alpha_initializer);
-  json["alpha_regularizer"] = serialized(options_.alpha_regularizer);
-  json["alpha_constraint"] = serialized(options_.alpha_constraint);
-  json["shared_axes"] = options_.shared_axes.empty() ? Json(nullptr) : Json(options_.shared_axes);
-  return json;
 }
 
 bool PReLULayer::is_shared(size_t axis) const {
@@ -67,17 +91,8 @@ DTensor PReLULayer::call(const Inputs& inputs, const CallContext&) {
   return ops::relu(x) - read(alpha_) * ops::relu(ops::neg(x));
 }
 
-PReLU PReLU::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  PReLUOptions options;
-  options.alpha_initializer = config.take_or("alpha_initializer", options.alpha_initializer);
-  options.alpha_regularizer = config.take_or("alpha_regularizer", options.alpha_regularizer);
-  options.alpha_constraint = config.take_or("alpha_constraint", options.alpha_constraint);
-  options.shared_axes = config.take_or<std::vector<int64_t>>("shared_axes", {});
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return PReLU(options);
-}
+}  // namespace
+
+PReLU::PReLU(const PReLUOptions& options) : LayerHandle(std::make_shared<PReLULayer>(options)) {}
 
 }  // namespace tessera

@@ -2,47 +2,56 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(ReLUOptions& o, const Visit& visit) {
+  visit("max_value", o.max_value);
+  visit("negative_slope", o.negative_slope);
+  visit("threshold", o.threshold);
+}
+
 namespace {
 
-void check_option(const std::string& name, const char* option, double value) {
+class ReLULayer final : public Layer {
+ public:
+  explicit ReLULayer(const ReLUOptions& options);
+  std::string class_name() const override { return "ReLU"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return activations::relu(inputs[0], options_.negative_slope, options_.max_value,
+                             options_.threshold);
+  }
+
+ private:
+  ReLUOptions options_;
+};
+
+const RegisteredLayer registered_relu("ReLU", [](JsonObject& config) {
+  return ReLU(layer_options_from<ReLUOptions>(config));
+});
+
+void check_relu_option(const std::string& name, const char* option, double value) {
   if (value >= 0) return;
   throw ConfigError("ReLU " + name, str(option, " is not negative"), str(value),
                     "give a number from 0 on");
 }
 
+ReLULayer::ReLULayer(const ReLUOptions& options)
+    : Layer(common_options(options)), options_(options) {
+  if (options.max_value) check_relu_option(options.name, "max_value", *options.max_value);
+  check_relu_option(options.name, "negative_slope", options.negative_slope);
+  check_relu_option(options.name, "threshold", options.threshold);
+}
+
 }  // namespace
 
-ReLULayer::ReLULayer(const ReLUOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), max_value_(options.max_value),
-      negative_slope_(options.negative_slope), threshold_(options.threshold) {
-  if (max_value_) check_option(options.name, "max_value", *max_value_);
-  check_option(options.name, "negative_slope", negative_slope_);
-  check_option(options.name, "threshold", threshold_);
-}
-
-Json ReLULayer::config() const {
-  Json json = Layer::config();
-  json["max_value"] = max_value_ ? Json(*max_value_) : Json(nullptr);
-  json["negative_slope"] = negative_slope_;
-  json["threshold"] = threshold_;
-  return json;
-}
-
-DTensor ReLULayer::call(const Inputs& inputs, const CallContext&) {
-  return activations::relu(inputs[0], negative_slope_, max_value_, threshold_);
-}
-
-ReLU ReLU::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return ReLU({.max_value = config.take_optional<double>("max_value"),
-               .negative_slope = config.take_or("negative_slope", 0.0),
-               .threshold = config.take_or("threshold", 0.0),
-               .name = options.name,
-               .dtype = options.dtype,
-               .trainable = options.trainable});
-}
+ReLU::ReLU(const ReLUOptions& options) : LayerHandle(std::make_shared<ReLULayer>(options)) {}
 
 }  // namespace tessera

@@ -2,45 +2,30 @@
 
 #include <optional>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 struct ReLUOptions {
-  std::optional<double> max_value = std::nullopt;  ///< the largest output; absent: none
-  double negative_slope = 0;                       ///< of what lies below `threshold`
-  double threshold = 0;
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::optional<double> max_value = std::nullopt;  ///< the largest output, from 0 on; absent: none
+  double negative_slope = 0;                       ///< factor of x - threshold below, from 0 on
+  double threshold = 0;                            ///< where x itself begins, from 0 on
+  std::string name = "";                           ///< first part of the weights' paths
+  std::string dtype = "";                          ///< policy; the default one if empty
+  bool trainable = true;                           ///< whether training changes the weights
 };
 
-/// x from `threshold` on, at most `max_value`; below, negative_slope (x - threshold)
-/// (keras.layers.ReLU). Shape, layout and mask stay; no communication.
-class ReLULayer final : public Layer {
- public:
-  explicit ReLULayer(const ReLUOptions& options);
-  std::string class_name() const override { return "ReLU"; }
-  Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  std::optional<double> max_value_;
-  double negative_slope_;
-  double threshold_;
-};
-
+/// y = min(x, max_value) for x >= threshold, else negative_slope (x - threshold)
+/// (keras.layers.ReLU).
+///
+/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Communication: none.
+///
+///     ReLU({.max_value = 6})
 class ReLU : public LayerHandle {
  public:
   /// Throws ConfigError for a negative option.
-  explicit ReLU(const ReLUOptions& options = {})
-      : LayerHandle(std::make_shared<ReLULayer>(options)) {}
-  static ReLU from_config(JsonObject& config);
+  explicit ReLU(const ReLUOptions& options = {});
 };
 
 }  // namespace tessera

@@ -1,33 +1,53 @@
 #include <tessera/layers/activation/softmax.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(SoftmaxOptions& o, const Visit& visit) {
+  AxesOption axis{o.axis};
+  visit("axis", axis);
+}
+
 namespace {
+
+class SoftmaxLayer final : public Layer {
+ public:
+  explicit SoftmaxLayer(const SoftmaxOptions& options);
+  std::string class_name() const override { return "Softmax"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  void check_mask(const Shape& mask, const Shape& input) const;
+
+  SoftmaxOptions options_;
+};
+
+const RegisteredLayer registered_softmax("Softmax", [](JsonObject& config) {
+  return Softmax(layer_options_from<SoftmaxOptions>(config));
+});
 
 DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
   if (axes.size() == 1) return ops::softmax(x, axes[0]);
   return ops::exp(x - ops::logsumexp(x, axes, true));
 }
 
-}  // namespace
-
 SoftmaxLayer::SoftmaxLayer(const SoftmaxOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), axis_(options.axis) {
-  if (!axis_.empty()) return;
+    : Layer(common_options(options)), options_(options) {
+  if (!options.axis.empty()) return;
   throw ConfigError("Softmax " + options.name, "axis holds at least one axis", "none",
                     "give -1 for the last");
-}
-
-Json SoftmaxLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = axes_json(axis_);
-  return json;
 }
 
 void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
@@ -44,7 +64,7 @@ void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
 Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
   if (inputs.size() != 2) single_input(inputs);
   const Shape& input = inputs[0];
-  for (const int64_t axis : axis_) {
+  for (const int64_t axis : options_.axis) {
     normalize_axis(axis, static_cast<int64_t>(input.size()), "Softmax " + path());
   }
   if (inputs.size() == 2) check_mask(inputs[1], input);
@@ -54,7 +74,7 @@ Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
 DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
   DTensor mask = inputs.size() == 2 ? inputs[1] : x.mask();
-  if (!mask.defined()) return softmax(x, axis_);
+  if (!mask.defined()) return softmax(x, options_.axis);
   check_mask(mask.shape(), x.shape());
   const auto constant = [&](double value, at::ScalarType dtype) {
     return scalar(value, x.mesh(), dtype);
@@ -66,18 +86,13 @@ DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   }
   // Less is no float16 number.
   const DTensor out = constant(x.dtype() == at::kHalf ? -3e4 : -1e9, x.dtype());
-  const DTensor y = softmax(ops::where(mask, x, out), axis_);
+  const DTensor y = softmax(ops::where(mask, x, out), options_.axis);
   return ops::where(mask, y, constant(0, y.dtype()));
 }
 
-Softmax Softmax::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  SoftmaxOptions made;
-  if (config.has("axis")) made.axis = take_axes(config, "axis");
-  made.name = options.name;
-  made.dtype = options.dtype;
-  made.trainable = options.trainable;
-  return Softmax(made);
-}
+}  // namespace
+
+Softmax::Softmax(const SoftmaxOptions& options)
+    : LayerHandle(std::make_shared<SoftmaxLayer>(options)) {}
 
 }  // namespace tessera

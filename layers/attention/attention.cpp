@@ -11,7 +11,7 @@
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
-#include <tessera/layers/regularization/noise.hpp>
+#include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {
 template <class Options, class Visit>

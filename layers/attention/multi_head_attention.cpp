@@ -15,8 +15,8 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/noise.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
-#include <tessera/layers/regularization/noise.hpp>
 
 namespace tessera {
 

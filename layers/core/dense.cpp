@@ -35,8 +35,8 @@ class DenseLayer final : public Layer {
 };
 
 const RegisteredLayer registered_dense("Dense", [](JsonObject& config) {
-  take_nulls(config, {"lora_rank", "lora_alpha", "quantization_config"});
   const auto options = layer_options_from<DenseOptions>(config);
+  take_nulls(config, {"lora_rank", "lora_alpha", "quantization_config"});
   return Dense(take_extent(config, "units"), options);
 });
 

@@ -9,9 +9,17 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/option_config.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(EinsumDenseOptions& o, const Visit& visit) {
+  visit("activation", o.activation);
+  visit("bias_axes", o.bias_axes);
+  kernel_fields(o, visit);
+}
+
 namespace {
 
 /// So that the product with another extent cannot overflow.
@@ -39,12 +47,58 @@ bool scales_by_fans(const InitializerHandle& initializer) {
          name.starts_with("Lecun");
 }
 
-}  // namespace
+class EinsumDenseLayer final : public Layer {
+ public:
+  EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
+                   const EinsumDenseOptions& options);
+  std::string class_name() const override { return "EinsumDense"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  /// The equation for a rank of input, letters in place of the dots; and the shapes it gives.
+  struct Form {
+    std::string input, kernel, output;
+    Shape kernel_shape, bias_shape, output_shape;
+  };
+  Form form(const Shape& input) const;
+  Form letters(const Shape& input) const;
+  Shape bias_shape(const Form& form, size_t extra) const;
+
+  std::string equation_;
+  Shape output_shape_;
+  EinsumDenseOptions options_;
+  std::string input_, kernel_letters_, output_;  ///< terms without dots
+  bool dots_left_ = false, dots_right_ = false;
+  Variable kernel_, bias_;
+};
+
+const RegisteredLayer registered_einsum_dense("EinsumDense", [](JsonObject& config) {
+  const auto options = layer_options_from<EinsumDenseOptions>(config);
+  take_nulls(config, {"lora_rank", "lora_alpha", "gptq_unpacked_column_size",
+                      "quantization_config"});
+  const auto equation = config.take<std::string>("equation");
+  const Json given = config.take<Json>("output_shape");
+  const JsonPath path = config.path().key("output_shape");
+  Shape output_shape;
+  if (given.is_number()) {
+    output_shape = {json_as<int64_t>(given, path)};
+  } else {
+    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(given, path)) {
+      output_shape.push_back(extent.value_or(-1));
+    }
+  }
+  return EinsumDense(equation, output_shape, options);
+});
 
 EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
                                    const EinsumDenseOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), equation_(equation),
-      output_shape_(output_shape), options_(options) {
+    : Layer(common_options(options)), equation_(equation), output_shape_(output_shape),
+      options_(options) {
   static const std::regex form(
       R"((\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?)");
   std::smatch match;
@@ -83,15 +137,13 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
 }
 
 Json EinsumDenseLayer::config() const {
-  Json json = Layer::config();
-  json["output_shape"] = Json::array();
+  Json shape = Json::array();
   for (const int64_t extent : output_shape_) {
-    json["output_shape"].push_back(extent == -1 ? Json(nullptr) : Json(extent));
+    shape.push_back(extent == -1 ? Json(nullptr) : Json(extent));
   }
-  json["equation"] = equation_;
-  json["activation"] = options_.activation.name();
-  json["bias_axes"] = options_.bias_axes.empty() ? Json(nullptr) : Json(options_.bias_axes);
-  kernel_fields(options_, PutOptions{json});
+  Json json =
+      layer_config(*this, {{"output_shape", shape}, {"equation", equation_}}, options_);
+  if (options_.bias_axes.empty()) json["bias_axes"] = nullptr;
   return json;
 }
 
@@ -207,32 +259,14 @@ DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
                           {inputs[0], read(kernel_)});
   if (bias_.defined()) y = y + read(bias_);
   y = options_.activation(y);
-  if (options_.activity_regularizer && y.size(0) > 0) {
-    add_loss((*options_.activity_regularizer)(y) / static_cast<double>(y.size(0)));
-  }
+  penalize(options_.activity_regularizer, y);
   return y;
 }
 
-EinsumDense EinsumDense::from_config(JsonObject& config) {
-  EinsumDenseOptions o;
-  take_common(config, o);
-  TakeOptions{config}("activation", o.activation);
-  TakeOptions{config}("bias_axes", o.bias_axes);
-  kernel_fields(o, TakeOptions{config});
-  take_nulls(config, {"lora_rank", "lora_alpha", "gptq_unpacked_column_size",
-                      "quantization_config"});
-  const auto equation = config.take<std::string>("equation");
-  const Json given = config.take<Json>("output_shape");
-  const JsonPath path = config.path().key("output_shape");
-  Shape output_shape;
-  if (given.is_number()) {
-    output_shape = {json_as<int64_t>(given, path)};
-  } else {
-    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(given, path)) {
-      output_shape.push_back(extent.value_or(-1));
-    }
-  }
-  return EinsumDense(equation, output_shape, o);
-}
+}  // namespace
+
+EinsumDense::EinsumDense(const std::string& equation, const Shape& output_shape,
+                         const EinsumDenseOptions& options)
+    : LayerHandle(std::make_shared<EinsumDenseLayer>(equation, output_shape, options)) {}
 
 }  // namespace tessera

@@ -1,17 +1,57 @@
 #include <tessera/layers/core/embedding.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(EmbeddingOptions& o, const Visit& visit) {
+  std::nullptr_t none = nullptr;
+  visit("embeddings_initializer", o.embeddings_initializer);
+  visit("embeddings_regularizer", o.embeddings_regularizer);
+  visit("activity_regularizer", none);
+  visit("embeddings_constraint", o.embeddings_constraint);
+  visit("mask_zero", o.mask_zero);
+}
+
+namespace {
+
+class EmbeddingLayer final : public Layer {
+ public:
+  EmbeddingLayer(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options);
+  std::string class_name() const override { return "Embedding"; }
+  Json config() const override {
+    return layer_config(*this, {{"input_dim", input_dim_}, {"output_dim", output_dim_}}, options_);
+  }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return options_.mask_zero; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  int64_t input_dim_, output_dim_;
+  EmbeddingOptions options_;
+  Variable embeddings_;
+};
+
+const RegisteredLayer registered_embedding("Embedding", [](JsonObject& config) {
+  const auto options = layer_options_from<EmbeddingOptions>(config);
+  take_nulls(config, {"lora_rank", "lora_alpha", "quantization_config", "weights"});
+  const int64_t input_dim = take_extent(config, "input_dim");
+  return Embedding(input_dim, take_extent(config, "output_dim"), options);
+});
+
 EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
                                const EmbeddingOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), input_dim_(input_dim),
-      output_dim_(output_dim), options_(options) {
+    : Layer(common_options(options)), input_dim_(input_dim), output_dim_(output_dim),
+      options_(options) {
   if (input_dim < 1 || output_dim < 1) {
     throw ConfigError("Embedding " + options.name, "input_dim and output_dim are at least 1",
                       str(input_dim, " and ", output_dim),
@@ -20,18 +60,6 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
   if (!options.embeddings_layout.empty()) {
     set_weight_layout("embeddings", options.embeddings_layout);
   }
-}
-
-Json EmbeddingLayer::config() const {
-  Json json = Layer::config();
-  json["input_dim"] = input_dim_;
-  json["output_dim"] = output_dim_;
-  json["embeddings_initializer"] = serialized(options_.embeddings_initializer);
-  json["embeddings_regularizer"] = serialized(options_.embeddings_regularizer);
-  json["activity_regularizer"] = nullptr;
-  json["embeddings_constraint"] = serialized(options_.embeddings_constraint);
-  json["mask_zero"] = options_.mask_zero;
-  return json;
 }
 
 Shape EmbeddingLayer::output_shape(const Shapes& inputs) const {
@@ -58,23 +86,9 @@ std::vector<DTensor> EmbeddingLayer::masks(const Inputs& inputs, size_t) {
   return {ops::not_equal(ids, scalar(0, ids.mesh(), ids.dtype()))};
 }
 
-Embedding Embedding::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  EmbeddingOptions options;
-  options.embeddings_initializer =
-      config.take_or("embeddings_initializer", options.embeddings_initializer);
-  options.embeddings_regularizer =
-      config.take_or("embeddings_regularizer", options.embeddings_regularizer);
-  options.embeddings_constraint =
-      config.take_or("embeddings_constraint", options.embeddings_constraint);
-  options.mask_zero = config.take_or("mask_zero", options.mask_zero);
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  take_nulls(config, {"activity_regularizer", "lora_rank", "lora_alpha", "quantization_config",
-                      "weights"});
-  const int64_t input_dim = take_extent(config, "input_dim");
-  return Embedding(input_dim, take_extent(config, "output_dim"), options);
-}
+}  // namespace
+
+Embedding::Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options)
+    : LayerHandle(std::make_shared<EmbeddingLayer>(input_dim, output_dim, options)) {}
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/layer_registry.hpp>
@@ -21,13 +22,21 @@ LayerOptions common_options(const Options& options) {
 }
 
 /// A layer's config(): what every layer has, then its arguments that are no options, such as
-/// {{"units", 3}}, then its options.
-template <class Options>
-Json layer_config(const Layer& layer, const Json& arguments, const Options& options) {
+/// {{"units", 3}}, then its options, if it has any of its own.
+inline Json layer_config(const Layer& layer, const Json& arguments) {
   Json json = layer.Layer::config();
   json.update(arguments);
+  return json;
+}
+template <class Options>
+Json layer_config(const Layer& layer, const Json& arguments, const Options& options) {
+  Json json = layer_config(layer, arguments);
   json.update(config_of(options));
   return json;
+}
+template <class Options>
+Json layer_config(const Layer& layer, const Options& options) {
+  return layer_config(layer, Json::object(), options);
 }
 
 /// Leaves out the options of these keys that are false: Keras has them as arguments of a call, and
@@ -80,6 +89,15 @@ struct RegisteredLayer {
 template <class Handle>
 LayerHandle plain_layer(JsonObject& config) {
   return Handle(take_layer_options(config));
+}
+
+/// Axes as Keras writes them, one of them as a number; visited in place of the list.
+struct AxesOption {
+  std::vector<int64_t>& axes;
+};
+inline Json option_json(const AxesOption& option) { return axes_json(option.axes); }
+inline void read_option(JsonObject& given, const std::string& key, AxesOption& option) {
+  if (given.has(key)) option.axes = take_axes(given, key);
 }
 
 /// Visits the options of layers with a kernel and a bias.

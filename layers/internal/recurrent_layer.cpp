@@ -10,7 +10,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/regularization/noise.hpp>
+#include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {
 namespace {

@@ -3,20 +3,42 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/merging/merge.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/one_dtype.hpp>
 
 namespace tessera {
 
-Json ConcatenateLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = axis_;
-  return json;
+template <class Visit>
+void fields(ConcatenateOptions& o, const Visit& visit) {
+  visit("axis", o.axis);
 }
+
+namespace {
+
+class ConcatenateLayer final : public Layer {
+ public:
+  explicit ConcatenateLayer(const ConcatenateOptions& options)
+      : Layer(common_options(options)), options_(options) {}
+  std::string class_name() const override { return "Concatenate"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  ConcatenateOptions options_;
+};
+
+const RegisteredLayer registered_concatenate("Concatenate", [](JsonObject& config) {
+  return Concatenate(layer_options_from<ConcatenateOptions>(config));
+});
 
 Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
   const std::string where = "Concatenate " + path();
@@ -26,7 +48,7 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
   }
   Shape shape = inputs[0];
   const auto axis =
-      static_cast<size_t>(normalize_axis(axis_, static_cast<int64_t>(shape.size()), where));
+      static_cast<size_t>(normalize_axis(options_.axis, static_cast<int64_t>(shape.size()), where));
   for (size_t i = 1; i < inputs.size(); ++i) {
     const Shape& input = inputs[i];
     bool alike = input.size() == shape.size();
@@ -40,7 +62,7 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
       }
     }
     if (alike) continue;
-    throw ShapeError(where, str("inputs are alike but for axis ", axis_),
+    throw ShapeError(where, str("inputs are alike but for axis ", options_.axis),
                      to_string(inputs[0]) + " and " + to_string(input),
                      "join along the axis that differs");
   }
@@ -48,7 +70,7 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
 }
 
 DTensor ConcatenateLayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::concat(with_one_dtype(inputs, dtype_policy().compute), axis_);
+  return ops::concat(with_one_dtype(inputs, dtype_policy().compute), options_.axis);
 }
 
 std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
@@ -66,7 +88,7 @@ std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
     shape.resize(whole.size(), 1);
     return ops::broadcast_to(ops::reshape(mask, shape), whole);
   };
-  const int64_t axis = normalize_axis(axis_, inputs[0].rank(), path());
+  const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
   if (axis < inputs[0].rank() - 1) {
     std::vector<DTensor> parts;
     for (const DTensor& input : inputs) parts.push_back(steps(input));
@@ -77,12 +99,9 @@ std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
   return {any};
 }
 
-Concatenate Concatenate::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Concatenate({.axis = config.take_or<int64_t>("axis", -1),
-                      .name = options.name,
-                      .dtype = options.dtype,
-                      .trainable = options.trainable});
-}
+}  // namespace
+
+Concatenate::Concatenate(const ConcatenateOptions& options)
+    : LayerHandle(std::make_shared<ConcatenateLayer>(options)) {}
 
 }  // namespace tessera

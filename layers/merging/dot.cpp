@@ -1,18 +1,54 @@
 #include <tessera/layers/merging/dot.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/l2_normalize.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(DotOptions& o, const Visit& visit) {
+  visit("normalize", o.normalize);
+}
+
+namespace {
+
+class DotLayer final : public Layer {
+ public:
+  DotLayer(DotAxes axes, const DotOptions& options)
+      : Layer(common_options(options)), axes_(axes), options_(options) {}
+  std::string class_name() const override { return "Dot"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
+
+ private:
+  /// The summed axis of an input, from 1 on.
+  int64_t axis_of(size_t input, int64_t rank) const;
+
+  DotAxes axes_;
+  DotOptions options_;
+};
+
+const RegisteredLayer registered_dot("Dot", [](JsonObject& config) {
+  const auto options = layer_options_from<DotOptions>(config);
+  const std::vector<int64_t> axes = take_axes(config, "axes");
+  if (axes.size() != 1 && axes.size() != 2) {
+    json_fail(axes, config.path().key("axes"), "a whole number or a list of two");
+  }
+  return Dot({axes.front(), axes.back()}, options);
+});
+
 Json DotLayer::config() const {
-  Json json = Layer::config();
-  json["axes"] = axes_[0] == axes_[1] ? Json(axes_[0]) : Json::array({axes_[0], axes_[1]});
-  json["normalize"] = normalize_;
-  return json;
+  const bool one = axes_[0] == axes_[1];
+  const Json axes = one ? Json(axes_[0]) : Json::array({axes_[0], axes_[1]});
+  return layer_config(*this, {{"axes", axes}}, options_);
 }
 
 int64_t DotLayer::axis_of(size_t input, int64_t rank) const {
@@ -58,7 +94,7 @@ DTensor DotLayer::call(const Inputs& inputs, const CallContext&) {
   char letter = 'b';
   for (size_t i = 0; i < 2; ++i) {
     const int64_t axis = axis_of(i, inputs[i].rank());
-    if (normalize_) factors[i] = l2_normalize(inputs[i], axis);
+    if (options_.normalize) factors[i] = l2_normalize(inputs[i], axis);
     terms[i] = "a";
     for (int64_t a = 1; a < inputs[i].rank(); ++a) {
       terms[i] += a == axis ? 'z' : letter;
@@ -69,16 +105,9 @@ DTensor DotLayer::call(const Inputs& inputs, const CallContext&) {
   return y.rank() == 1 ? ops::expand_dims(y, 1) : y;
 }
 
-Dot Dot::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  const std::vector<int64_t> axes = take_axes(config, "axes");
-  if (axes.size() != 1 && axes.size() != 2) {
-    json_fail(axes, config.path().key("axes"), "a whole number or a list of two");
-  }
-  return Dot({axes.front(), axes.back()}, {.normalize = config.take_or("normalize", false),
-                                           .name = options.name,
-                                           .dtype = options.dtype,
-                                           .trainable = options.trainable});
-}
+}  // namespace
+
+Dot::Dot(DotAxes axes, const DotOptions& options)
+    : LayerHandle(std::make_shared<DotLayer>(axes, options)) {}
 
 }  // namespace tessera

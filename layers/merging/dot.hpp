@@ -1,13 +1,10 @@
 #pragma once
 
-#include <vector>
-
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
-/// The axis that Dot sums over: of both inputs, or one of each.
+/// The axis that Dot sums over: one of both inputs, or one of each.
 class DotAxes {
  public:
   DotAxes(int64_t axis) : of_{axis, axis} {}                    // NOLINT: reads as data
@@ -19,45 +16,26 @@ class DotAxes {
 };
 
 struct DotOptions {
-  bool normalize = false;
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  bool normalize = false;  ///< brings the vectors along the axes to length 1 first: cosines
+  std::string name = "";   ///< first part of the weights' paths
+  std::string dtype = "";  ///< policy; the default one if empty
+  bool trainable = true;   ///< whether training changes the weights
 };
 
-/// Products of two tensors summed over an axis of each, row by row; with `normalize` of vectors
-/// brought to length 1 first, so cosines (keras.layers.Dot). Shape: the first's axes but the summed
-/// one, then the second's but that and the batch; (n, 1) of two matrices. A mesh dimension that
-/// cuts the summed axis of both leaves a sum pending, other axes keep their sharding.
-class DotLayer final : public Layer {
- public:
-  DotLayer(DotAxes axes, const DotOptions& options)
-      : Layer({options.name, options.dtype, options.trainable}), axes_(axes),
-        normalize_(options.normalize) {}
-  std::string class_name() const override { return "Dot"; }
-  Json config() const override;
-  /// Throws ShapeError unless there are two inputs of equal batches whose axes have equal extents.
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-  std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
-
- private:
-  /// The summed axis of an input, from 1 on.
-  int64_t axis_of(size_t input, int64_t rank) const;
-
-  DotAxes axes_;
-  bool normalize_;
-};
-
+/// Products of two tensors summed over an axis of each, row by row (keras.layers.Dot).
+///
+/// Shape: (batch, …) and (batch, …) -> (batch, …), the first's other axes, then the second's;
+/// (batch, 1) of two matrices. Throws ShapeError unless there are two inputs of equal batches whose
+/// axes have equal extents.
+/// Communication: none; a mesh dimension that cuts the summed axis of both leaves a sum pending,
+/// and costs one all-reduce of the squared norms of each with `normalize`. Other axes keep their
+/// sharding.
+///
+///     Dot({2, 1})({queries, keys})   // (n, a, b) and (n, b, c) -> (n, a, c)
 class Dot : public LayerHandle {
  public:
-  /// Dot(2), Dot({2, 1}).
-  explicit Dot(DotAxes axes, const DotOptions& options = {})
-      : LayerHandle(std::make_shared<DotLayer>(axes, options)) {}
-  static Dot from_config(JsonObject& config);
+  /// `axes`: the summed one of both inputs, 2, or of each, {2, 1}, after the batch; -1 is the last.
+  explicit Dot(DotAxes axes, const DotOptions& options = {});
 };
 
 }  // namespace tessera

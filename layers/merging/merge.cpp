@@ -6,9 +6,39 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/one_dtype.hpp>
 
 namespace tessera {
 namespace {
+
+class MergeLayer final : public Layer {
+ public:
+  /// Of inputs of one rank and dtype.
+  using Function = DTensor (*)(const Inputs& inputs, at::ScalarType compute);
+  /// `inputs`: how many it takes; 0: any number from 1 on.
+  MergeLayer(std::string class_name, Function function, size_t inputs, const LayerOptions& options)
+      : Layer(options), class_name_(std::move(class_name)), function_(function), inputs_(inputs) {}
+  std::string class_name() const override { return class_name_; }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  std::string class_name_;
+  Function function_;
+  size_t inputs_;
+};
+
+const RegisteredLayer registered_add("Add", plain_layer<Add>);
+const RegisteredLayer registered_subtract("Subtract", plain_layer<Subtract>);
+const RegisteredLayer registered_multiply("Multiply", plain_layer<Multiply>);
+const RegisteredLayer registered_average("Average", plain_layer<Average>);
+const RegisteredLayer registered_maximum("Maximum", plain_layer<Maximum>);
+const RegisteredLayer registered_minimum("Minimum", plain_layer<Minimum>);
 
 template <DTensor (*Binary)(const DTensor&, const DTensor&)>
 DTensor fold(const Inputs& inputs, at::ScalarType) {
@@ -75,8 +105,6 @@ std::string to_text(const Shapes& shapes) {
   return text.empty() ? "no inputs" : text;
 }
 
-}  // namespace
-
 Shape MergeLayer::output_shape(const Shapes& inputs) const {
   const auto fail = [&](const std::string& expected, const std::string& fix) {
     throw ShapeError(class_name_ + " " + path(), expected, to_text(inputs), fix);
@@ -137,15 +165,7 @@ std::vector<DTensor> MergeLayer::masks(const Inputs& inputs, size_t) {
   return {any};
 }
 
-Inputs with_one_dtype(Inputs inputs, at::ScalarType compute) {
-  at::ScalarType common = inputs[0].dtype();
-  for (const DTensor& input : inputs) common = c10::promoteTypes(common, input.dtype());
-  if (at::isFloatingType(common)) common = compute;
-  for (DTensor& input : inputs) {
-    if (input.dtype() != common) input = ops::cast(input, common);
-  }
-  return inputs;
-}
+}  // namespace
 
 Add::Add(const LayerOptions& options) : LayerHandle(merge("Add", fold<ops::add>, options)) {}
 Subtract::Subtract(const LayerOptions& options)

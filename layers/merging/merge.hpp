@@ -2,74 +2,80 @@
 
 #include <tessera/framework/nn/layer.hpp>
 
+/// Elementwise functions of several tensors.
+///
+/// Shape: the axes after the batch broadcast as in NumPy, also where ranks differ; batches are
+/// equal. Throws ShapeError for inputs that do not broadcast or are too many or few.
+/// Numbers: where inputs have several dtypes, whole numbers become the compute dtype.
+/// Masks: where all inputs have one, the output's leaves out what each of them does; products and
+/// extremes pass over what an input's mask leaves out.
+/// Communication: a mesh dimension that cuts an axis of one input cuts it in the output; two that
+/// are cut differently cost a relayout of one. Sums that are pending over the same dimensions in
+/// all inputs stay pending through Add and Subtract.
+///
+///     Add()({left, right})
 namespace tessera {
 
-/// An elementwise function of several tensors (keras.layers.Add and its kin). The axes after the
-/// batch broadcast as in NumPy, also where ranks differ; batches must be equal. Where inputs have
-/// several dtypes, whole numbers become the compute dtype. A mesh dimension that cuts an axis of
-/// one input cuts it in the output; two that are cut differently cost a relayout of one. Sums that
-/// are pending over the same dimensions in all inputs stay pending through Add and Subtract.
-/// Where all inputs have masks the output's leaves out what each of them does; products and
-/// extremes pass over what an input's mask leaves out.
-class MergeLayer final : public Layer {
- public:
-  /// Of inputs of one rank and dtype.
-  using Function = DTensor (*)(const Inputs& inputs, at::ScalarType compute);
-  /// `inputs`: how many it takes; 0: any number from 1 on.
-  MergeLayer(std::string class_name, Function function, size_t inputs, const LayerOptions& options)
-      : Layer(options), class_name_(std::move(class_name)), function_(function), inputs_(inputs) {}
-  std::string class_name() const override { return class_name_; }
-  /// Throws ShapeError for inputs that do not broadcast or are too many or few.
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
-
- private:
-  std::string class_name_;
-  Function function_;
-  size_t inputs_;
-};
-
-/// Sum of all inputs (keras.layers.Add).
+/// The sum of any number of inputs (keras.layers.Add).
+///
+/// Shape: (batch, …) of each, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of all inputs do.
+/// Communication: none for inputs in one layout; pending sums stay pending.
 class Add : public LayerHandle {
  public:
   explicit Add(const LayerOptions& options = {});
 };
 
-/// First input minus the second (keras.layers.Subtract).
+/// The first of two inputs minus the second (keras.layers.Subtract).
+///
+/// Shape: (batch, …) of both, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of both inputs do.
+/// Communication: none for inputs in one layout; pending sums stay pending.
 class Subtract : public LayerHandle {
  public:
   explicit Subtract(const LayerOptions& options = {});
 };
 
-/// Product of all inputs (keras.layers.Multiply).
+/// The product of any number of inputs, but what an input's mask leaves out
+/// (keras.layers.Multiply).
+///
+/// Shape: (batch, …) of each, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of all inputs do.
+/// Communication: none for inputs in one layout.
 class Multiply : public LayerHandle {
  public:
   explicit Multiply(const LayerOptions& options = {});
 };
 
-/// Mean of all inputs (keras.layers.Average), in the compute dtype.
+/// The mean of any number of inputs, in the compute dtype (keras.layers.Average).
+///
+/// Shape: (batch, …) of each, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of all inputs do.
+/// Communication: none for inputs in one layout.
 class Average : public LayerHandle {
  public:
   explicit Average(const LayerOptions& options = {});
 };
 
-/// Largest of all inputs (keras.layers.Maximum).
+/// The largest of any number of inputs, but what an input's mask leaves out (keras.layers.Maximum).
+///
+/// Shape: (batch, …) of each, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of all inputs do.
+/// Communication: none for inputs in one layout.
 class Maximum : public LayerHandle {
  public:
   explicit Maximum(const LayerOptions& options = {});
 };
 
-/// Smallest of all inputs (keras.layers.Minimum).
+/// The smallest of any number of inputs, but what an input's mask leaves out
+/// (keras.layers.Minimum).
+///
+/// Shape: (batch, …) of each, which broadcast after the batch as in NumPy -> (batch, …). The mask
+/// leaves out what those of all inputs do.
+/// Communication: none for inputs in one layout.
 class Minimum : public LayerHandle {
  public:
   explicit Minimum(const LayerOptions& options = {});
 };
-
-/// The inputs in one dtype: the compute dtype if any is floating, else the widest.
-Inputs with_one_dtype(Inputs inputs, at::ScalarType compute);
 
 }  // namespace tessera

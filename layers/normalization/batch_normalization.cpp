@@ -2,20 +2,61 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
+
+/// Keras' dict of the limits that there are, or null.
+Json option_json(const RenormClipping& clipping) {
+  Json json = Json::object();
+  if (clipping.rmin) json["rmin"] = *clipping.rmin;
+  if (clipping.rmax) json["rmax"] = *clipping.rmax;
+  if (clipping.dmax) json["dmax"] = *clipping.dmax;
+  return json.empty() ? Json(nullptr) : json;
+}
+
+void read_option(JsonObject& given, const std::string& key, RenormClipping& clipping) {
+  if (!given.take_optional<Json>(key)) return;
+  JsonObject limits = given.take_object(key);
+  clipping = {.rmin = limits.take_optional<double>("rmin"),
+              .rmax = limits.take_optional<double>("rmax"),
+              .dmax = limits.take_optional<double>("dmax")};
+  limits.finish();
+}
+
+template <class Visit>
+void fields(BatchNormalizationOptions& o, const Visit& visit) {
+  visit("axis", o.axis);
+  visit("momentum", o.momentum);
+  visit("epsilon", o.epsilon);
+  visit("center", o.center);
+  visit("scale", o.scale);
+  visit("beta_initializer", o.beta_initializer);
+  visit("gamma_initializer", o.gamma_initializer);
+  visit("moving_mean_initializer", o.moving_mean_initializer);
+  visit("moving_variance_initializer", o.moving_variance_initializer);
+  visit("beta_regularizer", o.beta_regularizer);
+  visit("gamma_regularizer", o.gamma_regularizer);
+  visit("beta_constraint", o.beta_constraint);
+  visit("gamma_constraint", o.gamma_constraint);
+  visit("renorm", o.renorm);
+  visit("renorm_clipping", o.renorm_clipping);
+  visit("renorm_momentum", o.renorm_momentum);
+  visit("synchronized", o.synchronized);
+}
+
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -69,28 +110,39 @@ void check_clipping(const std::string& name, const RenormClipping& clipping) {
                     "leave out the limit that there is none of");
 }
 
-Json to_json(const RenormClipping& clipping) {
-  Json json = Json::object();
-  if (clipping.rmin) json["rmin"] = *clipping.rmin;
-  if (clipping.rmax) json["rmax"] = *clipping.rmax;
-  if (clipping.dmax) json["dmax"] = *clipping.dmax;
-  return json.empty() ? Json(nullptr) : json;
-}
+class BatchNormalizationLayer final : public Layer {
+ public:
+  explicit BatchNormalizationLayer(const BatchNormalizationOptions& options);
+  std::string class_name() const override { return "BatchNormalization"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+  void place_weights(const LayoutMap& layouts) override;
 
-RenormClipping take_clipping(JsonObject& config) {
-  if (!config.take_optional<Json>("renorm_clipping")) return {};
-  JsonObject limits = config.take_object("renorm_clipping");
-  const RenormClipping clipping{.rmin = limits.take_optional<double>("rmin"),
-                                .rmax = limits.take_optional<double>("rmax"),
-                                .dmax = limits.take_optional<double>("dmax")};
-  limits.finish();
-  return clipping;
-}
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
 
-}  // namespace
+ private:
+  /// Sets a statistic, wherever it lies.
+  void put(Variable& statistic, const DTensor& value) const;
+  /// A moving statistic a step further; its value.
+  DTensor follow(Variable& moving, const DTensor& moment, double momentum) const;
+  void follow_moments(const DTensor& mean, const DTensor& variance);
+  /// r and d of batch renormalization; its statistics go a step further.
+  std::pair<DTensor, DTensor> renormalize(const DTensor& mean, const DTensor& variance);
+
+  BatchNormalizationOptions options_;
+  Variable gamma_, beta_, moving_mean_, moving_variance_;
+  Variable moving_stddev_, renorm_mean_, renorm_stddev_;  ///< with `renorm`
+};
+
+const RegisteredLayer registered_batch_normalization("BatchNormalization", [](JsonObject& config) {
+  return BatchNormalization(layer_options_from<BatchNormalizationOptions>(config));
+});
 
 BatchNormalizationLayer::BatchNormalizationLayer(const BatchNormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+    : Layer(common_options(options)), options_(options) {
   check_clipping(options.name, options.renorm_clipping);
   for (const auto& [weight, layout] :
        {std::pair("gamma", &options_.gamma_layout), {"beta", &options_.beta_layout},
@@ -98,28 +150,6 @@ BatchNormalizationLayer::BatchNormalizationLayer(const BatchNormalizationOptions
         {"moving_variance", &options_.moving_variance_layout}}) {
     if (!layout->empty()) set_weight_layout(weight, *layout);
   }
-}
-
-Json BatchNormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = options_.axis;
-  json["momentum"] = options_.momentum;
-  json["epsilon"] = options_.epsilon;
-  json["center"] = options_.center;
-  json["scale"] = options_.scale;
-  json["beta_initializer"] = serialized(options_.beta_initializer);
-  json["gamma_initializer"] = serialized(options_.gamma_initializer);
-  json["moving_mean_initializer"] = serialized(options_.moving_mean_initializer);
-  json["moving_variance_initializer"] = serialized(options_.moving_variance_initializer);
-  json["beta_regularizer"] = serialized(options_.beta_regularizer);
-  json["gamma_regularizer"] = serialized(options_.gamma_regularizer);
-  json["beta_constraint"] = serialized(options_.beta_constraint);
-  json["gamma_constraint"] = serialized(options_.gamma_constraint);
-  json["renorm"] = options_.renorm;
-  json["renorm_clipping"] = to_json(options_.renorm_clipping);
-  json["renorm_momentum"] = options_.renorm_momentum;
-  json["synchronized"] = options_.synchronized;
-  return json;
 }
 
 Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
@@ -259,24 +289,9 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
   return ops::cast(offset.defined() ? y + offset : y, dtype_policy().compute);
 }
 
-BatchNormalization BatchNormalization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  BatchNormalizationOptions o;
-  o.axis = config.take_or("axis", o.axis);
-  o.momentum = config.take_or("momentum", o.momentum);
-  take_affine(config, o);
-  o.moving_mean_initializer =
-      config.take_or("moving_mean_initializer", o.moving_mean_initializer);
-  o.moving_variance_initializer =
-      config.take_or("moving_variance_initializer", o.moving_variance_initializer);
-  o.renorm = config.take_or("renorm", o.renorm);
-  o.renorm_clipping = take_clipping(config);
-  o.renorm_momentum = config.take_or("renorm_momentum", o.renorm_momentum);
-  o.synchronized = config.take_or("synchronized", o.synchronized);
-  o.name = base.name;
-  o.dtype = base.dtype;
-  o.trainable = base.trainable;
-  return BatchNormalization(o);
-}
+}  // namespace
+
+BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
+    : LayerHandle(std::make_shared<BatchNormalizationLayer>(options)) {}
 
 }  // namespace tessera

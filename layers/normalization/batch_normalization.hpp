@@ -1,45 +1,43 @@
 #pragma once
 
 #include <optional>
-#include <utility>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 /// Limits of batch renormalization's corrections (Keras' dict); absent: none.
 struct RenormClipping {
-  std::optional<double> rmin = std::nullopt;
-  std::optional<double> rmax = std::nullopt;
-  std::optional<double> dmax = std::nullopt;
+  std::optional<double> rmin = std::nullopt;  ///< least factor r
+  std::optional<double> rmax = std::nullopt;  ///< largest factor r
+  std::optional<double> dmax = std::nullopt;  ///< largest offset |d|
 };
 
 struct BatchNormalizationOptions {
-  int64_t axis = -1;       ///< whose every index has moments of its own; the features'
+  int64_t axis = -1;       ///< axis whose every index has moments of its own; the features'
   double momentum = 0.99;  ///< what the moving statistics keep of themselves in a training step
   double epsilon = 1e-3;   ///< added to the variance
-  bool center = true;      ///< adds beta
-  bool scale = true;       ///< multiplies by gamma
-  InitializerHandle beta_initializer = "zeros";
-  InitializerHandle gamma_initializer = "ones";
-  InitializerHandle moving_mean_initializer = "zeros";
-  InitializerHandle moving_variance_initializer = "ones";
-  RegularizerHandle beta_regularizer = {};
-  RegularizerHandle gamma_regularizer = {};
-  ConstraintHandle beta_constraint = {};
-  ConstraintHandle gamma_constraint = {};
-  bool renorm = false;                  ///< batch renormalization
-  RenormClipping renorm_clipping = {};  ///< only with `renorm`
-  double renorm_momentum = 0.99;        ///< what the statistics of `renorm` keep of themselves
-  bool synchronized = false;  ///< changes nothing: the moments are always of the global batch
-  LayoutSpec beta_layout = {};
-  LayoutSpec gamma_layout = {};
-  LayoutSpec moving_mean_layout = {};
-  LayoutSpec moving_variance_layout = {};
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  bool center = true;      ///< adds `beta`
+  bool scale = true;       ///< multiplies by `gamma`
+  InitializerHandle beta_initializer = "zeros";            ///< first values of `beta`
+  InitializerHandle gamma_initializer = "ones";            ///< first values of `gamma`
+  InitializerHandle moving_mean_initializer = "zeros";     ///< first values of `moving_mean`
+  InitializerHandle moving_variance_initializer = "ones";  ///< first values of `moving_variance`
+  RegularizerHandle beta_regularizer = {};                 ///< penalty on `beta`
+  RegularizerHandle gamma_regularizer = {};                ///< penalty on `gamma`
+  ConstraintHandle beta_constraint = {};                   ///< what `beta` is brought back to
+  ConstraintHandle gamma_constraint = {};                  ///< what `gamma` is brought back to
+  bool renorm = false;                     ///< batch renormalization
+  RenormClipping renorm_clipping = {};     ///< limits of its corrections; only with `renorm`
+  double renorm_momentum = 0.99;           ///< what the statistics of `renorm` keep of themselves
+  bool synchronized = false;               ///< changes nothing: moments are of the global batch
+  LayoutSpec beta_layout = {};             ///< of `beta`, over any layout map
+  LayoutSpec gamma_layout = {};            ///< of `gamma`, over any layout map
+  LayoutSpec moving_mean_layout = {};      ///< of `moving_mean`, over any layout map
+  LayoutSpec moving_variance_layout = {};  ///< of `moving_variance`, over any layout map
+  std::string name = "";                   ///< first part of the weights' paths
+  std::string dtype = "";                  ///< policy; the default one if empty
+  bool trainable = true;                   ///< whether training changes the weights
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) · gamma + beta (keras.layers.BatchNormalization), at
@@ -49,47 +47,22 @@ struct BatchNormalizationOptions {
 /// for a batch without rows, they are the moving statistics, which then stay.
 /// With `renorm`, training corrects the normalized values z to z · r + d, where r and d, taken as
 /// constants and clipped, bring the batch's moments to running ones (arXiv 1702.03275).
-/// Weights of one number for each index of `axis`: gamma, beta and, not trainable, moving_mean,
+///
+/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input that lacks the
+/// axis, does not tell its extent, or has another rank or extent than when built.
+/// Weights, a number for each index of `axis`: gamma, beta and, not trainable, moving_mean,
 /// moving_variance; with `renorm` moving_stddev, renorm_mean, renorm_stddev.
-/// Layouts: x keeps its own where weights are replicated or lie as its features do. Weights that
-/// nothing places lie as gamma does, or beta; replicated without either. Over the mesh dimensions
-/// that cut the reduced axes each moment costs one all-reduce of its features, and its gradient
-/// another; the moving statistics cost nothing more where they lie as the features of x do.
-class BatchNormalizationLayer final : public Layer {
- public:
-  explicit BatchNormalizationLayer(const BatchNormalizationOptions& options);
-  std::string class_name() const override { return "BatchNormalization"; }
-  Json config() const override;
-  /// Throws ShapeError for an input that lacks the axis, does not tell its extent, or has another
-  /// rank or extent than when built.
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-  void place_weights(const LayoutMap& layouts) override;
-
- protected:
-  void make_weights(const Shapes& inputs) override;
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  /// Sets a statistic, wherever it lies.
-  void put(Variable& statistic, const DTensor& value) const;
-  /// A moving statistic a step further; its value.
-  DTensor follow(Variable& moving, const DTensor& moment, double momentum) const;
-  void follow_moments(const DTensor& mean, const DTensor& variance);
-  /// r and d of batch renormalization; its statistics go a step further.
-  std::pair<DTensor, DTensor> renormalize(const DTensor& mean, const DTensor& variance);
-
-  BatchNormalizationOptions options_;
-  Variable gamma_, beta_, moving_mean_, moving_variance_;
-  Variable moving_stddev_, renorm_mean_, renorm_stddev_;  ///< with `renorm`
-};
-
+/// Communication: over the mesh dimensions that cut the reduced axes each moment costs one
+/// all-reduce of its features, and its gradient another; the moving statistics cost nothing more
+/// where they lie as the features of x do. x keeps its layout where weights are replicated or lie
+/// as its features do. Weights that nothing places lie as gamma does, or beta; replicated without
+/// either. config() holds no layouts: they belong to a mesh.
+///
+///     BatchNormalization({.momentum = 0.9, .name = "norm"})
 class BatchNormalization : public LayerHandle {
  public:
-  /// Throws ConfigError unless rmin <= rmax and dmax >= 0.
-  explicit BatchNormalization(const BatchNormalizationOptions& options = {})
-      : LayerHandle(std::make_shared<BatchNormalizationLayer>(options)) {}
-  static BatchNormalization from_config(JsonObject& config);
+  /// Throws ConfigError unless rmin <= rmax and dmax >= 0, and for an unknown name.
+  explicit BatchNormalization(const BatchNormalizationOptions& options = {});
 };
 
 }  // namespace tessera

@@ -1,27 +1,49 @@
 #include <tessera/layers/normalization/group_normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(GroupNormalizationOptions& o, const Visit& visit) {
+  visit("groups", o.groups);
+  visit("axis", o.axis);
+  affine_fields(o, visit);
+}
+
+namespace {
+
+class GroupNormalizationLayer final : public Layer {
+ public:
+  explicit GroupNormalizationLayer(const GroupNormalizationOptions& options);
+  std::string class_name() const override { return "GroupNormalization"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  GroupNormalizationOptions options_;
+  Variable gamma_, beta_;
+};
+
+const RegisteredLayer registered_group_normalization("GroupNormalization", [](JsonObject& config) {
+  return GroupNormalization(layer_options_from<GroupNormalizationOptions>(config));
+});
+
 GroupNormalizationLayer::GroupNormalizationLayer(const GroupNormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+    : Layer(common_options(options)), options_(options) {
   if (options.groups == -1 || options.groups > 0) return;
   throw ConfigError("GroupNormalization " + options.name, "groups is positive, or -1",
                     str(options.groups), "give the number of groups, -1 for one a channel");
-}
-
-Json GroupNormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["groups"] = options_.groups;
-  json["axis"] = options_.axis;
-  put_affine(json, options_);
-  return json;
 }
 
 Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
@@ -73,16 +95,9 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   return ops::cast(ops::reshape(y, inputs[0].shape()), dtype_policy().compute);
 }
 
-GroupNormalization GroupNormalization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  GroupNormalizationOptions options;
-  options.groups = config.take_or("groups", options.groups);
-  options.axis = config.take_or("axis", options.axis);
-  take_affine(config, options);
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return GroupNormalization(options);
-}
+}  // namespace
+
+GroupNormalization::GroupNormalization(const GroupNormalizationOptions& options)
+    : LayerHandle(std::make_shared<GroupNormalizationLayer>(options)) {}
 
 }  // namespace tessera

@@ -1,27 +1,60 @@
 #include <tessera/layers/normalization/layer_normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(LayerNormalizationOptions& o, const Visit& visit) {
+  AxesOption axis{o.axis};
+  visit("axis", axis);
+  affine_fields(o, visit);
+}
+
+namespace {
+
+class LayerNormalizationLayer final : public Layer {
+ public:
+  explicit LayerNormalizationLayer(const LayerNormalizationOptions& options);
+  std::string class_name() const override { return "LayerNormalization"; }
+  Json config() const override;
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  LayerNormalizationOptions options_;
+  Variable gamma_, beta_;
+};
+
+const RegisteredLayer registered_layer_normalization("LayerNormalization", [](JsonObject& config) {
+  const auto options = layer_options_from<LayerNormalizationOptions>(config);
+  if (config.take_or("rms_scaling", false)) {
+    throw ConfigError(config.path().text(), "rms_scaling, which Keras deprecates, is false", "true",
+                      "use RMSNormalization");
+  }
+  return LayerNormalization(options);
+});
+
 LayerNormalizationLayer::LayerNormalizationLayer(const LayerNormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+    : Layer(common_options(options)), options_(options) {
   if (!options.axis.empty()) return;
   throw ConfigError("LayerNormalization " + options.name, "axis names an axis at least", "none",
                     "leave it out for the last one");
 }
 
 Json LayerNormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = axes_json(options_.axis);
-  json["rms_scaling"] = false;
-  put_affine(json, options_);
-  return json;
+  // Keras writes rms_scaling behind the axis.
+  const Json first = {{"axis", axes_json(options_.axis)}, {"rms_scaling", false}};
+  return layer_config(*this, first, options_);
 }
 
 Shape LayerNormalizationLayer::output_shape(const Shapes& inputs) const {
@@ -58,19 +91,9 @@ DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   return ops::cast(y, dtype_policy().compute);
 }
 
-LayerNormalization LayerNormalization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  LayerNormalizationOptions options;
-  if (config.has("axis")) options.axis = take_axes(config, "axis");
-  take_affine(config, options);
-  if (config.take_or("rms_scaling", false)) {
-    throw ConfigError(config.path().text(), "rms_scaling, which Keras deprecates, is false", "true",
-                      "use RMSNormalization");
-  }
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return LayerNormalization(options);
-}
+}  // namespace
+
+LayerNormalization::LayerNormalization(const LayerNormalizationOptions& options)
+    : LayerHandle(std::make_shared<LayerNormalizationLayer>(options)) {}
 
 }  // namespace tessera

@@ -1,26 +1,48 @@
 #include <tessera/layers/normalization/rms_normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/normalization/normalized_axes.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(RMSNormalizationOptions& o, const Visit& visit) {
+  AxesOption axis{o.axis};
+  visit("axis", axis);
+  visit("epsilon", o.epsilon);
+}
+
+namespace {
+
+class RMSNormalizationLayer final : public Layer {
+ public:
+  explicit RMSNormalizationLayer(const RMSNormalizationOptions& options);
+  std::string class_name() const override { return "RMSNormalization"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  RMSNormalizationOptions options_;
+  Variable scale_;
+};
+
+const RegisteredLayer registered_rms_normalization("RMSNormalization", [](JsonObject& config) {
+  return RMSNormalization(layer_options_from<RMSNormalizationOptions>(config));
+});
+
 RMSNormalizationLayer::RMSNormalizationLayer(const RMSNormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
+    : Layer(common_options(options)), options_(options) {
   if (!options.axis.empty()) return;
   throw ConfigError("RMSNormalization " + options.name, "axis names an axis at least", "none",
                     "leave it out for the last one");
-}
-
-Json RMSNormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = axes_json(options_.axis);
-  json["epsilon"] = options_.epsilon;
-  return json;
 }
 
 Shape RMSNormalizationLayer::output_shape(const Shapes& inputs) const {
@@ -47,15 +69,9 @@ DTensor RMSNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   return ops::cast(x * factor * scale, dtype_policy().compute);
 }
 
-RMSNormalization RMSNormalization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  RMSNormalizationOptions options;
-  if (config.has("axis")) options.axis = take_axes(config, "axis");
-  options.epsilon = config.take_or("epsilon", options.epsilon);
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return RMSNormalization(options);
-}
+}  // namespace
+
+RMSNormalization::RMSNormalization(const RMSNormalizationOptions& options)
+    : LayerHandle(std::make_shared<RMSNormalizationLayer>(options)) {}
 
 }  // namespace tessera

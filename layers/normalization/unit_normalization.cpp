@@ -1,44 +1,60 @@
 #include <tessera/layers/normalization/unit_normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/l2_normalize.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(UnitNormalizationOptions& o, const Visit& visit) {
+  AxesOption axis{o.axis};
+  visit("axis", axis);
+}
+
+namespace {
+
+class UnitNormalizationLayer final : public Layer {
+ public:
+  explicit UnitNormalizationLayer(const UnitNormalizationOptions& options);
+  std::string class_name() const override { return "UnitNormalization"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  UnitNormalizationOptions options_;
+};
+
+const RegisteredLayer registered_unit_normalization("UnitNormalization", [](JsonObject& config) {
+  return UnitNormalization(layer_options_from<UnitNormalizationOptions>(config));
+});
+
 UnitNormalizationLayer::UnitNormalizationLayer(const UnitNormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), axis_(options.axis) {
-  if (!axis_.empty()) return;
+    : Layer(common_options(options)), options_(options) {
+  if (!options.axis.empty()) return;
   throw ConfigError("UnitNormalization " + options.name, "axis holds at least one axis", "none",
                     "give -1 for the last");
 }
 
-Json UnitNormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = axes_json(axis_);
-  return json;
-}
-
 Shape UnitNormalizationLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  for (const int64_t axis : axis_) {
+  for (const int64_t axis : options_.axis) {
     normalize_axis(axis, static_cast<int64_t>(input.size()), "UnitNormalization " + path());
   }
   return input;
 }
 
 DTensor UnitNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  return l2_normalize(inputs[0], axis_, 1e-12);
+  return l2_normalize(inputs[0], options_.axis, 1e-12);
 }
 
-UnitNormalization UnitNormalization::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  UnitNormalizationOptions made;
-  if (config.has("axis")) made.axis = take_axes(config, "axis");
-  made.name = options.name;
-  made.dtype = options.dtype;
-  made.trainable = options.trainable;
-  return UnitNormalization(made);
-}
+}  // namespace
+
+UnitNormalization::UnitNormalization(const UnitNormalizationOptions& options)
+    : LayerHandle(std::make_shared<UnitNormalizationLayer>(options)) {}
 
 }  // namespace tessera

@@ -1,41 +1,28 @@
 #pragma once
 
-#include <tessera/framework/nn/config/from_config.hpp>
+#include <vector>
+
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
 struct UnitNormalizationOptions {
-  std::vector<int64_t> axis = {-1};  ///< of the vectors; several: of matrices and so on
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::vector<int64_t> axis = {-1};  ///< axes of the vectors; several: of matrices and so on
+  std::string name = "";             ///< first part of the weights' paths
+  std::string dtype = "";            ///< policy; the default one if empty
+  bool trainable = true;             ///< whether training changes the weights
 };
 
-/// x / max(‖x‖, 1e-12), vectors along the axes (keras.layers.UnitNormalization). Shape, layout and
-/// mask stay; where a mesh dimension cuts a vector, one all-reduce of the squared norms.
-class UnitNormalizationLayer final : public Layer {
- public:
-  explicit UnitNormalizationLayer(const UnitNormalizationOptions& options);
-  std::string class_name() const override { return "UnitNormalization"; }
-  Json config() const override;
-  /// Throws ShapeError for an axis that the input has not.
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  std::vector<int64_t> axis_;
-};
-
+/// y = x / max(‖x‖, 1e-12), vectors along the axes (keras.layers.UnitNormalization).
+///
+/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an axis that the input
+/// has not.
+/// Communication: none if the axes are whole; where a mesh dimension cuts a vector, one all-reduce
+/// of the squared norms.
 class UnitNormalization : public LayerHandle {
  public:
   /// Throws ConfigError for no axes.
-  explicit UnitNormalization(const UnitNormalizationOptions& options = {})
-      : LayerHandle(std::make_shared<UnitNormalizationLayer>(options)) {}
-  static UnitNormalization from_config(JsonObject& config);
+  explicit UnitNormalization(const UnitNormalizationOptions& options = {});
 };
 
 }  // namespace tessera

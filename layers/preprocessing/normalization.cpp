@@ -7,12 +7,20 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(NormalizationOptions& o, const Visit& visit) {
+  visit("mean", o.mean);
+  visit("variance", o.variance);
+  visit("invert", o.invert);
+}
+
 namespace {
 
 constexpr double epsilon = 1e-7;
@@ -54,12 +62,46 @@ class RunningMoments {
   double count_ = 0;
 };
 
-}  // namespace
+class NormalizationLayer final : public Layer {
+ public:
+  explicit NormalizationLayer(const NormalizationOptions& options)
+      : Layer(common_options(options)), options_(options) {
+    check_options();
+  }
+  std::string class_name() const override { return "Normalization"; }
+  Json config() const override { return layer_config(*this, {{"axis", options_.axis}}, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
 
-NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), options_(options) {
-  check_options();
-}
+  void adapt(const at::Tensor& data);
+  void adapt(const Dataset& data);
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  void check_options() const;
+  /// The kept axes from 0 on, sorted.
+  std::vector<int64_t> kept_axes(int64_t rank) const;
+  /// Given or learned statistics, shaped to broadcast to x.
+  DTensor statistics(const ArrayOption& given, const Variable& learned, const DTensor& x) const;
+  void start_adapting(Shape shape);
+  void finish_adapting(const at::Tensor& mean, const at::Tensor& variance);
+
+  NormalizationOptions options_;
+  Shape built_shape_;
+  Variable mean_, variance_;
+};
+
+const RegisteredLayer registered_normalization("Normalization", [](JsonObject& config) {
+  auto options = layer_options_from<NormalizationOptions>(config);
+  if (config.has("axis")) {
+    const auto axis = config.take_optional<Json>("axis");
+    options.axis = axis ? take_axes(config, "axis") : std::vector<int64_t>{};
+  }
+  return Normalization(options);
+});
 
 void NormalizationLayer::check_options() const {
   const ArrayOption& mean = options_.mean;
@@ -78,15 +120,6 @@ void NormalizationLayer::check_options() const {
                       to_string(mean.shape()) + " and " + to_string(variance.shape()),
                       "give one number for each index of `axis`");
   }
-}
-
-Json NormalizationLayer::config() const {
-  Json json = Layer::config();
-  json["axis"] = options_.axis;
-  json["mean"] = options_.mean.json();
-  json["variance"] = options_.variance.json();
-  json["invert"] = options_.invert;
-  return json;
 }
 
 std::vector<int64_t> NormalizationLayer::kept_axes(int64_t rank) const {
@@ -202,20 +235,17 @@ void NormalizationLayer::adapt(const Dataset& data) {
   finish_adapting(moments.mean, moments.variance);
 }
 
-Normalization Normalization::from_config(JsonObject& config) {
-  const LayerOptions base = take_layer_options(config);
-  NormalizationOptions options;
-  if (config.has("axis")) {
-    const auto axis = config.take_optional<Json>("axis");
-    options.axis = axis ? take_axes(config, "axis") : std::vector<int64_t>{};
-  }
-  options.mean = config.take_or<ArrayOption>("mean", {});
-  options.variance = config.take_or<ArrayOption>("variance", {});
-  options.invert = config.take_or("invert", false);
-  options.name = base.name;
-  options.dtype = base.dtype;
-  options.trainable = base.trainable;
-  return Normalization(options);
+}  // namespace
+
+Normalization::Normalization(const NormalizationOptions& options)
+    : LayerHandle(std::make_shared<NormalizationLayer>(options)) {}
+
+void Normalization::adapt(const at::Tensor& data) const {
+  static_cast<NormalizationLayer&>(*layer()).adapt(data);
+}
+
+void Normalization::adapt(const DatasetHandle& data) const {
+  static_cast<NormalizationLayer&>(*layer()).adapt(*data);
 }
 
 }  // namespace tessera

@@ -1,14 +1,20 @@
 #include <tessera/layers/regularization/activity_regularization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
-#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(ActivityRegularizationOptions& o, const Visit& visit) {
+  visit("l1", o.l1);
+  visit("l2", o.l2);
+}
+
 namespace {
 
-RegularizerHandle penalty(const ActivityRegularizationOptions& options) {
+RegularizerHandle activity_penalty(const ActivityRegularizationOptions& options) {
   try {
     return L1L2({.l1 = options.l1, .l2 = options.l2});
   } catch (const Error&) {
@@ -16,37 +22,41 @@ RegularizerHandle penalty(const ActivityRegularizationOptions& options) {
   }
 }
 
-}  // namespace
+class ActivityRegularizationLayer final : public Layer {
+ public:
+  explicit ActivityRegularizationLayer(const ActivityRegularizationOptions& options)
+      : Layer(common_options(options)), options_(options), penalty_(activity_penalty(options)) {}
+  std::string class_name() const override { return "ActivityRegularization"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
+  bool supports_masking() const override { return true; }
 
-ActivityRegularizationLayer::ActivityRegularizationLayer(
-    const ActivityRegularizationOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), l1_(options.l1), l2_(options.l2),
-      penalty_(penalty(options)) {}
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
 
-Json ActivityRegularizationLayer::config() const {
-  Json json = Layer::config();
-  json["l1"] = l1_;
-  json["l2"] = l2_;
-  return json;
-}
+ private:
+  ActivityRegularizationOptions options_;
+  RegularizerHandle penalty_;
+};
+
+const RegisteredLayer registered_activity_regularization(
+    "ActivityRegularization", [](JsonObject& config) {
+      return ActivityRegularization(layer_options_from<ActivityRegularizationOptions>(config));
+    });
 
 DTensor ActivityRegularizationLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
   if (x.rank() == 0) {
     add_loss((*penalty_)(x));
-  } else if (x.size(0) > 0) {
-    add_loss((*penalty_)(x) / static_cast<double>(x.size(0)));
+  } else {
+    penalize(penalty_, x);
   }
   return x;
 }
 
-ActivityRegularization ActivityRegularization::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return ActivityRegularization({.l1 = config.take_or("l1", 0.0),
-                                 .l2 = config.take_or("l2", 0.0),
-                                 .name = options.name,
-                                 .dtype = options.dtype,
-                                 .trainable = options.trainable});
-}
+}  // namespace
+
+ActivityRegularization::ActivityRegularization(const ActivityRegularizationOptions& options)
+    : LayerHandle(std::make_shared<ActivityRegularizationLayer>(options)) {}
 
 }  // namespace tessera

@@ -2,31 +2,52 @@
 
 #include <cmath>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AlphaDropoutOptions& o, const Visit& visit) {
+  NoiseShapeOption noise_shape{o.noise_shape};
+  visit("seed", o.seed);
+  visit("noise_shape", noise_shape);
+}
+
 namespace {
 
 /// selu(-∞): -scale · alpha.
 constexpr double dropped = -1.6732632423543772 * 1.0507009873554805;
 
-}  // namespace
+class AlphaDropoutLayer final : public Layer {
+ public:
+  AlphaDropoutLayer(double rate, const AlphaDropoutOptions& options);
+  std::string class_name() const override { return "AlphaDropout"; }
+  Json config() const override { return layer_config(*this, {{"rate", rate_}}, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  double rate_;
+  AlphaDropoutOptions options_;
+  NoiseShape noise_shape_;
+};
+
+const RegisteredLayer registered_alpha_dropout("AlphaDropout", [](JsonObject& config) {
+  const auto options = layer_options_from<AlphaDropoutOptions>(config);
+  return AlphaDropout(config.take<double>("rate"), options);
+});
 
 AlphaDropoutLayer::AlphaDropoutLayer(double rate, const AlphaDropoutOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}), rate_(rate),
-      noise_shape_{options.noise_shape}, seed_(options.seed) {
+    : Layer(common_options(options)), rate_(rate), options_(options),
+      noise_shape_{options.noise_shape} {
   check_rate("AlphaDropout " + options.name, rate);
   noise_shape_.check("AlphaDropout " + options.name);
-}
-
-Json AlphaDropoutLayer::config() const {
-  Json json = Layer::config();
-  json["rate"] = rate_;
-  json["seed"] = seed_ ? Json(*seed_) : Json(nullptr);
-  json["noise_shape"] = noise_shape_json(noise_shape_.shape);
-  return json;
 }
 
 Shape AlphaDropoutLayer::output_shape(const Shapes& inputs) const {
@@ -40,20 +61,15 @@ DTensor AlphaDropoutLayer::call(const Inputs& inputs, const CallContext& context
   if (!context.training || rate_ == 0) return x;
   const auto constant = [&](double value) { return scalar(value, x.mesh(), x.dtype()); };
   const DTensor factors =
-      noise_shape_.factors(x, rate_, draw_seed(context, path(), x.mesh(), seed_));
+      noise_shape_.factors(x, rate_, draw_seed(context, path(), x.mesh(), options_.seed));
   const DTensor kept = ops::greater(factors, constant(0));
   const double scale = 1 / std::sqrt((1 - rate_) * (1 + rate_ * dropped * dropped));
   return ops::where(kept, x, constant(dropped)) * scale + -scale * dropped * rate_;
 }
 
-AlphaDropout AlphaDropout::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  const auto rate = config.take<double>("rate");
-  return AlphaDropout(rate, {.noise_shape = take_noise_shape(config),
-                             .seed = config.take_optional<int64_t>("seed"),
-                             .name = options.name,
-                             .dtype = options.dtype,
-                             .trainable = options.trainable});
-}
+}  // namespace
+
+AlphaDropout::AlphaDropout(double rate, const AlphaDropoutOptions& options)
+    : LayerHandle(std::make_shared<AlphaDropoutLayer>(rate, options)) {}
 
 }  // namespace tessera

@@ -2,63 +2,63 @@
 
 #include <optional>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
 
+/// Options of SpatialDropout1D, SpatialDropout2D and SpatialDropout3D.
 struct SpatialDropoutOptions {
-  /// "channels_first": axis 1 holds the channels; not for SpatialDropout1D.
+  /// "channels_last", or "channels_first" where axis 1 holds the channels, but not in 1D.
   std::string data_format = "channels_last";
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream
-  std::string name = "";
-  std::string dtype = "";
-  bool trainable = true;
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
+  std::string name = "";                       ///< first part of the weights' paths
+  std::string dtype = "";                      ///< policy; the default one if empty
+  bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Dropout of whole channels of a sample (keras.layers.SpatialDropout1D, 2D, 3D; Tompson, 2014): of
-/// (n, steps, c), (n, height, width, c) and so on. In training a channel is 0 with probability
-/// `rate`, the others are scaled by 1/(1 - rate). The choices depend on the global index: the same
-/// on every mesh. No communication; shape, layout and mask stay.
-class SpatialDropoutLayer final : public Layer {
- public:
-  SpatialDropoutLayer(int dimensions, double rate, const SpatialDropoutOptions& options);
-  std::string class_name() const override;
-  Json config() const override;
-  /// Throws ShapeError for an input of another rank.
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  int dimensions_;
-  double rate_;
-  bool channels_first_;
-  std::optional<int64_t> seed_;
-};
-
-/// Each throws ConfigError unless 0 <= rate < 1, and for another data_format.
+/// In training, whole channels of a sample are 0 with probability `rate`, the others scaled by
+/// 1 / (1 - rate) (keras.layers.SpatialDropout1D; Tompson, 2014). Which ones depends on the global
+/// index: the same on every mesh.
+///
+/// Shape: (batch, steps, channels) -> (batch, steps, channels). The mask stays. Throws ShapeError
+/// for an input of another rank.
+/// Communication: none.
+///
+///     SpatialDropout1D(0.2)
 class SpatialDropout1D : public LayerHandle {
  public:
-  explicit SpatialDropout1D(double rate, const SpatialDropoutOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialDropoutLayer>(1, rate, options)) {}
+  /// Throws ConfigError unless 0 <= rate < 1, and for another data_format than "channels_last".
+  explicit SpatialDropout1D(double rate, const SpatialDropoutOptions& options = {});
 };
 
+/// In training, whole channels of a sample are 0 with probability `rate`, the others scaled by
+/// 1 / (1 - rate) (keras.layers.SpatialDropout2D; Tompson, 2014). Which ones depends on the global
+/// index: the same on every mesh.
+///
+/// Shape: (batch, height, width, channels), or (batch, channels, height, width) with
+/// "channels_first", which stays, as does the mask. Throws ShapeError for an input of another rank.
+/// Communication: none.
+///
+///     SpatialDropout2D(0.2)
 class SpatialDropout2D : public LayerHandle {
  public:
-  explicit SpatialDropout2D(double rate, const SpatialDropoutOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialDropoutLayer>(2, rate, options)) {}
+  /// Throws ConfigError unless 0 <= rate < 1, and for another data_format.
+  explicit SpatialDropout2D(double rate, const SpatialDropoutOptions& options = {});
 };
 
+/// In training, whole channels of a sample are 0 with probability `rate`, the others scaled by
+/// 1 / (1 - rate) (keras.layers.SpatialDropout3D; Tompson, 2014). Which ones depends on the global
+/// index: the same on every mesh.
+///
+/// Shape: (batch, depth, height, width, channels), or (batch, channels, depth, height, width) with
+/// "channels_first", which stays, as does the mask. Throws ShapeError for an input of another rank.
+/// Communication: none.
+///
+///     SpatialDropout3D(0.2)
 class SpatialDropout3D : public LayerHandle {
  public:
-  explicit SpatialDropout3D(double rate, const SpatialDropoutOptions& options = {})
-      : LayerHandle(std::make_shared<SpatialDropoutLayer>(3, rate, options)) {}
+  /// Throws ConfigError unless 0 <= rate < 1, and for another data_format.
+  explicit SpatialDropout3D(double rate, const SpatialDropoutOptions& options = {});
 };
-
-/// Of so many spatial dimensions, from Keras' configuration.
-LayerHandle spatial_dropout_from_config(int dimensions, JsonObject& config);
 
 }  // namespace tessera

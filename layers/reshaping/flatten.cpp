@@ -4,24 +4,44 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
 
+template <class Visit>
+void fields(FlattenOptions& o, const Visit& visit) {
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+class FlattenLayer final : public Layer {
+ public:
+  explicit FlattenLayer(const FlattenOptions& options);
+  std::string class_name() const override { return "Flatten"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  FlattenOptions options_;
+  bool channels_first_;
+};
+
+const RegisteredLayer registered_flatten("Flatten", [](JsonObject& config) {
+  return Flatten(layer_options_from<FlattenOptions>(config));
+});
+
 FlattenLayer::FlattenLayer(const FlattenOptions& options)
-    : Layer({options.name, options.dtype, options.trainable}),
+    : Layer(common_options(options)), options_(options),
       channels_first_(options.data_format == "channels_first") {
   if (channels_first_ || options.data_format == "channels_last") return;
   throw ConfigError("Flatten " + options.name,
                     "data_format is \"channels_last\" or \"channels_first\"",
                     in_quotes(options.data_format), "write one of the two");
-}
-
-Json FlattenLayer::config() const {
-  Json json = Layer::config();
-  json["data_format"] = channels_first_ ? "channels_first" : "channels_last";
-  return json;
 }
 
 Shape FlattenLayer::output_shape(const Shapes& inputs) const {
@@ -46,12 +66,9 @@ DTensor FlattenLayer::call(const Inputs& inputs, const CallContext&) {
   return ops::reshape(x, output_shape({x.shape()}));
 }
 
-Flatten Flatten::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Flatten({.data_format = config.take_or<std::string>("data_format", "channels_last"),
-                  .name = options.name,
-                  .dtype = options.dtype,
-                  .trainable = options.trainable});
-}
+}  // namespace
+
+Flatten::Flatten(const FlattenOptions& options)
+    : LayerHandle(std::make_shared<FlattenLayer>(options)) {}
 
 }  // namespace tessera

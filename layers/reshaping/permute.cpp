@@ -3,10 +3,30 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+namespace {
+
+class PermuteLayer final : public Layer {
+ public:
+  PermuteLayer(std::vector<int64_t> dims, const LayerOptions& options);
+  std::string class_name() const override { return "Permute"; }
+  Json config() const override { return layer_config(*this, {{"dims", dims_}}); }
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  std::vector<int64_t> dims_;
+};
+
+const RegisteredLayer registered_permute("Permute", [](JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  return Permute(config.take<std::vector<int64_t>>("dims"), options);
+});
 
 PermuteLayer::PermuteLayer(std::vector<int64_t> dims, const LayerOptions& options)
     : Layer(options), dims_(std::move(dims)) {
@@ -17,12 +37,6 @@ PermuteLayer::PermuteLayer(std::vector<int64_t> dims, const LayerOptions& option
     throw ConfigError("Permute " + options.name, "dims holds each of 1, 2, … once",
                       to_string(dims_), "count the axes after the batch from 1");
   }
-}
-
-Json PermuteLayer::config() const {
-  Json json = Layer::config();
-  json["dims"] = dims_;
-  return json;
 }
 
 Shape PermuteLayer::output_shape(const Shapes& inputs) const {
@@ -43,9 +57,9 @@ DTensor PermuteLayer::call(const Inputs& inputs, const CallContext&) {
   return ops::transpose(inputs[0], axes);
 }
 
-Permute Permute::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Permute(config.take<std::vector<int64_t>>("dims"), options);
-}
+}  // namespace
+
+Permute::Permute(const std::vector<int64_t>& dims, const LayerOptions& options)
+    : LayerHandle(std::make_shared<PermuteLayer>(dims, options)) {}
 
 }  // namespace tessera

@@ -3,10 +3,32 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+namespace {
+
+class ReshapeLayer final : public Layer {
+ public:
+  ReshapeLayer(Shape target_shape, const LayerOptions& options);
+  std::string class_name() const override { return "Reshape"; }
+  Json config() const override { return layer_config(*this, {{"target_shape", target_shape_}}); }
+  Shape output_shape(const Shapes& inputs) const override;
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  Shape target_shape_;
+  int64_t known_ = 1;  ///< product of the extents but -1
+  int64_t open_ = -1;  ///< axis of the -1, if any
+};
+
+const RegisteredLayer registered_reshape("Reshape", [](JsonObject& config) {
+  const LayerOptions options = take_layer_options(config);
+  return Reshape(config.take<Shape>("target_shape"), options);
+});
 
 ReshapeLayer::ReshapeLayer(Shape target_shape, const LayerOptions& options)
     : Layer(options), target_shape_(std::move(target_shape)) {
@@ -23,12 +45,6 @@ ReshapeLayer::ReshapeLayer(Shape target_shape, const LayerOptions& options)
   throw ConfigError("Reshape " + options.name,
                     "target_shape holds extents from 1 on, and -1 at most once",
                     to_string(target_shape_), "give the shape without the batch");
-}
-
-Json ReshapeLayer::config() const {
-  Json json = Layer::config();
-  json["target_shape"] = target_shape_;
-  return json;
 }
 
 Shape ReshapeLayer::output_shape(const Shapes& inputs) const {
@@ -55,9 +71,9 @@ DTensor ReshapeLayer::call(const Inputs& inputs, const CallContext&) {
   return ops::reshape(inputs[0], output_shape({inputs[0].shape()}));
 }
 
-Reshape Reshape::from_config(JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Reshape(config.take<Shape>("target_shape"), options);
-}
+}  // namespace
+
+Reshape::Reshape(const Shape& target_shape, const LayerOptions& options)
+    : LayerHandle(std::make_shared<ReshapeLayer>(target_shape, options)) {}
 
 }  // namespace tessera

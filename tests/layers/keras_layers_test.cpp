@@ -6,6 +6,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
+/// Activation, Dense, Dropout, the merges (Add to Subtract, Concatenate, Dot), Flatten, Permute,
+/// RepeatVector, Reshape, Normalization and Rescaling against Keras.
 namespace keras_layers_test {
 
 using namespace tessera;

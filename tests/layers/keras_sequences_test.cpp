@@ -1,6 +1,9 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
+/// LayerNormalization, GroupNormalization, RMSNormalization, Embedding, SimpleRNN, LSTM, GRU,
+/// Bidirectional, TimeDistributed, EinsumDense, MultiHeadAttention, Attention and AdditiveAttention
+/// against Keras, and what passes masks: these, Masking, BatchNormalization and the merges.
 namespace keras_sequences_test {
 
 using namespace tessera;

@@ -186,7 +186,7 @@ void run_layer_test(const LayerTest& test) {
   }
 }
 
-void run_layout_test(LayerTest test) {
+void run_golden_layer_test(LayerTest test) {
   const DTypeScope double_precision("float64");
   test.config = test.make()->config();
   for (const char* common : {"name", "trainable", "dtype"}) test.config.erase(common);

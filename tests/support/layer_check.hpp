@@ -28,8 +28,8 @@ struct LayerTest {
 /// layouts. Keras' name: run_layer_test.
 void run_layer_test(const LayerTest& test);
 
-/// run_layer_test() of a layer whose configuration a golden file checks: here it is what the layer
-/// writes. In float64.
-void run_layout_test(LayerTest test);
+/// run_layer_test() of a layer whose configurations golden files hold: here one comes back as it
+/// was written.
+void run_golden_layer_test(LayerTest test);
 
 }  // namespace tessera::test

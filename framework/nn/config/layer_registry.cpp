@@ -8,11 +8,7 @@ namespace {
 constexpr size_t max_name_bytes = 256;
 
 LayerFactories& layer_table() {
-  static LayerFactories factories = [] {
-    LayerFactories built_in;
-    add_built_in_layers(built_in);
-    return built_in;
-  }();
+  static LayerFactories factories;
   return factories;
 }
 

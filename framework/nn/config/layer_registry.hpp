@@ -32,7 +32,4 @@ LayerHandle layer_from_config(const Json& serialized, const JsonPath& path);
 /// Takes "name", "trainable" and "dtype", a name or a serialized DTypePolicy.
 LayerOptions take_layer_options(JsonObject& config);
 
-/// Adds the layers of folder layers/; the registry calls it before its first use.
-void add_built_in_layers(LayerFactories& factories);
-
 }  // namespace tessera

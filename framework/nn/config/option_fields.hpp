@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ Json option_json(const T& value) {
     return value.name();
   } else if constexpr (requires { value->class_name(); }) {
     return serialized(value);
+  } else if constexpr (requires { value.json(); }) {
+    return value.json();
   } else {
     return value;
   }
@@ -85,6 +88,10 @@ template <NamedEnum E>
 void read_option(JsonObject& given, const std::string& key, E& out) {
   const bool there = given.take_optional<Json>(key) || given.has(key);
   if (there) out = given.take<E>(key);
+}
+/// An option of Keras' that there is none of here.
+inline void read_option(JsonObject& given, const std::string& key, std::nullptr_t&) {
+  take_nulls(given, {key});
 }
 
 /// Keras' configuration of options.

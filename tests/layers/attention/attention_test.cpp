@@ -18,7 +18,7 @@ TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
 }
 
 TEST_CASE("AdditiveAttention under every layout") {
-  test::run_layout_test({.make = [] { return AdditiveAttention({.dropout = 0.2}); },
+  test::run_golden_layer_test({.make = [] { return AdditiveAttention({.dropout = 0.2}); },
                          .input = {{2, 3, 4}},
                          .output = {2, 3, 5},
                          .weights = {{"scale", {4}}},

@@ -6,7 +6,6 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/core/einsum_dense.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -42,7 +41,7 @@ TEST_CASE("MultiHeadAttention is Keras' on any mesh") {
 }
 
 TEST_CASE("MultiHeadAttention under every layout") {
-  test::run_layout_test(
+  test::run_golden_layer_test(
       {.make = [] { return MultiHeadAttention(2, 3, {.dropout = 0.2, .use_bias = false}); },
        .input = {{2, 3, 4}},
        .output = {2, 3, 4},
@@ -143,22 +142,6 @@ TEST_CASE("MultiHeadAttention refuses what it cannot take, in one line") {
                }),
                Contains("[MultiHeadAttention"));
   }
-}
-
-TEST_CASE("EinsumDense refuses what it cannot take, in one line") {
-  CHECK_THAT(error_line([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
-             Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
-  CHECK_THAT(error_line([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),
-             Contains("\"b\""));
-  for (const Shape& shape : {Shape{0}, {-2}, {1 << 20, 1 << 20}}) {
-    CHECK_THAT(error_line([&] { EinsumDense("ab,bc->ac", shape); }), Contains("output_shape"));
-  }
-  const auto dense = [](const std::string& equation, const Shape& output, const Shape& input) {
-    return error_line([&] { LayerHandle(EinsumDense(equation, output))(ones(input)); });
-  };
-  CHECK_THAT(dense("ab,bc->ac", {3}, {2, 3, 4}), Contains("(2, 3, 4)"));
-  CHECK_THAT(dense("abc,cd->abd", {3}, {2, 3, 4}), Contains("output_shape"));
-  CHECK_THAT(dense("abc,cd->abd", {4, 5}, {2, 3, 4}), Contains("letter b"));
 }
 
 }  // namespace multi_head_attention_test

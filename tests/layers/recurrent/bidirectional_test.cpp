@@ -20,7 +20,7 @@ TEST_CASE("Bidirectional is Keras' on any mesh") {
 }
 
 TEST_CASE("Bidirectional under every layout") {
-  test::run_layout_test(
+  test::run_golden_layer_test(
       {.make = [] { return Bidirectional(SimpleRNN(2, {.use_bias = false})); },
        .input = {{3, 4, 5}},
        .output = {3, 4},

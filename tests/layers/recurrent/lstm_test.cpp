@@ -35,7 +35,7 @@ TEST_CASE("LSTM is Keras' on any mesh") {
 }
 
 TEST_CASE("LSTM under every layout") {
-  test::run_layout_test({.make = [] { return LSTM(2, {.kernel_regularizer = "l2"}); },
+  test::run_golden_layer_test({.make = [] { return LSTM(2, {.kernel_regularizer = "l2"}); },
                          .input = {{3, 4, 5}},
                          .output = {3, 2},
                          .weights = {{"lstm_cell/kernel", {5, 8}},

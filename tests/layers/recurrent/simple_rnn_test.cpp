@@ -19,7 +19,7 @@ TEST_CASE("SimpleRNN is Keras' on any mesh") {
 }
 
 TEST_CASE("SimpleRNN under every layout") {
-  test::run_layout_test(
+  test::run_golden_layer_test(
       {.make = [] { return SimpleRNN(2, {.dropout = 0.2, .return_sequences = true}); },
        .input = {{3, 4, 5}},
        .output = {3, 4, 2},

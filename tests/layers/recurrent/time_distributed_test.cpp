@@ -17,7 +17,7 @@ TEST_CASE("TimeDistributed is Keras' on any mesh") {
 }
 
 TEST_CASE("TimeDistributed under every layout") {
-  test::run_layout_test({.make = [] { return TimeDistributed(Dense(3, {.name = "dense"})); },
+  test::run_golden_layer_test({.make = [] { return TimeDistributed(Dense(3, {.name = "dense"})); },
                          .input = {{3, 4, 5}},
                          .output = {3, 4, 3},
                          .weights = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}}});

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {
@@ -37,32 +37,18 @@ void add_affine(const Options& options, const Shape& shape, const Add& add, Vari
   }
 }
 
-/// What the options of layers with gamma and beta have in common, as Keras writes it.
-template <class Options>
-void put_affine(Json& json, const Options& options) {
-  json["epsilon"] = options.epsilon;
-  json["center"] = options.center;
-  json["scale"] = options.scale;
-  json["beta_initializer"] = serialized(options.beta_initializer);
-  json["gamma_initializer"] = serialized(options.gamma_initializer);
-  json["beta_regularizer"] = serialized(options.beta_regularizer);
-  json["gamma_regularizer"] = serialized(options.gamma_regularizer);
-  json["beta_constraint"] = serialized(options.beta_constraint);
-  json["gamma_constraint"] = serialized(options.gamma_constraint);
-}
-
-/// Takes it from there.
-template <class Options>
-void take_affine(JsonObject& config, Options& options) {
-  options.epsilon = config.take_or("epsilon", options.epsilon);
-  options.center = config.take_or("center", options.center);
-  options.scale = config.take_or("scale", options.scale);
-  options.beta_initializer = config.take_or("beta_initializer", options.beta_initializer);
-  options.gamma_initializer = config.take_or("gamma_initializer", options.gamma_initializer);
-  options.beta_regularizer = config.take_or("beta_regularizer", options.beta_regularizer);
-  options.gamma_regularizer = config.take_or("gamma_regularizer", options.gamma_regularizer);
-  options.beta_constraint = config.take_or("beta_constraint", options.beta_constraint);
-  options.gamma_constraint = config.take_or("gamma_constraint", options.gamma_constraint);
+/// Visits the options of layers with gamma and beta.
+template <class Options, class Visit>
+void affine_fields(Options& o, const Visit& visit) {
+  visit("epsilon", o.epsilon);
+  visit("center", o.center);
+  visit("scale", o.scale);
+  visit("beta_initializer", o.beta_initializer);
+  visit("gamma_initializer", o.gamma_initializer);
+  visit("beta_regularizer", o.beta_regularizer);
+  visit("gamma_regularizer", o.gamma_regularizer);
+  visit("beta_constraint", o.beta_constraint);
+  visit("gamma_constraint", o.gamma_constraint);
 }
 
 }  // namespace tessera

@@ -30,8 +30,11 @@ struct NoiseShape {
   DTensor factors(const DTensor& x, double rate, const DTensor& seed) const;
 };
 
-/// As Keras writes them: null for -1, and for no axes at all.
-Json noise_shape_json(const Shape& noise_shape);
-Shape take_noise_shape(JsonObject& config);
+/// A noise shape as Keras writes it, null for -1 and for no axes at all; visited in place of it.
+struct NoiseShapeOption {
+  Shape& shape;
+};
+Json option_json(const NoiseShapeOption& option);
+void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& option);
 
 }  // namespace tessera

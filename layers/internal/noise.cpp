@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/noise.hpp>
+#include <tessera/layers/internal/noise.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/random.hpp>
@@ -45,21 +45,19 @@ DTensor NoiseShape::factors(const DTensor& x, double rate, const DTensor& seed) 
   return ops::dropout(filled(made, 1, x.dtype(), layout), rate, seed);
 }
 
-Json noise_shape_json(const Shape& noise_shape) {
+Json option_json(const NoiseShapeOption& option) {
   Json json = nullptr;
-  for (const int64_t extent : noise_shape) {
+  for (const int64_t extent : option.shape) {
     json.push_back(extent == -1 ? Json(nullptr) : Json(extent));
   }
   return json;
 }
 
-Shape take_noise_shape(JsonObject& config) {
-  Shape shape;
-  for (const auto& extent :
-       config.take_or<std::vector<std::optional<int64_t>>>("noise_shape", {})) {
-    shape.push_back(extent.value_or(-1));
-  }
-  return shape;
+void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& option) {
+  const auto extents = given.take_optional<std::vector<std::optional<int64_t>>>(key);
+  if (!extents) return;
+  option.shape.clear();
+  for (const auto& extent : *extents) option.shape.push_back(extent.value_or(-1));
 }
 
 }  // namespace tessera

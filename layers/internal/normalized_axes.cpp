@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/normalized_axes.hpp>
+#include <tessera/layers/internal/normalized_axes.hpp>
 
 #include <algorithm>
 

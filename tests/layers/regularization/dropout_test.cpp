@@ -11,20 +11,14 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layer_check.hpp"
+#include "tests/support/random_layer_check.hpp"
 
 namespace dropout_test {
 
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
-
-namespace {
-
-CallContext step(int64_t number, int64_t seed = 1) {
-  return {.training = true, .random = std::make_shared<RandomStream>(seed, number)};
-}
-
-}  // namespace
+using test::training_step;
 
 TEST_CASE("Dropout under every layout") {
   test::run_layer_test({.make = [] { return Dropout(0.4); },
@@ -44,7 +38,7 @@ TEST_CASE("Dropout with a noise shape") {
        .input = {{4, 5, 3}},
        .output = {4, 5, 3},
        .config = {{"rate", 0.5}, {"seed", 2}, {"noise_shape", {nullptr, 1, 3}}}});
-  const at::Tensor y = make()(ones({40, 5, 3}), step(0)).full();
+  const at::Tensor y = make()(ones({40, 5, 3}), training_step(0)).full();
   CHECK(difference(y, y.slice(1, 0, 1).expand({40, 5, 3}).contiguous()) == "");
   CHECK(y.mean().item<double>() == Approx(1).margin(0.3));
   CHECK(y.slice(1, 0, 1).eq(0).any().item<bool>());
@@ -57,7 +51,7 @@ TEST_CASE("Dropout with a noise shape") {
 TEST_CASE("Dropout drops the share it says and scales the rest, in training only") {
   const LayerHandle layer = Dropout(0.25);
   const DTensor x = ones({400, 100});
-  const at::Tensor y = layer(x, step(0)).full();
+  const at::Tensor y = layer(x, training_step(0)).full();
   const at::Tensor kept = y.ne(0);
   CHECK(std::abs(kept.to(at::kDouble).mean().item<double>() - 0.75) < 0.01);
   CHECK(difference(y, kept.to(at::kFloat) / 0.75, 1e-6) == "");
@@ -70,16 +64,16 @@ TEST_CASE("Dropout draws anew each step and each call, and the same for the same
   };
   const auto equal = [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); };
   const LayerHandle a = Dropout(0.5, {.name = "a"}), b = Dropout(0.5, {.name = "b"});
-  const at::Tensor first = drop(a, step(0));
-  CHECK(equal(first, drop(a, step(0))));
-  CHECK_FALSE(equal(first, drop(a, step(1))));
-  CHECK_FALSE(equal(first, drop(a, step(0, 2))));
-  CHECK_FALSE(equal(first, drop(b, step(0))));
-  const CallContext twice = step(0);
+  const at::Tensor first = drop(a, training_step(0));
+  CHECK(equal(first, drop(a, training_step(0))));
+  CHECK_FALSE(equal(first, drop(a, training_step(1))));
+  CHECK_FALSE(equal(first, drop(a, training_step(0, 2))));
+  CHECK_FALSE(equal(first, drop(b, training_step(0))));
+  const CallContext twice = training_step(0);
   CHECK(equal(first, drop(a, twice)));
   CHECK_FALSE(equal(first, drop(a, twice)));
   const LayerHandle seeded = Dropout(0.5, {.seed = 3, .name = "a"});
-  CHECK_FALSE(equal(first, drop(seeded, step(0))));
+  CHECK_FALSE(equal(first, drop(seeded, training_step(0))));
 }
 
 TEST_CASE("Dropout takes every option by name and refuses other rates") {
