@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +14,6 @@
 #include <tessera/framework/nn/initializers/regularizer.hpp>
 
 namespace tessera {
-
-/// What makes an object from its "config", by class name. It takes the keys it knows; a key that it
-/// leaves is an error.
-template <class Made>
-using ConfigFactories = std::map<std::string, std::function<Made(JsonObject&)>>;
 
 /// An object as Keras writes it, {"class_name", "config"}; null for none.
 template <class Ref>
@@ -41,10 +34,8 @@ Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
                const std::string& name, JsonObject config, const JsonPath& path) {
   const auto found = factories.find(name);
   if (found == factories.end()) {
-    std::vector<std::string> known;
-    for (const auto& factory : factories) known.push_back(factory.first);
     throw ConfigError(path.text(), "the name is that of a known " + kind, in_quotes(name),
-                      suggestion(name, known));
+                      suggestion(name, names_in(factories)));
   }
   try {
     Made made = found->second(config);
@@ -70,11 +61,6 @@ void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
 void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
 void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);
 void json_get(const Json& json, const JsonPath& path, ActivationRef& out);
-
-/// The tables behind them, by Keras' snake_case names.
-const ConfigFactories<InitializerHandle>& initializer_factories();
-const ConfigFactories<RegularizerHandle>& regularizer_factories();
-const ConfigFactories<ConstraintHandle>& constraint_factories();
 
 /// What the factory of this name makes with Keras' defaults; the class name finds it too. Throws
 /// ConfigError naming the nearest one.
