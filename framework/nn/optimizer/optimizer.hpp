@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/nn/optimizer/learning_rate.hpp>
 #include <tessera/framework/nn/optimizer/optimizer_options.hpp>
 #include <tessera/framework/nn/variable.hpp>
@@ -221,24 +223,28 @@ class Optimizer {
   std::vector<uint64_t> order_;
 };
 
+/// A handle to an optimizer, also by Keras' name: "adam". Copies share its state.
+class OptimizerHandle : public Handle<Optimizer> {
+ public:
+  OptimizerHandle() = default;
+  using Handle::Handle;
+  /// The optimizer of this name with its defaults. Throws ConfigError naming the nearest one.
+  OptimizerHandle(const char* name);  // NOLINT: reads as data
+};
+
 /// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
 /// one.
 OptimizerHandle make_optimizer(const std::string& name);
-
-/// A handle to an optimizer: copies share its state.
-class OptimizerHandle {
- public:
-  OptimizerHandle() = default;
-  OptimizerHandle(std::shared_ptr<Optimizer> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
-  /// By Keras' name, "adam", with its defaults. Throws ConfigError naming the nearest one.
-  OptimizerHandle(const char* name);  // NOLINT
-  Optimizer& operator*() const { return *made_; }
-  Optimizer* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
-
- private:
-  std::shared_ptr<Optimizer> made_;
-};
+/// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
+/// naming `where` and the nearest class or key.
+OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
+/// An optimizer as Keras serializes it (keras.optimizers.serialize).
+Json optimizer_to_config(const OptimizerHandle& optimizer);
+/// Keras' class names of all optimizers that work without another one, sorted.
+std::vector<std::string> optimizer_names();
+/// The table of those by class name, to which each class adds itself by a Registered.
+ConfigFactories<OptimizerHandle>& optimizer_factories();
+/// The table of the optimizers around others by class name, to which each class adds itself.
+ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
 
 }  // namespace tessera
