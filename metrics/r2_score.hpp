@@ -16,7 +16,8 @@ inline std::array<const char*, 3> names_of(ClassAggregation) {
 }
 
 struct R2ScoreOptions {
-  ClassAggregation class_aggregation = ClassAggregation::uniform_average;  ///< of outputs' scores
+  /// How the scores of outputs become one number.
+  ClassAggregation class_aggregation = ClassAggregation::uniform_average;
   /// Variables that predictions are made of, for the adjusted score; 0: the plain one, as also
   /// where there are no more labels than these and one.
   int64_t num_regressors = 0;

@@ -46,7 +46,8 @@ Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
   }
 }
 
-/// Of these keys, all must be absent or null: arguments of Keras that there are none of here.
+/// Takes keys that must be absent or null: arguments of Keras that there are none of here. Throws
+/// ConfigError naming one that is not.
 void take_nulls(JsonObject& config, const std::vector<std::string>& keys);
 /// A length: from 1 to 2^31 - 1, so that a product of two cannot overflow.
 int64_t take_extent(JsonObject& config, const std::string& key);
@@ -55,8 +56,8 @@ std::vector<int64_t> take_axes(JsonObject& config, const std::string& key);
 /// The list as Keras writes it: a list of one as a single number.
 Json axes_json(const std::vector<int64_t>& axes);
 
-/// From a Keras name or {"class_name", "config"}; all but an initializer also from null. For
-/// JsonObject::take and json_as. Throw ConfigError naming the place.
+/// An object from a Keras name or {"class_name", "config"}, all but an initializer also from null;
+/// for JsonObject::take and json_as. Throw ConfigError naming the place.
 void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
 void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
 void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);

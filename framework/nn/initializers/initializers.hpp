@@ -55,7 +55,7 @@ class Constant : public InitializerHandle {
 struct RandomUniformOptions {
   double minval = -0.05;                          ///< least value
   double maxval = 0.05;                           ///< bound of the values, which they stay below
-  std::optional<SeedOption> seed = std::nullopt;  ///< of the draw; none: the weight's own
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
 };
 
 /// Uniform in [minval, maxval) (keras.initializers.RandomUniform). Throws ConfigError unless
@@ -69,7 +69,7 @@ class RandomUniform : public InitializerHandle {
 struct RandomNormalOptions {
   double mean = 0;                                ///< mean of the values
   double stddev = 0.05;                           ///< standard deviation, at least 0
-  std::optional<SeedOption> seed = std::nullopt;  ///< of the draw; none: the weight's own
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
 };
 
 /// Normal (keras.initializers.RandomNormal). Throws ConfigError for a negative stddev.
@@ -100,7 +100,7 @@ struct VarianceScalingOptions {
   double scale = 1;                ///< variance times the fan; positive
   FanMode mode = FanMode::fan_in;  ///< which fan divides the scale: in, out or their mean
   Distribution distribution = Distribution::truncated_normal;  ///< what is drawn from
-  std::optional<SeedOption> seed = std::nullopt;  ///< of the draw; none: the weight's own
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
 };
 
 /// Draws of variance v = scale / max(1, fan) (keras.initializers.VarianceScaling): uniform in
@@ -113,7 +113,7 @@ class VarianceScaling : public InitializerHandle {
 
 /// Options of the initializers that have a seed only.
 struct SeedOptions {
-  std::optional<SeedOption> seed = std::nullopt;  ///< of the draw; none: the weight's own
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
 };
 
 /// VarianceScaling(1, fan_avg, uniform): uniform in ±sqrt(6 / (fan_in + fan_out))
@@ -162,7 +162,7 @@ class LecunNormal : public InitializerHandle {
 
 struct OrthogonalOptions {
   double gain = 1;                                ///< what the matrix is multiplied by
-  std::optional<SeedOption> seed = std::nullopt;  ///< of the draw; none: the weight's own
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
 };
 
 /// gain times a matrix of orthonormal rows or columns, from the QR decomposition of a normal draw;
