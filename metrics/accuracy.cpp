@@ -1,18 +1,54 @@
 #include <tessera/metrics/accuracy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/internal/function_metric.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 #include <tessera/metrics/internal/number_like.hpp>
-#include <tessera/metrics/mean.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(BinaryAccuracyOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("threshold", o.threshold);
+}
+
+template <class Visit>
+void fields(TopKCategoricalAccuracyOptions& o, const Visit& visit) {
+  visit("k", o.k);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(SparseTopKCategoricalAccuracyOptions& o, const Visit& visit) {
+  visit("k", o.k);
+  visit("name", o.name);
+  visit("from_sorted_ids", o.from_sorted_ids);
+}
+
 namespace {
+
+const Registered registered_accuracy(metric_factories(), {"accuracy"},
+                                     metric_of<Accuracy, MetricOptions>);
+const Registered registered_binary_accuracy(metric_factories(), {"binary_accuracy"},
+                                            metric_of<BinaryAccuracy, BinaryAccuracyOptions>);
+const Registered registered_categorical_accuracy(metric_factories(), {"categorical_accuracy"},
+                                                 metric_of<CategoricalAccuracy, MetricOptions>);
+const Registered registered_sparse_categorical_accuracy(
+    metric_factories(), {"sparse_categorical_accuracy"},
+    metric_of<SparseCategoricalAccuracy, MetricOptions>);
+const Registered registered_top_k(
+    metric_factories(), {"top_k_categorical_accuracy"},
+    metric_of<TopKCategoricalAccuracy, TopKCategoricalAccuracyOptions>);
+const Registered registered_sparse_top_k(
+    metric_factories(), {"sparse_top_k_categorical_accuracy"},
+    metric_of<SparseTopKCategoricalAccuracy, SparseTopKCategoricalAccuracyOptions>);
 
 DTensor equal_values(const DTensor& y_true, const DTensor& y_pred) {
   const auto [labels, predictions] = match_ranks(ops::cast(y_true, y_pred.dtype()), y_pred);

@@ -4,12 +4,28 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/metrics/internal/confusion.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AUCOptions& o, const Visit& visit) {
+  visit("num_thresholds", o.num_thresholds);
+  visit("curve", o.curve);
+  visit("summation_method", o.summation_method);
+  visit("name", o.name);
+  visit("thresholds", o.thresholds);
+  visit("multi_label", o.multi_label);
+  visit("num_labels", o.num_labels);
+  visit("label_weights", o.label_weights);
+  visit("from_logits", o.from_logits);
+}
+
 namespace {
+
+const Registered registered_auc(metric_factories(), {"auc"}, metric_of<AUC, AUCOptions>);
 
 std::vector<double> all_thresholds(const AUCOptions& options) {
   std::vector<double> inner = options.thresholds;

@@ -1,10 +1,26 @@
 #include <tessera/metrics/confusion_counts.hpp>
 
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/metrics/internal/confusion.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(ConfusionCountOptions& o, const Visit& visit) {
+  visit("thresholds", o.thresholds);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_true_positives(metric_factories(), {"true_positives"},
+                                           metric_of<TruePositives, ConfusionCountOptions>);
+const Registered registered_true_negatives(metric_factories(), {"true_negatives"},
+                                           metric_of<TrueNegatives, ConfusionCountOptions>);
+const Registered registered_false_positives(metric_factories(), {"false_positives"},
+                                            metric_of<FalsePositives, ConfusionCountOptions>);
+const Registered registered_false_negatives(metric_factories(), {"false_negatives"},
+                                            metric_of<FalseNegatives, ConfusionCountOptions>);
 
 class CountMetric : public ConfusionMetric {
  public:

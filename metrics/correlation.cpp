@@ -1,15 +1,35 @@
 #include <tessera/metrics/correlation.hpp>
 
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
-#include <tessera/metrics/mean.hpp>
+#include <tessera/metrics/internal/function_metric.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(PearsonCorrelationOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(ConcordanceCorrelationOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
 namespace {
+
+const Registered registered_pearson_correlation(
+    metric_factories(), {"pearson_correlation"},
+    metric_of<PearsonCorrelation, PearsonCorrelationOptions>);
+const Registered registered_concordance_correlation(
+    metric_factories(), {"concordance_correlation"},
+    metric_of<ConcordanceCorrelation, ConcordanceCorrelationOptions>);
 
 std::pair<DTensor, DTensor> matched(const DTensor& y_true, const DTensor& y_pred) {
   const at::ScalarType dtype = loss_dtype(y_pred);

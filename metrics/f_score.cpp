@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -11,9 +10,31 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(FBetaScoreOptions& o, const Visit& visit) {
+  visit("average", o.average);
+  visit("beta", o.beta);
+  visit("threshold", o.threshold);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(F1ScoreOptions& o, const Visit& visit) {
+  visit("average", o.average);
+  visit("threshold", o.threshold);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_f_beta_score(metric_factories(), {"fbeta_score", "f_beta_score"},
+                                         metric_of<FBetaScore, FBetaScoreOptions>);
+const Registered registered_f1_score(metric_factories(), {"f1_score"},
+                                     metric_of<F1Score, F1ScoreOptions>);
 
 /// Sums of one class, or of all.
 struct Sums {

@@ -11,45 +11,41 @@ namespace tessera {
 /// How the scores of classes become one: of the counts of all classes together, their mean, or
 /// their mean weighted by the labels of each class.
 enum class ScoreAverage : uint8_t { micro, macro, weighted };
-/// Keras' names, in the order of the enumerators.
+/// Keras' names of the averages, in the order of the enumerators.
 inline std::array<const char*, 3> names_of(ScoreAverage) { return {"micro", "macro", "weighted"}; }
 
 struct FBetaScoreOptions {
-  std::optional<ScoreAverage> average = std::nullopt;
-  double beta = 1;
+  std::optional<ScoreAverage> average = std::nullopt;  ///< none: a score for each class
+  double beta = 1;  ///< how much more recall weighs than precision; positive
+  /// Predictions above it are positive, in (0, 1]; none: the largest of each sample.
   std::optional<double> threshold = std::nullopt;
-  std::string name = "fbeta_score";
+  std::string name = "fbeta_score";  ///< what logs call the metric
 };
-template <class Visit>
-void fields(FBetaScoreOptions& o, Visit visit) {
-  visit("average", o.average);
-  visit("beta", o.beta);
-  visit("threshold", o.threshold);
-  visit("name", o.name);
-}
 
-/// (1 + beta²) precision · recall / (beta² precision + recall) of labels and predictions
-/// (batch, classes) (keras.metrics.FBetaScore). Positive are the predictions above the threshold,
-/// without one the largest of each sample. Without `average` result_values() has the score of each
-/// class, and result() is their mean. Throws ConfigError unless beta > 0 and 0 < threshold <= 1.
+/// (1 + beta²) precision · recall / (beta² precision + recall) (keras.metrics.FBetaScore). Without
+/// `average` result_values() has the score of each class, and result() is their mean.
+///
+/// Shape: labels and predictions (batch, classes) -> a number, or one for each class.
+/// Communication: none until it is read if the class axis is whole or there is a threshold. Throws
+/// ConfigError unless beta > 0 and 0 < threshold <= 1, ShapeError for other shapes.
 class FBetaScore : public MetricHandle {
  public:
   explicit FBetaScore(FBetaScoreOptions options = {});
 };
 
 struct F1ScoreOptions {
-  std::optional<ScoreAverage> average = std::nullopt;
+  std::optional<ScoreAverage> average = std::nullopt;  ///< none: a score for each class
+  /// Predictions above it are positive, in (0, 1]; none: the largest of each sample.
   std::optional<double> threshold = std::nullopt;
-  std::string name = "f1_score";
+  std::string name = "f1_score";  ///< what logs call the metric
 };
-template <class Visit>
-void fields(F1ScoreOptions& o, Visit visit) {
-  visit("average", o.average);
-  visit("threshold", o.threshold);
-  visit("name", o.name);
-}
 
-/// FBetaScore of beta 1 (keras.metrics.F1Score).
+/// 2 precision · recall / (precision + recall), the FBetaScore of beta 1 (keras.metrics.F1Score).
+/// Without `average` result_values() has the score of each class, and result() is their mean.
+///
+/// Shape: labels and predictions (batch, classes) -> a number, or one for each class.
+/// Communication: none until it is read if the class axis is whole or there is a threshold. Throws
+/// ConfigError unless 0 < threshold <= 1, ShapeError for other shapes.
 class F1Score : public MetricHandle {
  public:
   explicit F1Score(F1ScoreOptions options = {});

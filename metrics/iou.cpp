@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -14,9 +13,61 @@
 #include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(IoUOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("dtype", o.dtype);
+  visit("ignore_class", o.ignore_class);
+  visit("sparse_y_true", o.sparse_y_true);
+  visit("sparse_y_pred", o.sparse_y_pred);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(OneHotIoUOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("dtype", o.dtype);
+  visit("ignore_class", o.ignore_class);
+  visit("sparse_y_pred", o.sparse_y_pred);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(BinaryIoUOptions& o, const Visit& visit) {
+  visit("target_class_ids", o.target_class_ids);
+  visit("threshold", o.threshold);
+  visit("name", o.name);
+  visit("dtype", o.dtype);
+}
+
 namespace {
+
+// Their dtype matters, other than that of most metrics.
+template <class Made, class Options>
+MetricHandle iou_of_targets(JsonObject& config) {
+  const auto count = config.take<int64_t>("num_classes");
+  const auto targets = config.take<std::vector<int64_t>>("target_class_ids");
+  return Made(count, targets, options_from<Options>(config));
+}
+template <class Made, class Options>
+MetricHandle iou_of_classes(JsonObject& config) {
+  const auto count = config.take<int64_t>("num_classes");
+  return Made(count, options_from<Options>(config));
+}
+
+const Registered registered_iou(metric_factories(), {"io_u"}, iou_of_targets<IoU, IoUOptions>);
+const Registered registered_mean_iou(metric_factories(), {"mean_io_u"},
+                                     iou_of_classes<MeanIoU, IoUOptions>);
+const Registered registered_one_hot_iou(metric_factories(), {"one_hot_io_u"},
+                                        iou_of_targets<OneHotIoU, OneHotIoUOptions>);
+const Registered registered_one_hot_mean_iou(metric_factories(), {"one_hot_mean_io_u"},
+                                             iou_of_classes<OneHotMeanIoU, OneHotIoUOptions>);
+const Registered registered_binary_iou(metric_factories(), {"binary_io_u"},
+                                       made_of<BinaryIoU, BinaryIoUOptions>);
 
 DTensor whole_number(int64_t value, const DTensor& like) {
   return scalar(static_cast<double>(value), like.mesh(), at::kLong);

@@ -2,15 +2,26 @@
 
 #include <cmath>
 
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 #include <tessera/metrics/mean.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LogCoshErrorOptions& o, const Visit& visit) {
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_root_mean_squared_error(metric_factories(), {"root_mean_squared_error"},
+                                                    metric_of<RootMeanSquaredError, MetricOptions>);
+const Registered registered_log_cosh_error(metric_factories(), {"log_cosh_error"},
+                                           metric_of<LogCoshError, LogCoshErrorOptions>);
 
 /// The mean of a loss of each sample.
 class LossMetric : public MeanMetricWrapper {
@@ -81,6 +92,70 @@ LogCoshError::LogCoshError(LogCoshErrorOptions options)
     : MetricHandle(mean_of("LogCoshError", options, LogCosh())) {}
 
 namespace metrics {
+
+template <class Visit>
+void fields(CosineSimilarityOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(BinaryCrossentropyOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+}
+
+template <class Visit>
+void fields(CategoricalCrossentropyOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(SparseCategoricalCrossentropyOptions& o, const Visit& visit) {
+  visit("name", o.name);
+  visit("from_logits", o.from_logits);
+  visit("ignore_class", o.ignore_class);
+  visit("axis", o.axis);
+}
+
+namespace {
+
+const Registered registered_mean_squared_error(metric_factories(), {"mean_squared_error", "mse"},
+                                               metric_of<MeanSquaredError, MetricOptions>);
+const Registered registered_mean_absolute_error(metric_factories(), {"mean_absolute_error", "mae"},
+                                                metric_of<MeanAbsoluteError, MetricOptions>);
+const Registered registered_mean_absolute_percentage_error(
+    metric_factories(), {"mean_absolute_percentage_error", "mape"},
+    metric_of<MeanAbsolutePercentageError, MetricOptions>);
+const Registered registered_mean_squared_logarithmic_error(
+    metric_factories(), {"mean_squared_logarithmic_error", "msle"},
+    metric_of<MeanSquaredLogarithmicError, MetricOptions>);
+const Registered registered_cosine_similarity(metric_factories(), {"cosine_similarity"},
+                                              metric_of<CosineSimilarity, CosineSimilarityOptions>);
+const Registered registered_hinge(metric_factories(), {"hinge"}, metric_of<Hinge, MetricOptions>);
+const Registered registered_squared_hinge(metric_factories(), {"squared_hinge"},
+                                          metric_of<SquaredHinge, MetricOptions>);
+const Registered registered_categorical_hinge(metric_factories(), {"categorical_hinge"},
+                                              metric_of<CategoricalHinge, MetricOptions>);
+const Registered registered_kl_divergence(metric_factories(), {"kl_divergence"},
+                                          metric_of<KLDivergence, MetricOptions>);
+const Registered registered_poisson(metric_factories(), {"poisson"},
+                                    metric_of<Poisson, MetricOptions>);
+const Registered registered_binary_crossentropy(
+    metric_factories(), {"binary_crossentropy", "bce"},
+    metric_of<BinaryCrossentropy, BinaryCrossentropyOptions>);
+const Registered registered_categorical_crossentropy(
+    metric_factories(), {"categorical_crossentropy"},
+    metric_of<CategoricalCrossentropy, CategoricalCrossentropyOptions>);
+const Registered registered_sparse_categorical_crossentropy(
+    metric_factories(), {"sparse_categorical_crossentropy"},
+    metric_of<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions>);
+
+}  // namespace
 
 MeanSquaredError::MeanSquaredError(MetricOptions options)
     : MetricHandle(mean_of("MeanSquaredError", options, tessera::MeanSquaredError())) {}

@@ -8,20 +8,22 @@
 namespace tessera {
 
 /// Square root of the mean of (y_true - y_pred)² (keras.metrics.RootMeanSquaredError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class RootMeanSquaredError : public MetricHandle {
  public:
   explicit RootMeanSquaredError(MetricOptions options = {});
 };
 
 struct LogCoshErrorOptions {
-  std::string name = "logcosh";
+  std::string name = "logcosh";  ///< what logs call the metric
 };
-template <class Visit>
-void fields(LogCoshErrorOptions& o, Visit visit) {
-  visit("name", o.name);
-}
 
-/// The mean of the loss LogCosh (keras.metrics.LogCoshError).
+/// Mean of log(cosh(y_pred - y_true)), the loss LogCosh (keras.metrics.LogCoshError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class LogCoshError : public MetricHandle {
  public:
   explicit LogCoshError(LogCoshErrorOptions options = {});
@@ -33,130 +35,153 @@ class LogCoshError : public MetricHandle {
 /// with Reduction::none; sample weights weigh them, and the sum of weights divides them.
 namespace tessera::metrics {
 
-/// keras.metrics.MeanSquaredError.
+/// Mean of (y_true - y_pred)² (keras.metrics.MeanSquaredError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class MeanSquaredError : public MetricHandle {
  public:
   explicit MeanSquaredError(MetricOptions options = {});
 };
 
-/// keras.metrics.MeanAbsoluteError.
+/// Mean of |y_true - y_pred| (keras.metrics.MeanAbsoluteError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class MeanAbsoluteError : public MetricHandle {
  public:
   explicit MeanAbsoluteError(MetricOptions options = {});
 };
 
-/// keras.metrics.MeanAbsolutePercentageError.
+/// Mean of 100 |y_true - y_pred| / max(|y_true|, 1e-7) (keras.metrics.MeanAbsolutePercentageError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class MeanAbsolutePercentageError : public MetricHandle {
  public:
   explicit MeanAbsolutePercentageError(MetricOptions options = {});
 };
 
-/// keras.metrics.MeanSquaredLogarithmicError.
+/// Mean of (log(y_true + 1) - log(y_pred + 1))², both first raised to at least 1e-7
+/// (keras.metrics.MeanSquaredLogarithmicError).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class MeanSquaredLogarithmicError : public MetricHandle {
  public:
   explicit MeanSquaredLogarithmicError(MetricOptions options = {});
 };
 
 struct CosineSimilarityOptions {
-  std::string name = "cosine_similarity";
-  int64_t axis = -1;
+  std::string name = "cosine_similarity";  ///< what logs call the metric
+  int64_t axis = -1;                       ///< axis along which the vectors lie
 };
-template <class Visit>
-void fields(CosineSimilarityOptions& o, Visit visit) {
-  visit("name", o.name);
-  visit("axis", o.axis);
-}
 
-/// The cosine itself, 1 for one direction; the loss is minus it (keras.metrics.CosineSimilarity).
+/// Mean of the cosine of the angle between labels and predictions as vectors along `axis`, 1 for
+/// one direction; the loss of this name is minus it (keras.metrics.CosineSimilarity).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class CosineSimilarity : public MetricHandle {
  public:
   explicit CosineSimilarity(CosineSimilarityOptions options = {});
 };
 
-/// keras.metrics.Hinge.
+/// Mean of max(1 - y p, 0), labels y -1 and 1, or 0 and 1 (keras.metrics.Hinge).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: an all-reduce of one truth value in every update.
 class Hinge : public MetricHandle {
  public:
   explicit Hinge(MetricOptions options = {});
 };
 
-/// keras.metrics.SquaredHinge.
+/// Mean of max(1 - y p, 0)², labels y -1 and 1, or 0 and 1 (keras.metrics.SquaredHinge).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: an all-reduce of one truth value in every update.
 class SquaredHinge : public MetricHandle {
  public:
   explicit SquaredHinge(MetricOptions options = {});
 };
 
-/// keras.metrics.CategoricalHinge.
+/// Mean of max(max((1 - y) p) - sum(y p) + 1, 0) over classes, labels y one-hot
+/// (keras.metrics.CategoricalHinge).
+///
+/// Shape: labels and predictions (batch, …, classes) -> a number.
+/// Communication: none until it is read.
 class CategoricalHinge : public MetricHandle {
  public:
   explicit CategoricalHinge(MetricOptions options = {});
 };
 
-/// keras.metrics.KLDivergence.
+/// Mean of sum(y log(y / p)) over classes, both cut to [1e-7, 1] (keras.metrics.KLDivergence).
+///
+/// Shape: labels and predictions (batch, …, classes) -> a number.
+/// Communication: none until it is read.
 class KLDivergence : public MetricHandle {
  public:
   explicit KLDivergence(MetricOptions options = {});
 };
 
-/// keras.metrics.Poisson.
+/// Mean of p - y log(p + 1e-7) (keras.metrics.Poisson).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read.
 class Poisson : public MetricHandle {
  public:
   explicit Poisson(MetricOptions options = {});
 };
 
 struct BinaryCrossentropyOptions {
-  std::string name = "binary_crossentropy";
-  bool from_logits = false;
-  double label_smoothing = 0;
+  std::string name = "binary_crossentropy";  ///< what logs call the metric
+  bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
+  double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / 2
 };
-template <class Visit>
-void fields(BinaryCrossentropyOptions& o, Visit visit) {
-  visit("name", o.name);
-  visit("from_logits", o.from_logits);
-  visit("label_smoothing", o.label_smoothing);
-}
 
-/// keras.metrics.BinaryCrossentropy.
+/// Mean of -y log p - (1 - y) log(1 - p), probabilities p cut to [1e-7, 1 - 1e-7]
+/// (keras.metrics.BinaryCrossentropy).
+///
+/// Shape: labels and predictions (batch, …, n) -> a number.
+/// Communication: none until it is read. Throws
+/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
 class BinaryCrossentropy : public MetricHandle {
  public:
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
 
 struct CategoricalCrossentropyOptions {
-  std::string name = "categorical_crossentropy";
-  bool from_logits = false;
-  double label_smoothing = 0;
-  int64_t axis = -1;
+  std::string name = "categorical_crossentropy";  ///< what logs call the metric
+  bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
+  double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / classes
+  int64_t axis = -1;           ///< axis of the classes
 };
-template <class Visit>
-void fields(CategoricalCrossentropyOptions& o, Visit visit) {
-  visit("name", o.name);
-  visit("from_logits", o.from_logits);
-  visit("label_smoothing", o.label_smoothing);
-  visit("axis", o.axis);
-}
 
-/// keras.metrics.CategoricalCrossentropy.
+/// Mean of -sum(y log p) over the class axis, labels y distributions such as one-hot ones
+/// (keras.metrics.CategoricalCrossentropy).
+///
+/// Shape: labels and predictions (batch, …, classes) -> a number.
+/// Communication: none until it is read if the class axis is whole. Throws
+/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
 class CategoricalCrossentropy : public MetricHandle {
  public:
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
 };
 
 struct SparseCategoricalCrossentropyOptions {
-  std::string name = "sparse_categorical_crossentropy";
-  bool from_logits = false;
-  std::optional<int64_t> ignore_class = std::nullopt;
-  int64_t axis = -1;
+  std::string name = "sparse_categorical_crossentropy";  ///< what logs call the metric
+  bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities
+  std::optional<int64_t> ignore_class = std::nullopt;  ///< label of samples whose value is 0
+  int64_t axis = -1;                                   ///< axis of the classes in predictions
 };
-template <class Visit>
-void fields(SparseCategoricalCrossentropyOptions& o, Visit visit) {
-  visit("name", o.name);
-  visit("from_logits", o.from_logits);
-  visit("ignore_class", o.ignore_class);
-  visit("axis", o.axis);
-}
 
-/// keras.metrics.SparseCategoricalCrossentropy. As in Keras, samples of label `ignore_class` add a
-/// value of 0, and they count in the mean unless there are sample weights.
+/// Mean of -log p[label] of whole-number labels (keras.metrics.SparseCategoricalCrossentropy). As
+/// in Keras, samples of label `ignore_class` add a value of 0, and they count in the mean unless
+/// there are sample weights.
+///
+/// Shape: labels (batch, …) or (batch, …, 1), predictions (batch, …, classes) -> a number.
+/// Communication: none until it is read if the class axis is whole. Throws ShapeError for labels of
+/// other shapes.
 class SparseCategoricalCrossentropy : public MetricHandle {
  public:
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});

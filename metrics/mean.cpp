@@ -3,16 +3,20 @@
 #include <numeric>
 #include <typeinfo>
 
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/metrics/internal/function_metric.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
 namespace {
+
+const Registered registered_mean(metric_factories(), {"mean"}, metric_of<Mean, MetricOptions>);
+const Registered registered_sum(metric_factories(), {"sum"}, metric_of<Sum, MetricOptions>);
 
 /// The axes from `first` on, one at least.
 ops::Axes axes_from(const DTensor& x, int64_t first) {

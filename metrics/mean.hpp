@@ -2,13 +2,14 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/nn/metric.hpp>
 
 namespace tessera {
 
-/// Base of the metrics that average a value of each sample (keras.metrics.MeanMetricWrapper).
-/// Totals: the weighted sum, the sum of weights.
+/// Base of the metrics that average a value of each sample. Totals: the weighted sum, the sum of
+/// weights.
 class MeanMetric : public Metric {
  public:
   using Metric::result;
@@ -25,7 +26,7 @@ class MeanMetric : public Metric {
 
  protected:
   using Metric::Metric;
-  /// Value of each sample, of any dtype.
+  /// The value of each sample, of any dtype.
   virtual DTensor values(const DTensor& y_true, const DTensor& y_pred) const = 0;
 };
 
@@ -48,33 +49,36 @@ class MeanMetricWrapper : public MeanMetric {
   Function function_;
 };
 
-/// The same of one of Tessera's functions, which a recorded step may replay.
-class FunctionMetric : public MeanMetricWrapper {
- public:
-  using MeanMetricWrapper::MeanMetricWrapper;
-};
-
 /// Weighted mean of what it is given (keras.metrics.Mean).
+///
+/// Shape: values (batch, …), sample weights of a shape that begins like theirs -> a number.
+/// Communication: none until it is read.
 class Mean : public MetricHandle {
  public:
   explicit Mean(MetricOptions options = {});
-  /// As MeanMetric::add_values.
+  /// Adds values; further axes than the first are averaged, `sample_weight` of lower rank weighs
+  /// what axis it reaches.
   void update(const DTensor& values, const DTensor& sample_weight = {}) const;
-  /// As MeanMetric::add_value.
+  /// Adds one number that stands for `weight` samples, such as a batch's loss.
   void update(const DTensor& value, double weight) const;
-  /// Collective.
+  /// The mean of all values so far, 0 without any. Collective.
   double result() const { return get()->result(); }
+  /// Forgets all values.
   void reset() const { get()->reset(); }
 };
 
 /// Weighted sum of what it is given (keras.metrics.Sum).
+///
+/// Shape: values (batch, …), sample weights of a shape that begins like theirs -> a number.
+/// Communication: none until it is read.
 class Sum : public MetricHandle {
  public:
   explicit Sum(MetricOptions options = {});
-  /// Further axes of the values than `sample_weight` has are summed before they are weighed.
+  /// Adds values; further axes than `sample_weight` has are summed before they are weighed.
   void update(const DTensor& values, const DTensor& sample_weight = {}) const;
-  /// Collective.
+  /// The sum of all values so far. Collective.
   double result() const { return get()->result(); }
+  /// Forgets all values.
   void reset() const { get()->reset(); }
 };
 

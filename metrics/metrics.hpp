@@ -2,10 +2,9 @@
 
 #include <tessera/metrics/accuracy.hpp>
 #include <tessera/metrics/auc.hpp>
+#include <tessera/metrics/confusion_counts.hpp>
 #include <tessera/metrics/correlation.hpp>
 #include <tessera/metrics/f_score.hpp>
-#include <tessera/metrics/internal/confusion.hpp>
-#include <tessera/metrics/confusion_counts.hpp>
 #include <tessera/metrics/iou.hpp>
 #include <tessera/metrics/loss_metrics.hpp>
 #include <tessera/metrics/mean.hpp>

@@ -1,10 +1,24 @@
 #include <tessera/metrics/precision_recall.hpp>
 
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/metrics/internal/confusion.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(PrecisionRecallOptions& o, const Visit& visit) {
+  visit("thresholds", o.thresholds);
+  visit("top_k", o.top_k);
+  visit("class_id", o.class_id);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_precision(metric_factories(), {"precision"},
+                                      metric_of<Precision, PrecisionRecallOptions>);
+const Registered registered_recall(metric_factories(), {"recall"},
+                                   metric_of<Recall, PrecisionRecallOptions>);
 
 /// Keras' threshold for top_k, which every number exceeds.
 constexpr double lowest = -1e10;

@@ -6,16 +6,27 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(R2ScoreOptions& o, const Visit& visit) {
+  visit("class_aggregation", o.class_aggregation);
+  visit("num_regressors", o.num_regressors);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_r2_score(metric_factories(), {"r2_score"},
+                                     metric_of<R2Score, R2ScoreOptions>);
 
 /// Totals: sums of labels, of their squares, of squared errors and of weights for each output, then
 /// the number of labels.

@@ -3,11 +3,40 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/metrics/internal/confusion.hpp>
+#include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AtRateOptions& o, const Visit& visit) {
+  visit("class_id", o.class_id);
+  visit("num_thresholds", o.num_thresholds);
+  visit("name", o.name);
+}
+
 namespace {
+
+/// What makes a metric whose argument is the part at `key`.
+template <class Made>
+auto metric_at(const char* key) {
+  return [key](JsonObject& config) {
+    const auto part = config.take<double>(key);
+    config.take_optional<Json>("dtype");
+    return Made(part, options_from<AtRateOptions>(config));
+  };
+}
+
+const Registered registered_sensitivity_at_specificity(
+    metric_factories(), {"sensitivity_at_specificity"},
+    metric_at<SensitivityAtSpecificity>("specificity"));
+const Registered registered_specificity_at_sensitivity(
+    metric_factories(), {"specificity_at_sensitivity"},
+    metric_at<SpecificityAtSensitivity>("sensitivity"));
+const Registered registered_precision_at_recall(metric_factories(), {"precision_at_recall"},
+                                                metric_at<PrecisionAtRecall>("recall"));
+const Registered registered_recall_at_precision(metric_factories(), {"recall_at_precision"},
+                                                metric_at<RecallAtPrecision>("precision"));
 
 using Rate = double (*)(const Confusion&);
 

@@ -2,11 +2,21 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AdadeltaOptions& o, const Visit& visit) {
+  visit("rho", o.rho);
+  visit("epsilon", o.epsilon);
+}
+
 namespace {
+
+const Registered registered_adadelta(optimizer_factories(), {"Adadelta"},
+                                     optimizer_of<Adadelta, AdadeltaOptions>);
 
 class AdadeltaOptimizer : public Optimizer {
  public:
@@ -15,12 +25,7 @@ class AdadeltaOptimizer : public Optimizer {
     check_fraction("Adadelta", "rho", options.rho);
     check_not_negative("Adadelta", "epsilon", options.epsilon);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["rho"] = options_.rho;
-    config["epsilon"] = options_.epsilon;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -44,14 +49,5 @@ class AdadeltaOptimizer : public Optimizer {
 
 Adadelta::Adadelta(LearningRate learning_rate, AdadeltaOptions options)
     : OptimizerHandle(std::make_shared<AdadeltaOptimizer>(learning_rate, options)) {}
-
-Adadelta Adadelta::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdadeltaOptions options;
-  take(config, "rho", options.rho);
-  take(config, "epsilon", options.epsilon);
-  take_base_options(config, options);
-  return Adadelta(rate, options);
-}
 
 }  // namespace tessera

@@ -12,11 +12,24 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AdafactorOptions& o, const Visit& visit) {
+  visit("beta_2_decay", o.beta_2_decay);
+  visit("epsilon_1", o.epsilon_1);
+  visit("epsilon_2", o.epsilon_2);
+  visit("clip_threshold", o.clip_threshold);
+  visit("relative_step", o.relative_step);
+}
+
 namespace {
+
+const Registered registered_adafactor(optimizer_factories(), {"Adafactor"},
+                                      optimizer_of<Adafactor, AdafactorOptions>);
 
 void move_mean(Variable mean, const DTensor& value, double share) {
   mean.assign(mean.value() * (1 - share) + value * share);
@@ -37,15 +50,7 @@ class AdafactorOptimizer : public Optimizer {
                         "use 1");
     }
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["beta_2_decay"] = options_.beta_2_decay;
-    config["epsilon_1"] = options_.epsilon_1;
-    config["epsilon_2"] = options_.epsilon_2;
-    config["clip_threshold"] = options_.clip_threshold;
-    config["relative_step"] = options_.relative_step;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable& variable) const override {
@@ -102,17 +107,5 @@ class AdafactorOptimizer : public Optimizer {
 
 Adafactor::Adafactor(LearningRate learning_rate, AdafactorOptions options)
     : OptimizerHandle(std::make_shared<AdafactorOptimizer>(learning_rate, options)) {}
-
-Adafactor Adafactor::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdafactorOptions options;
-  take(config, "beta_2_decay", options.beta_2_decay);
-  take(config, "epsilon_1", options.epsilon_1);
-  take(config, "epsilon_2", options.epsilon_2);
-  take(config, "clip_threshold", options.clip_threshold);
-  take(config, "relative_step", options.relative_step);
-  take_base_options(config, options);
-  return Adafactor(rate, options);
-}
 
 }  // namespace tessera

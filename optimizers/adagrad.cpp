@@ -2,11 +2,21 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AdagradOptions& o, const Visit& visit) {
+  visit("initial_accumulator_value", o.initial_accumulator_value);
+  visit("epsilon", o.epsilon);
+}
+
 namespace {
+
+const Registered registered_adagrad(optimizer_factories(), {"Adagrad"},
+                                    optimizer_of<Adagrad, AdagradOptions>);
 
 class AdagradOptimizer : public Optimizer {
  public:
@@ -15,12 +25,7 @@ class AdagradOptimizer : public Optimizer {
     check_not_negative("Adagrad", "initial_accumulator_value", options.initial_accumulator_value);
     check_not_negative("Adagrad", "epsilon", options.epsilon);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["initial_accumulator_value"] = options_.initial_accumulator_value;
-    config["epsilon"] = options_.epsilon;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -41,14 +46,5 @@ class AdagradOptimizer : public Optimizer {
 
 Adagrad::Adagrad(LearningRate learning_rate, AdagradOptions options)
     : OptimizerHandle(std::make_shared<AdagradOptimizer>(learning_rate, options)) {}
-
-Adagrad Adagrad::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdagradOptions options;
-  take(config, "initial_accumulator_value", options.initial_accumulator_value);
-  take(config, "epsilon", options.epsilon);
-  take_base_options(config, options);
-  return Adagrad(rate, options);
-}
 
 }  // namespace tessera

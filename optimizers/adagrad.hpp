@@ -1,32 +1,35 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 
-/// The options of Adagrad; those from weight_decay on as in BaseOptions.
 struct AdagradOptions {
-  double initial_accumulator_value = 0.1;
-  double epsilon = 1e-7;
-  std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;
-  std::optional<double> clipvalue = std::nullopt;
-  std::optional<double> global_clipnorm = std::nullopt;
-  bool use_ema = false;
-  double ema_momentum = 0.99;
+  double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0
+  double epsilon = 1e-7;                   ///< added to the sum under the root, at least 0
+  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
+  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
+  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
+  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  bool use_ema = false;                                  ///< keeps running means of the weights
+  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
+  /// Iterations after which weights become their means; none: finalize_variable_values() does that.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;  ///< multiplies the loss; none: 1
+  /// Calls of apply() whose gradients one update averages, at least 2; none: each call updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";
+  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
 };
 
 /// Adagrad (Duchi et al., 2011; keras.optimizers.Adagrad): a is the sum of g² from an initial value
-/// on, w -= rate·g / sqrt(a + epsilon). Throws ConfigError for a negative option.
+/// on, w -= rate·g / sqrt(a + epsilon). Slots: "accumulator". Throws ConfigError for a negative
+/// option.
 class Adagrad : public OptimizerHandle {
  public:
   explicit Adagrad(LearningRate learning_rate = 0.001, AdagradOptions options = {});
-  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
-  static Adagrad from_config(JsonObject& config);
 };
 
 }  // namespace tessera

@@ -6,11 +6,13 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
-#include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/adam_optimizer.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
 namespace {
+
+const Registered registered_adam(optimizer_factories(), {"Adam"}, optimizer_of<Adam, AdamOptions>);
 
 class AdamOptimizer : public Optimizer {
  public:
@@ -20,11 +22,9 @@ class AdamOptimizer : public Optimizer {
     check_moments(class_name, options);
   }
   Json config() const override {
-    Json config = Optimizer::config();
-    put_moments(config, options_);
-    config["amsgrad"] = options_.amsgrad;
+    Json config = optimizer_config(*this, options_);
     // Keras does not know the key.
-    if (options_.epsilon_on_corrected_root) config["epsilon_on_corrected_root"] = true;
+    if (!options_.epsilon_on_corrected_root) config.erase("epsilon_on_corrected_root");
     return config;
   }
 
@@ -76,25 +76,11 @@ class AdamOptimizer : public Optimizer {
 }  // namespace
 
 OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
-                       const AdamOptions& options) {
+                          const AdamOptions& options) {
   return OptimizerHandle(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
-}
-
-void take_adam_options(JsonObject& config, AdamOptions& options) {
-  take_moments(config, options);
-  take(config, "amsgrad", options.amsgrad);
-  take(config, "epsilon_on_corrected_root", options.epsilon_on_corrected_root);
-  take_base_options(config, options);
 }
 
 Adam::Adam(LearningRate learning_rate, AdamOptions options)
     : OptimizerHandle(make_adam("Adam", learning_rate, options)) {}
-
-Adam Adam::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdamOptions options;
-  take_adam_options(config, options);
-  return Adam(rate, options);
-}
 
 }  // namespace tessera

@@ -4,11 +4,20 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AdamaxOptions& o, const Visit& visit) {
+  moment_fields(o, visit);
+}
+
 namespace {
+
+const Registered registered_adamax(optimizer_factories(), {"Adamax"},
+                                   optimizer_of<Adamax, AdamaxOptions>);
 
 class AdamaxOptimizer : public Optimizer {
  public:
@@ -16,11 +25,7 @@ class AdamaxOptimizer : public Optimizer {
       : Optimizer("Adamax", learning_rate, base_options(options)), options_(options) {
     check_moments("Adamax", options);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    put_moments(config, options_);
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -44,13 +49,5 @@ class AdamaxOptimizer : public Optimizer {
 
 Adamax::Adamax(LearningRate learning_rate, AdamaxOptions options)
     : OptimizerHandle(std::make_shared<AdamaxOptimizer>(learning_rate, options)) {}
-
-Adamax Adamax::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdamaxOptions options;
-  take_moments(config, options);
-  take_base_options(config, options);
-  return Adamax(rate, options);
-}
 
 }  // namespace tessera

@@ -1,29 +1,32 @@
 #include <tessera/optimizers/adamw.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/adam.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/adam_optimizer.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(AdamWOptions& o, const Visit& visit) {
+  adam_fields(o, visit);
+}
+
 namespace {
 
-/// The members that both options structs have.
-template <class From, class To>
-void copy_adam_options(const From& from, To& to) {
-  to.beta_1 = from.beta_1;
-  to.beta_2 = from.beta_2;
-  to.epsilon = from.epsilon;
-  to.amsgrad = from.amsgrad;
-  to.epsilon_on_corrected_root = from.epsilon_on_corrected_root;
-  copy_base_options(from, to);
-}
+const Registered registered_adamw(optimizer_factories(), {"AdamW"},
+                                  optimizer_of<AdamW, AdamWOptions>);
 
 OptimizerHandle make(const LearningRate& learning_rate, const AdamWOptions& options) {
   if (!options.weight_decay) {
     throw ConfigError("AdamW", "weight_decay is a number", "none", "use Adam, or 0.004");
   }
   AdamOptions adam;
-  copy_adam_options(options, adam);
+  adam.beta_1 = options.beta_1;
+  adam.beta_2 = options.beta_2;
+  adam.epsilon = options.epsilon;
+  adam.amsgrad = options.amsgrad;
+  adam.epsilon_on_corrected_root = options.epsilon_on_corrected_root;
+  copy_base_options(options, adam);
   return make_adam("AdamW", learning_rate, adam);
 }
 
@@ -31,15 +34,5 @@ OptimizerHandle make(const LearningRate& learning_rate, const AdamWOptions& opti
 
 AdamW::AdamW(LearningRate learning_rate, AdamWOptions options)
     : OptimizerHandle(make(learning_rate, options)) {}
-
-AdamW AdamW::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  AdamWOptions options;
-  AdamOptions adam;
-  copy_adam_options(options, adam);
-  take_adam_options(config, adam);
-  copy_adam_options(adam, options);
-  return AdamW(rate, options);
-}
 
 }  // namespace tessera

@@ -3,11 +3,24 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(FtrlOptions& o, const Visit& visit) {
+  visit("learning_rate_power", o.learning_rate_power);
+  visit("initial_accumulator_value", o.initial_accumulator_value);
+  visit("l1_regularization_strength", o.l1_regularization_strength);
+  visit("l2_regularization_strength", o.l2_regularization_strength);
+  visit("l2_shrinkage_regularization_strength", o.l2_shrinkage_regularization_strength);
+  visit("beta", o.beta);
+}
+
 namespace {
+
+const Registered registered_ftrl(optimizer_factories(), {"Ftrl"}, optimizer_of<Ftrl, FtrlOptions>);
 
 class FtrlOptimizer : public Optimizer {
  public:
@@ -22,16 +35,7 @@ class FtrlOptimizer : public Optimizer {
     throw ConfigError("Ftrl", "learning_rate_power is at most 0", str(options.learning_rate_power),
                       "use -0.5, or 0 for a fixed rate");
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["learning_rate_power"] = options_.learning_rate_power;
-    config["initial_accumulator_value"] = options_.initial_accumulator_value;
-    config["l1_regularization_strength"] = options_.l1_regularization_strength;
-    config["l2_regularization_strength"] = options_.l2_regularization_strength;
-    config["l2_shrinkage_regularization_strength"] = options_.l2_shrinkage_regularization_strength;
-    config["beta"] = options_.beta;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -61,19 +65,5 @@ class FtrlOptimizer : public Optimizer {
 
 Ftrl::Ftrl(LearningRate learning_rate, FtrlOptions options)
     : OptimizerHandle(std::make_shared<FtrlOptimizer>(learning_rate, options)) {}
-
-Ftrl Ftrl::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  FtrlOptions options;
-  take(config, "learning_rate_power", options.learning_rate_power);
-  take(config, "initial_accumulator_value", options.initial_accumulator_value);
-  take(config, "l1_regularization_strength", options.l1_regularization_strength);
-  take(config, "l2_regularization_strength", options.l2_regularization_strength);
-  take(config, "l2_shrinkage_regularization_strength",
-       options.l2_shrinkage_regularization_strength);
-  take(config, "beta", options.beta);
-  take_base_options(config, options);
-  return Ftrl(rate, options);
-}
 
 }  // namespace tessera

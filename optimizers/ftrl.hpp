@@ -1,37 +1,40 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 
-/// The options of Ftrl; those from weight_decay on as in BaseOptions.
 struct FtrlOptions {
-  double learning_rate_power = -0.5;
-  double initial_accumulator_value = 0.1;
-  double l1_regularization_strength = 0;
-  double l2_regularization_strength = 0;
-  double l2_shrinkage_regularization_strength = 0;
-  double beta = 0;
-  std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;
-  std::optional<double> clipvalue = std::nullopt;
-  std::optional<double> global_clipnorm = std::nullopt;
-  bool use_ema = false;
-  double ema_momentum = 0.99;
+  double learning_rate_power = -0.5;       ///< -p, at most 0; 0 for a fixed rate
+  double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0
+  double l1_regularization_strength = 0;   ///< l1, at least 0
+  double l2_regularization_strength = 0;   ///< l2, at least 0
+  double l2_shrinkage_regularization_strength = 0;       ///< adds twice its product with w to g
+  double beta = 0;                                       ///< adds beta / (2 · rate) to l2
+  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
+  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
+  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
+  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  bool use_ema = false;                                  ///< keeps running means of the weights
+  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
+  /// Iterations after which weights become their means; none: finalize_variable_values() does that.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;  ///< multiplies the loss; none: 1
+  /// Calls of apply() whose gradients one update averages, at least 2; none: each call updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";
+  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
 };
 
 /// Follow the regularized leader (McMahan et al., 2013; keras.optimizers.Ftrl): n sums g², z sums
-/// g - (n_new^-p - n^-p) / rate · w, and w is (clip(z, ±l1) - z) / (n^-p / rate + 2 · l2), with p
-/// the learning_rate_power. Throws ConfigError for a positive power and for a negative strength.
+/// g - (n_new^p - n^p) / rate · w, and w is (clip(z, ±l1) - z) / (n^p / rate + 2 · l2), with -p the
+/// learning_rate_power. Slots: "accumulator", "linear". Throws ConfigError for a positive power and
+/// for a negative strength.
 class Ftrl : public OptimizerHandle {
  public:
   explicit Ftrl(LearningRate learning_rate = 0.001, FtrlOptions options = {});
-  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
-  static Ftrl from_config(JsonObject& config);
 };
 
 }  // namespace tessera

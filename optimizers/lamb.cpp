@@ -6,11 +6,19 @@
 
 #include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LambOptions& o, const Visit& visit) {
+  moment_fields(o, visit);
+}
+
 namespace {
+
+const Registered registered_lamb(optimizer_factories(), {"Lamb"}, optimizer_of<Lamb, LambOptions>);
 
 class LambOptimizer : public Optimizer {
  public:
@@ -18,11 +26,7 @@ class LambOptimizer : public Optimizer {
       : Optimizer("Lamb", learning_rate, base_options(options)), options_(options) {
     check_moments("Lamb", options);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    put_moments(config, options_);
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -70,13 +74,5 @@ class LambOptimizer : public Optimizer {
 
 Lamb::Lamb(LearningRate learning_rate, LambOptions options)
     : OptimizerHandle(std::make_shared<LambOptimizer>(learning_rate, options)) {}
-
-Lamb Lamb::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  LambOptions options;
-  take_moments(config, options);
-  take_base_options(config, options);
-  return Lamb(rate, options);
-}
 
 }  // namespace tessera

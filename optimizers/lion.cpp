@@ -3,11 +3,20 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LionOptions& o, const Visit& visit) {
+  visit("beta_1", o.beta_1);
+  visit("beta_2", o.beta_2);
+}
+
 namespace {
+
+const Registered registered_lion(optimizer_factories(), {"Lion"}, optimizer_of<Lion, LionOptions>);
 
 class LionOptimizer : public Optimizer {
  public:
@@ -18,12 +27,7 @@ class LionOptimizer : public Optimizer {
     if (options.beta_1 > 0) return;
     throw ConfigError("Lion", "beta_1 is positive", "0", "use 0.9");
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["beta_1"] = options_.beta_1;
-    config["beta_2"] = options_.beta_2;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override { return {{"momentum"}}; }
@@ -44,14 +48,5 @@ class LionOptimizer : public Optimizer {
 
 Lion::Lion(LearningRate learning_rate, LionOptions options)
     : OptimizerHandle(std::make_shared<LionOptimizer>(learning_rate, options)) {}
-
-Lion Lion::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  LionOptions options;
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take_base_options(config, options);
-  return Lion(rate, options);
-}
 
 }  // namespace tessera

@@ -5,15 +5,21 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/placement.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
-#include <tessera/optimizers/optimizers.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LossScaleOptimizerOptions& o, const Visit& visit) {
+  visit("initial_scale", o.initial_scale);
+  visit("dynamic_growth_steps", o.dynamic_growth_steps);
+}
+
 namespace {
 
 const char* const loss_scale_name = "LossScaleOptimizer";
@@ -23,8 +29,6 @@ BaseOptions named(const std::string& name) {
   options.name = name;
   return options;
 }
-
-}  // namespace
 
 class LossScaling : public Optimizer {
  public:
@@ -45,10 +49,9 @@ class LossScaling : public Optimizer {
   }
 
   Json config() const override {
-    return {{"name", name()},
-            {"inner_optimizer", optimizer_to_config(inner_)},
-            {"initial_scale", options_.initial_scale},
-            {"dynamic_growth_steps", options_.dynamic_growth_steps}};
+    Json config = {{"name", name()}, {"inner_optimizer", optimizer_to_config(inner_)}};
+    config.update(config_of(options_));
+    return config;
   }
   std::vector<OptimizerHandle> inner() const override { return {inner_}; }
   double learning_rate() const override { return inner_->learning_rate(); }
@@ -119,25 +122,25 @@ class LossScaling : public Optimizer {
   int64_t finite_steps_ = 0;  ///< since the scale last changed
 };
 
-LossScaleOptimizer::LossScaleOptimizer(const std::shared_ptr<LossScaling>& made)
-    : OptimizerHandle(made), scaling_(made) {}
+const Registered registered_loss_scale(
+    wrapping_optimizer_factories(), {loss_scale_name}, [](JsonObject& config) {
+      const auto inner = config.take<Json>("inner_optimizer");
+      const std::string where = config.path().key("inner_optimizer").text();
+      auto options = options_from<LossScaleOptimizerOptions>(config);
+      read_option(config, "name", options.name);
+      return LossScaleOptimizer(optimizer_from_config(inner, where), options);
+    });
+
+}  // namespace
 
 LossScaleOptimizer::LossScaleOptimizer(OptimizerHandle inner_optimizer,
                                        LossScaleOptimizerOptions options)
-    : LossScaleOptimizer(std::make_shared<LossScaling>(std::move(inner_optimizer), options)) {}
+    : OptimizerHandle(std::make_shared<LossScaling>(std::move(inner_optimizer), options)) {}
 
-OptimizerHandle LossScaleOptimizer::inner_optimizer() const { return scaling_->inner()[0]; }
+OptimizerHandle LossScaleOptimizer::inner_optimizer() const { return get()->inner()[0]; }
 
-double LossScaleOptimizer::dynamic_scale() const { return scaling_->scale(); }
-
-LossScaleOptimizer LossScaleOptimizer::from_config(JsonObject& config) {
-  const auto inner = config.take<Json>("inner_optimizer");
-  const std::string where = config.path().key("inner_optimizer").text();
-  LossScaleOptimizerOptions options;
-  take(config, "initial_scale", options.initial_scale);
-  take(config, "dynamic_growth_steps", options.dynamic_growth_steps);
-  take(config, "name", options.name);
-  return LossScaleOptimizer(optimizer_from_config(inner, where), options);
+double LossScaleOptimizer::dynamic_scale() const {
+  return static_cast<const LossScaling&>(*get()).scale();
 }
 
 }  // namespace tessera

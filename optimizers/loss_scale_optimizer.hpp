@@ -1,38 +1,36 @@
 #pragma once
 
-#include <memory>
+#include <string>
 
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 
-class LossScaling;
-
 struct LossScaleOptimizerOptions {
-  double initial_scale = 32768;
-  int64_t dynamic_growth_steps = 2000;  ///< finite steps after which the scale doubles
-  std::string name = "";                ///< slots have the inner optimizer's
+  double initial_scale = 32768;         ///< what the first loss is multiplied by, positive
+  int64_t dynamic_growth_steps = 2000;  ///< finite steps after which the scale doubles, at least 1
+  std::string name = "";  ///< first part of the slots' paths; the inner optimizer has the slots
 };
 
 /// Multiplies the loss by a scale that follows what the gradients can hold, for training in float16
 /// (keras.optimizers.LossScaleOptimizer): a step with a gradient that is not finite, on any device,
 /// changes nothing but the scale, which halves. The inner optimizer gets the gradients divided by
 /// the scale, and loses its own loss_scale_factor. Rates and iterations are those of the inner
-/// optimizer; steps() counts skipped ones too. Throws ConfigError unless the options are positive.
+/// optimizer; steps() counts skipped ones too.
+///
+/// Communication: one all-reduce a step for all gradients that are cut alike, to see whether they
+/// are finite. Throws ConfigError unless the options are positive.
+///
+///     LossScaleOptimizer(Adam(1e-3))
 class LossScaleOptimizer : public OptimizerHandle {
  public:
   explicit LossScaleOptimizer(OptimizerHandle inner_optimizer,
                               LossScaleOptimizerOptions options = {});
-  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
-  static LossScaleOptimizer from_config(JsonObject& config);
 
+  /// The optimizer that does the updates.
   OptimizerHandle inner_optimizer() const;
   /// What the next step's loss is multiplied by.
   double dynamic_scale() const;
-
- private:
-  explicit LossScaleOptimizer(const std::shared_ptr<LossScaling>& made);
-  std::shared_ptr<LossScaling> scaling_;
 };
 
 }  // namespace tessera

@@ -6,11 +6,16 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/from_config.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
-#include <tessera/optimizers/optimizers.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(MultiOptimizerOptions& o, const Visit& visit) {
+  visit("loss_scale_factor", o.loss_scale_factor);
+  visit("name", o.name);
+}
+
 namespace {
 
 const char* const multi_name = "MultiOptimizer";
@@ -49,9 +54,9 @@ class Several : public Optimizer {
              {"config", map_->config()},
              {"registered_name", nullptr}};
     }
-    return {{"optimizer_map", map},
-            {"loss_scale_factor", factor_ ? Json(*factor_) : Json(nullptr)},
-            {"name", name()}};
+    Json config = {{"optimizer_map", map}};
+    config.update(config_of(MultiOptimizerOptions{factor_, name()}));
+    return config;
   }
   std::vector<OptimizerHandle> inner() const override { return optimizers_; }
 
@@ -118,6 +123,21 @@ class Several : public Optimizer {
   std::map<uint64_t, size_t> numbers_;  ///< of each variable's optimizer
 };
 
+MultiOptimizer multi_from(JsonObject& config) {
+  const JsonPath path = config.path().key("optimizer_map");
+  const auto json = config.take<Json>("optimizer_map");
+  auto [class_name, map_config] = read_serialized(json, path);
+  if (class_name != "OptimizerMap") {
+    throw ConfigError(path.text(), "an OptimizerMap", in_quotes(class_name),
+                      "write the class that Keras serializes");
+  }
+  const OptimizerMap map = OptimizerMap::from_config(map_config);
+  map_config.finish();
+  return MultiOptimizer(map, options_from<MultiOptimizerOptions>(config));
+}
+
+const Registered registered_multi(wrapping_optimizer_factories(), {multi_name}, multi_from);
+
 }  // namespace
 
 OptimizerMap::OptimizerMap(OptimizerHandle default_optimizer, const Items& optimizer_map)
@@ -179,21 +199,5 @@ MultiOptimizer::MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions
 
 MultiOptimizer::MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options)
     : OptimizerHandle(std::make_shared<Several>(std::nullopt, std::move(optimizer_map), options)) {}
-
-MultiOptimizer MultiOptimizer::from_config(JsonObject& config) {
-  const JsonPath path = config.path().key("optimizer_map");
-  const auto json = config.take<Json>("optimizer_map");
-  auto [class_name, map_config] = read_serialized(json, path);
-  if (class_name != "OptimizerMap") {
-    throw ConfigError(path.text(), "an OptimizerMap", in_quotes(class_name),
-                      "write the class that Keras serializes");
-  }
-  const OptimizerMap map = OptimizerMap::from_config(map_config);
-  map_config.finish();
-  MultiOptimizerOptions options;
-  options.loss_scale_factor = config.take_optional<double>("loss_scale_factor");
-  take(config, "name", options.name);
-  return MultiOptimizer(map, options);
-}
 
 }  // namespace tessera

@@ -11,18 +11,21 @@
 namespace tessera {
 
 /// Which optimizer updates which variables (keras.optimizers.OptimizerMap).
+///
+///     MultiOptimizer(OptimizerMap(SGD(0.1), {{"embedding/.*", Adam(1e-3)}}))
 class OptimizerMap {
  public:
   using Items = std::vector<std::pair<std::string, OptimizerHandle>>;
   /// The optimizer of a variable whose path a key is or, as an RE2 expression, matches as a whole;
   /// `default_optimizer` takes the others. Throws as set() does.
   explicit OptimizerMap(OptimizerHandle default_optimizer, const Items& optimizer_map = {});
-  /// From Keras' config. Throws ConfigError naming a wrong value.
+  /// The map of a Keras' config. Throws ConfigError naming a wrong value.
   static OptimizerMap from_config(JsonObject& config);
+  /// The map as Keras configures it.
   Json config() const;
 
-  /// Throws ConfigError for a key that is there already, an expression that RE2 does not take and
-  /// an optimizer that has inner ones.
+  /// Adds an optimizer. Throws ConfigError for a key that is there already, an expression that RE2
+  /// does not take and an optimizer that has inner ones.
   void set(const std::string& key, const OptimizerHandle& optimizer);
   /// The optimizer of this path. Throws ConfigError if several expressions match.
   const OptimizerHandle& at(const std::string& path) const;
@@ -35,9 +38,9 @@ class OptimizerMap {
 };
 
 struct MultiOptimizerOptions {
-  /// Takes the place of the inner optimizers' own.
+  /// What the loss is multiplied by, in place of the inner optimizers' own; none: 1.
   std::optional<double> loss_scale_factor = std::nullopt;
-  std::string name = "";  ///< slots have the inner optimizers'
+  std::string name = "";  ///< what errors call it; slots' paths begin with the inner optimizers'
 };
 
 /// Several optimizers, each for some variables (keras.optimizers.MultiOptimizer). Gradients are
@@ -49,13 +52,12 @@ class MultiOptimizer : public OptimizerHandle {
   using Choose = std::function<OptimizerHandle(const Variable& variable)>;
 
   explicit MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options = {});
-  /// By what the function gives for each variable when the optimizer is built; it is then an error
-  /// if that has inner ones. In config() the map is null.
+  /// Chooses by what the function gives for each variable when the optimizer is built; it is then
+  /// an error if that has inner ones. In config() the map is null.
   explicit MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options = {});
-  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
-  static MultiOptimizer from_config(JsonObject& config);
 
-  /// In the order of the map, its default at the end; then as the function gave them.
+  /// The inner optimizers in the order of the map, its default at the end; then as the function
+  /// gave them.
   std::vector<OptimizerHandle> optimizers() const { return (**this).inner(); }
 };
 

@@ -15,11 +15,32 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(MuonOptions& o, const Visit& visit) {
+  visit("adam_beta_1", o.adam_beta_1);
+  visit("adam_beta_2", o.adam_beta_2);
+  visit("epsilon", o.epsilon);
+  visit("exclude_layers", o.exclude_layers);
+  visit("muon_a", o.muon_a);
+  visit("muon_b", o.muon_b);
+  visit("muon_c", o.muon_c);
+  visit("adam_lr_ratio", o.adam_lr_ratio);
+  visit("momentum", o.momentum);
+  visit("ns_steps", o.ns_steps);
+  visit("nesterov", o.nesterov);
+  visit("exclude_embeddings", o.exclude_embeddings);
+  visit("adam_weight_decay", o.adam_weight_decay);
+  visit("rms_rate", o.rms_rate);
+}
+
 namespace {
+
+const Registered registered_muon(optimizer_factories(), {"Muon"}, optimizer_of<Muon, MuonOptions>);
 
 class MuonOptimizer : public Optimizer {
  public:
@@ -41,22 +62,9 @@ class MuonOptimizer : public Optimizer {
     }
   }
   Json config() const override {
-    Json config = Optimizer::config();
-    config["adam_beta_1"] = options_.adam_beta_1;
-    config["adam_beta_2"] = options_.adam_beta_2;
-    config["epsilon"] = options_.epsilon;
+    Json config = optimizer_config(*this, options_);
+    // Keras writes an empty list too.
     config["exclude_layers"] = options_.exclude_layers;
-    config["muon_a"] = options_.muon_a;
-    config["muon_b"] = options_.muon_b;
-    config["muon_c"] = options_.muon_c;
-    config["adam_lr_ratio"] = options_.adam_lr_ratio;
-    config["momentum"] = options_.momentum;
-    config["ns_steps"] = options_.ns_steps;
-    config["nesterov"] = options_.nesterov;
-    config["exclude_embeddings"] = options_.exclude_embeddings;
-    const auto& decay = options_.adam_weight_decay;
-    config["adam_weight_decay"] = decay ? Json(*decay) : Json(nullptr);
-    config["rms_rate"] = options_.rms_rate ? Json(*options_.rms_rate) : Json(nullptr);
     return config;
   }
 
@@ -140,34 +148,9 @@ class MuonOptimizer : public Optimizer {
   std::vector<std::shared_ptr<re2::RE2>> excluded_;
 };
 
-void take_optional(JsonObject& config, const std::string& key, std::optional<double>& out) {
-  if (config.has(key)) out = config.take_optional<double>(key);
-}
-
 }  // namespace
 
 Muon::Muon(LearningRate learning_rate, MuonOptions options)
     : OptimizerHandle(std::make_shared<MuonOptimizer>(learning_rate, options)) {}
-
-Muon Muon::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  MuonOptions options;
-  take(config, "adam_beta_1", options.adam_beta_1);
-  take(config, "adam_beta_2", options.adam_beta_2);
-  take_optional(config, "adam_weight_decay", options.adam_weight_decay);
-  take(config, "epsilon", options.epsilon);
-  take(config, "exclude_layers", options.exclude_layers);
-  take(config, "exclude_embeddings", options.exclude_embeddings);
-  take(config, "muon_a", options.muon_a);
-  take(config, "muon_b", options.muon_b);
-  take(config, "muon_c", options.muon_c);
-  take(config, "adam_lr_ratio", options.adam_lr_ratio);
-  take(config, "momentum", options.momentum);
-  take(config, "ns_steps", options.ns_steps);
-  take(config, "nesterov", options.nesterov);
-  take_optional(config, "rms_rate", options.rms_rate);
-  take_base_options(config, options);
-  return Muon(rate, options);
-}
 
 }  // namespace tessera

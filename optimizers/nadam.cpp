@@ -4,11 +4,20 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(NadamOptions& o, const Visit& visit) {
+  moment_fields(o, visit);
+}
+
 namespace {
+
+const Registered registered_nadam(optimizer_factories(), {"Nadam"},
+                                  optimizer_of<Nadam, NadamOptions>);
 
 class NadamOptimizer : public Optimizer {
  public:
@@ -16,11 +25,7 @@ class NadamOptimizer : public Optimizer {
       : Optimizer("Nadam", learning_rate, base_options(options)), options_(options) {
     check_moments("Nadam", options);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    put_moments(config, options_);
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -60,13 +65,5 @@ class NadamOptimizer : public Optimizer {
 
 Nadam::Nadam(LearningRate learning_rate, NadamOptions options)
     : OptimizerHandle(std::make_shared<NadamOptimizer>(learning_rate, options)) {}
-
-Nadam Nadam::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  NadamOptions options;
-  take_moments(config, options);
-  take_base_options(config, options);
-  return Nadam(rate, options);
-}
 
 }  // namespace tessera

@@ -1,33 +1,36 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
 
-/// The options of Nadam; those from weight_decay on as in BaseOptions.
 struct NadamOptions {
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
-  std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;
-  std::optional<double> clipvalue = std::nullopt;
-  std::optional<double> global_clipnorm = std::nullopt;
-  bool use_ema = false;
-  double ema_momentum = 0.99;
+  double beta_1 = 0.9;    ///< share of the former mean of gradients in the next, in [0, 1)
+  double beta_2 = 0.999;  ///< share of the former mean of squares in the next, in [0, 1)
+  double epsilon = 1e-7;  ///< added to the root of the mean of squares, at least 0
+  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
+  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
+  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
+  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  bool use_ema = false;                                  ///< keeps running means of the weights
+  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
+  /// Iterations after which weights become their means; none: finalize_variable_values() does that.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;  ///< multiplies the loss; none: 1
+  /// Calls of apply() whose gradients one update averages, at least 2; none: each call updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";
+  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
 };
 
 /// Adam with Nesterov's momentum (Dozat, 2016; keras.optimizers.Nadam); its factor of step t is
-/// beta_1·(1 - 0.96^t / 2). Throws ConfigError unless the betas lie in [0, 1) and epsilon >= 0.
+/// beta_1·(1 - 0.96^t / 2). Slots: "momentum", "velocity". Throws ConfigError unless the betas lie
+/// in [0, 1) and epsilon >= 0.
 class Nadam : public OptimizerHandle {
  public:
   explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
-  /// From Keras' config; absent keys are the defaults. Throws ConfigError naming a wrong value.
-  static Nadam from_config(JsonObject& config);
 };
 
 }  // namespace tessera

@@ -2,11 +2,23 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(RMSpropOptions& o, const Visit& visit) {
+  visit("rho", o.rho);
+  visit("momentum", o.momentum);
+  visit("epsilon", o.epsilon);
+  visit("centered", o.centered);
+}
+
 namespace {
+
+const Registered registered_rmsprop(optimizer_factories(), {"RMSprop"},
+                                    optimizer_of<RMSprop, RMSpropOptions>);
 
 class RMSpropOptimizer : public Optimizer {
  public:
@@ -16,14 +28,7 @@ class RMSpropOptimizer : public Optimizer {
     check_fraction("RMSprop", "momentum", options.momentum);
     check_not_negative("RMSprop", "epsilon", options.epsilon);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["rho"] = options_.rho;
-    config["momentum"] = options_.momentum;
-    config["epsilon"] = options_.epsilon;
-    config["centered"] = options_.centered;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -61,16 +66,5 @@ class RMSpropOptimizer : public Optimizer {
 
 RMSprop::RMSprop(LearningRate learning_rate, RMSpropOptions options)
     : OptimizerHandle(std::make_shared<RMSpropOptimizer>(learning_rate, options)) {}
-
-RMSprop RMSprop::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.001);
-  RMSpropOptions options;
-  take(config, "rho", options.rho);
-  take(config, "momentum", options.momentum);
-  take(config, "epsilon", options.epsilon);
-  take(config, "centered", options.centered);
-  take_base_options(config, options);
-  return RMSprop(rate, options);
-}
 
 }  // namespace tessera

@@ -6,12 +6,23 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(ScheduleFreeAdamWOptions& o, const Visit& visit) {
+  moment_fields(o, visit);
+  visit("warmup_steps", o.warmup_steps);
+}
+
 namespace {
+
+const Registered registered_schedule_free_adamw(
+    optimizer_factories(), {"ScheduleFreeAdamW"},
+    optimizer_of<ScheduleFreeAdamW, ScheduleFreeAdamWOptions>);
 
 const char* const schedule_free_name = "ScheduleFreeAdamW";
 
@@ -26,12 +37,7 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
     if (options.beta_1 > 0) return;
     throw ConfigError(schedule_free_name, "beta_1 is positive", "0", "use 0.9");
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    put_moments(config, options_);
-    config["warmup_steps"] = options_.warmup_steps;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -62,14 +68,5 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
 
 ScheduleFreeAdamW::ScheduleFreeAdamW(LearningRate learning_rate, ScheduleFreeAdamWOptions options)
     : OptimizerHandle(std::make_shared<ScheduleFreeAdamWOptimizer>(learning_rate, options)) {}
-
-ScheduleFreeAdamW ScheduleFreeAdamW::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.0025);
-  ScheduleFreeAdamWOptions options;
-  take_moments(config, options);
-  take(config, "warmup_steps", options.warmup_steps);
-  take_base_options(config, options);
-  return ScheduleFreeAdamW(rate, options);
-}
 
 }  // namespace tessera

@@ -2,11 +2,20 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
+#include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(SGDOptions& o, const Visit& visit) {
+  visit("momentum", o.momentum);
+  visit("nesterov", o.nesterov);
+}
+
 namespace {
+
+const Registered registered_sgd(optimizer_factories(), {"SGD"}, optimizer_of<SGD, SGDOptions>);
 
 class SGDOptimizer : public Optimizer {
  public:
@@ -14,12 +23,7 @@ class SGDOptimizer : public Optimizer {
       : Optimizer("SGD", learning_rate, base_options(options)), options_(options) {
     check_fraction("SGD", "momentum", options.momentum);
   }
-  Json config() const override {
-    Json config = Optimizer::config();
-    config["momentum"] = options_.momentum;
-    config["nesterov"] = options_.nesterov;
-    return config;
-  }
+  Json config() const override { return optimizer_config(*this, options_); }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -51,14 +55,5 @@ class SGDOptimizer : public Optimizer {
 
 SGD::SGD(LearningRate learning_rate, SGDOptions options)
     : OptimizerHandle(std::make_shared<SGDOptimizer>(learning_rate, options)) {}
-
-SGD SGD::from_config(JsonObject& config) {
-  const LearningRate rate = take_learning_rate(config, 0.01);
-  SGDOptions options;
-  take(config, "momentum", options.momentum);
-  take(config, "nesterov", options.nesterov);
-  take_base_options(config, options);
-  return SGD(rate, options);
-}
 
 }  // namespace tessera

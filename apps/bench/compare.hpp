@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/datasets/tensor_dataset.hpp>
+#include <tessera/framework/nn/tensor_dataset.hpp>
 
 #include "apps/bench/comparison.hpp"
 #include "apps/bench/contender.hpp"

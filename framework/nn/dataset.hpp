@@ -30,16 +30,16 @@ RowPart local_part(int64_t rows, const LayoutMap& layouts);
 
 /// Some rows of a dataset, on the host. Axis 0 of each tensor counts the rows.
 struct Examples {
-  std::vector<at::Tensor> x = {};    ///< one for each input of the model
-  std::vector<at::Tensor> y = {};    ///< labels of each output; none for data to predict
-  /// None: all 1; one for all outputs, or one for each.
+  std::vector<at::Tensor> x = {};  ///< one for each input of the model
+  std::vector<at::Tensor> y = {};  ///< labels of each output; none for data to predict
+  /// Weights of the rows: one tensor for all outputs, or one for each; none: all 1.
   std::vector<at::Tensor> sample_weight = {};
-  /// In place of x, where get_placed() made the shards.
+  /// The shards of the inputs that get_placed() made, in place of x.
   std::vector<DTensor> placed_x = {};
   /// Which rows of the global batch the tensors hold, where a process reads those of its devices
   /// only; absent: all.
   std::optional<RowPart> part = std::nullopt;
-  /// Of the global batch.
+  /// Rows of the global batch.
   int64_t rows() const {
     if (part) return part->of;
     if (!x.empty()) return x[0].size(0);
@@ -52,6 +52,7 @@ struct Examples {
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// Rows of the data.
   virtual int64_t size() const = 0;
   /// The rows of these numbers, in this order, in fresh memory. Throws FileError, ShapeError.
   virtual Examples get(std::span<const int64_t> rows) const = 0;
@@ -97,15 +98,17 @@ class DatasetHandle {
   DatasetHandle(Made made) : rows_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
   template <std::derived_from<StreamDataset> Made>
   DatasetHandle(Made made) : stream_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
-  /// Tensors in memory. Throws as TensorDataset.
+  /// Tensors in memory, of which a TensorDataset is made. Throws ShapeError or ConfigError naming
+  /// the tensor unless all are dense, on the host, and have equally many rows.
   DatasetHandle(const Examples& all);  // NOLINT
   DatasetHandle(const at::Tensor& x, const at::Tensor& y = {},  // NOLINT
-             const at::Tensor& sample_weight = {});
+                const at::Tensor& sample_weight = {});
 
   /// Data of which any row can be read. Throws ConfigError for a stream.
   const Dataset& operator*() const { return *rows("data"); }
   const Dataset* operator->() const { return rows("data").get(); }
-  /// The same; `where` begins the error.
+  /// Shares the data of which any row can be read. Throws ConfigError for a stream, which begins
+  /// with `where`.
   const std::shared_ptr<const Dataset>& rows(const std::string& where) const;
   /// Null unless it is a stream.
   const std::shared_ptr<const StreamDataset>& stream() const { return stream_; }

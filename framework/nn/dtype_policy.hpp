@@ -13,8 +13,8 @@ struct DTypePolicy {
   bool operator==(const DTypePolicy&) const = default;
 };
 
-/// From "float32", "float64", "bfloat16", "float16", "mixed_bfloat16" or "mixed_float16"; "" is the
-/// default policy. Throws ConfigError naming the nearest one.
+/// The policy of "float32", "float64", "bfloat16", "float16", "mixed_bfloat16" or "mixed_float16";
+/// "" is the default policy. Throws ConfigError naming the nearest one.
 DTypePolicy dtype_policy(const std::string& name);
 /// The name that dtype_policy() takes.
 std::string to_string(const DTypePolicy& policy);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
@@ -17,25 +19,28 @@ class Metric {
   virtual ~Metric() = default;
   /// Keras' class name, "SparseCategoricalAccuracy".
   virtual std::string class_name() const = 0;
+  /// The metric's options by Keras' keys.
   virtual Json config() const = 0;
+  /// What logs call the metric.
   const std::string& name() const { return name_; }
 
   /// Adds one batch. `sample_weight` may be undefined.
   virtual void update(const DTensor& y_true, const DTensor& y_pred,
                       const DTensor& sample_weight = {}) = 0;
-  /// The metric of these totals; an empty list: of nothing added yet.
+  /// The metric of these totals; an empty list means that nothing was added yet.
   virtual double result(const std::vector<double>& totals) const = 0;
 
-  /// What Keras gives as an array, such as a precision for each threshold; result() is the mean of
-  /// it. Of other metrics: the one result.
+  /// What Keras gives as an array, such as a precision for each threshold, of which result() is the
+  /// mean; the one result of other metrics.
   virtual std::vector<double> result_values(const std::vector<double>& totals) const {
     return {result(totals)};
   }
 
   /// The metric of all batches so far; 0 without any. Collective.
   double result() const;
-  /// All of what Keras gives as an array. Collective.
+  /// What Keras gives as an array, of all batches so far. Collective.
   std::vector<double> result_values() const;
+  /// Starts anew.
   void reset() { restore({}); }
   /// Starts from totals that totals() gave.
   void restore(std::vector<double> totals);
@@ -55,34 +60,29 @@ class Metric {
 };
 
 /// A handle to a metric, also by Keras' name. "accuracy" (and "acc") becomes the accuracy that fits
-/// the loss when the model is compiled.
-class MetricHandle {
+/// the loss when the model is compiled; until then the handle has a text and no metric.
+class MetricHandle : public Handle<Metric> {
  public:
-  MetricHandle(std::shared_ptr<Metric> made) : made_(std::move(made)) {}  // NOLINT: reads as data
-  MetricHandle(const char* name) : text_(name) {}                         // NOLINT
-  /// Null for a name that is not resolved yet.
-  const std::shared_ptr<Metric>& get() const { return made_; }
+  using Handle::Handle;
+  MetricHandle(const char* name) : text_(name) {}  // NOLINT: reads as data
+  /// The name that is not resolved yet; empty for a metric.
   const std::string& text() const { return text_; }
 
  private:
-  std::shared_ptr<Metric> made_;
   std::string text_;
 };
 
 /// Options of the metrics that have none of their own.
 struct MetricOptions {
-  std::string name = "";  ///< empty: the class's in snake_case
+  std::string name = "";  ///< what logs call the metric; empty: the class's in snake_case
 };
-template <class Visit>
-void fields(MetricOptions& o, Visit visit) {
-  visit("name", o.name);
-}
 
 /// The metric of a Keras name or class name, with its defaults, called `name`. Throws ConfigError
 /// naming the nearest one.
 std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name);
-/// With these options by Keras' keys, as config() gives them; "dtype" is passed over, since totals
-/// are float64. Throws ConfigError, for an unknown key naming the nearest one.
+/// The metric of a name with these options by Keras' keys, as config() gives them; "dtype" is
+/// passed over, since totals are float64. Throws ConfigError, for an unknown key naming the nearest
+/// one.
 std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options);
 /// {"class_name": "AUC", "config": {"curve": "PR"}}, as serialized() gives it, or a name alone, as
 /// a metric (keras.metrics.deserialize). Throws ConfigError naming the place, which begins with
@@ -90,6 +90,8 @@ std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& o
 std::shared_ptr<Metric> metric_from_config(const Json& json, const std::string& where = "metric");
 /// Every name that make_metric knows, sorted.
 std::vector<std::string> metric_names();
+/// The table of metrics by name, to which each class adds itself by a Registered.
+ConfigFactories<MetricHandle>& metric_factories();
 
 /// Results of several metrics with one reduction for all of them. Collective.
 std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics);

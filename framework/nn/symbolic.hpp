@@ -38,7 +38,7 @@ class SymbolicTensor {
 struct Node {
   std::shared_ptr<Layer> layer;
   std::vector<SymbolicTensor> inputs;  ///< none for an Input
-  std::vector<Shape> shapes;           ///< of the outputs
+  std::vector<Shape> shapes;           ///< shapes of the outputs
   at::ScalarType dtype = at::kFloat;
   int64_t call = 0;                    ///< counts this layer's calls
 };

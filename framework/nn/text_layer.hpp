@@ -19,7 +19,8 @@ class TextLayer : public Layer {
   virtual Shape text_shape() const = 0;
   /// The batch of these texts: [texts, ...], on the host. Throws StateError unless ready().
   virtual at::Tensor transform(std::span<const std::string_view> texts) const = 0;
-  /// The same in a layout, each shard made by itself. Throws LayoutError for another rank.
+  /// The numbers of texts in a layout, each shard made by itself. Throws LayoutError for another
+  /// rank.
   virtual DTensor transform(std::span<const std::string_view> texts,
                             const Layout& layout) const = 0;
 

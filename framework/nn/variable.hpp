@@ -16,7 +16,7 @@ struct VariableSpec {
   Shape shape;
   at::ScalarType dtype = at::kFloat;
   InitializerHandle initializer;
-  /// Of all weights of the model; the weight's own stream is this and its path.
+  /// The seed of all weights of the model; the weight's own stream is this and its path.
   Seed seed = {};
   bool trainable = true;
   RegularizerHandle regularizer = {};  ///< adds to the model's loss
@@ -28,9 +28,10 @@ struct VariableSpec {
 class Variable {
  public:
   Variable() = default;
-  /// Not drawn yet, replicated over the default mesh until placed.
+  /// A variable not drawn yet, replicated over the default mesh until placed.
   explicit Variable(VariableSpec spec);
-  /// With a value, whose layout it takes and whose memory it copies unless nobody else holds it.
+  /// A variable of a value, whose layout it takes and whose memory it copies unless nobody else
+  /// holds it.
   Variable(std::string path, DTensor value, bool trainable = true);
 
   bool defined() const { return state_ != nullptr; }
@@ -64,7 +65,7 @@ class Variable {
   /// the present. Counts as an assignment.
   const Blocks& writable();
 
-  /// The same variable, not an equal one.
+  /// Whether both handles are of one variable, not of an equal one.
   bool is(const Variable& other) const { return state_ == other.state_; }
   /// Identity on a tape.
   uint64_t id() const { return state_->tag->id; }

@@ -2,12 +2,11 @@
 
 #include <string>
 
-#include <tessera/optimizers/internal/config_reading.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
 namespace tessera {
 
-/// What the options of Adam and its kin have in common: beta_1, beta_2 and epsilon. Throws
+/// Checks what the options of Adam and its kin have in common: beta_1, beta_2 and epsilon. Throws
 /// ConfigError naming class and option.
 template <class Options>
 void check_moments(const std::string& class_name, const Options& options) {
@@ -16,18 +15,12 @@ void check_moments(const std::string& class_name, const Options& options) {
   check_not_negative(class_name, "epsilon", options.epsilon);
 }
 
-/// Into a configuration, and back.
-template <class Options>
-void put_moments(Json& config, const Options& options) {
-  config["beta_1"] = options.beta_1;
-  config["beta_2"] = options.beta_2;
-  config["epsilon"] = options.epsilon;
-}
-template <class Options>
-void take_moments(JsonObject& config, Options& options) {
-  take(config, "beta_1", options.beta_1);
-  take(config, "beta_2", options.beta_2);
-  take(config, "epsilon", options.epsilon);
+/// Visits beta_1, beta_2 and epsilon.
+template <class Options, class Visit>
+void moment_fields(Options& o, const Visit& visit) {
+  visit("beta_1", o.beta_1);
+  visit("beta_2", o.beta_2);
+  visit("epsilon", o.epsilon);
 }
 
 }  // namespace tessera

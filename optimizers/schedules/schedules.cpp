@@ -5,9 +5,100 @@
 #include <numbers>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(ExponentialDecayOptions& o, const Visit& visit) {
+  visit("staircase", o.staircase);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(PiecewiseConstantDecayOptions& o, const Visit& visit) {
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(PolynomialDecayOptions& o, const Visit& visit) {
+  visit("end_learning_rate", o.end_learning_rate);
+  visit("power", o.power);
+  visit("cycle", o.cycle);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(InverseTimeDecayOptions& o, const Visit& visit) {
+  visit("staircase", o.staircase);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CosineDecayOptions& o, const Visit& visit) {
+  visit("alpha", o.alpha);
+  visit("name", o.name);
+  visit("warmup_target", o.warmup_target);
+  visit("warmup_steps", o.warmup_steps);
+}
+
+template <class Visit>
+void fields(CosineDecayRestartsOptions& o, const Visit& visit) {
+  visit("t_mul", o.t_mul);
+  visit("m_mul", o.m_mul);
+  visit("alpha", o.alpha);
+  visit("name", o.name);
+}
+
 namespace {
+
+/// What makes a schedule of the first rate, the length of the decay and options.
+template <class Made, class Options>
+LearningRateScheduleRef decay_of(JsonObject& config, const char* steps) {
+  const auto options = options_from<Options>(config);
+  const auto initial = config.take<double>("initial_learning_rate");
+  return Made(initial, config.take<double>(steps), options);
+}
+
+/// What makes a schedule of the first rate, the length of the decay, its rate and options.
+template <class Made, class Options>
+LearningRateScheduleRef rated_decay(JsonObject& config) {
+  const auto options = options_from<Options>(config);
+  const auto initial = config.take<double>("initial_learning_rate");
+  const auto steps = config.take<double>("decay_steps");
+  return Made(initial, steps, config.take<double>("decay_rate"), options);
+}
+
+const Registered registered_exponential(schedule_factories(), {"ExponentialDecay"},
+                                        rated_decay<ExponentialDecay, ExponentialDecayOptions>);
+const Registered registered_inverse_time(schedule_factories(), {"InverseTimeDecay"},
+                                         rated_decay<InverseTimeDecay, InverseTimeDecayOptions>);
+const Registered registered_piecewise(
+    schedule_factories(), {"PiecewiseConstantDecay"}, [](JsonObject& config) {
+      const auto options = options_from<PiecewiseConstantDecayOptions>(config);
+      const auto boundaries = config.take<std::vector<int64_t>>("boundaries");
+      const auto values = config.take<std::vector<double>>("values");
+      return PiecewiseConstantDecay(boundaries, values, options);
+    });
+const Registered registered_polynomial(schedule_factories(), {"PolynomialDecay"},
+                                       [](JsonObject& config) {
+                                         return decay_of<PolynomialDecay, PolynomialDecayOptions>(
+                                             config, "decay_steps");
+                                       });
+const Registered registered_cosine(schedule_factories(), {"CosineDecay"}, [](JsonObject& config) {
+  return decay_of<CosineDecay, CosineDecayOptions>(config, "decay_steps");
+});
+const Registered registered_restarts(
+    schedule_factories(), {"CosineDecayRestarts"}, [](JsonObject& config) {
+      return decay_of<CosineDecayRestarts, CosineDecayRestartsOptions>(config, "first_decay_steps");
+    });
+
+/// A schedule's config(): its arguments, then its options.
+template <class Options>
+Json schedule_config(Json arguments, const Options& options) {
+  arguments.update(config_of(options));
+  return arguments;
+}
 
 // Keras computes in float32, whose roundings decide where a staircase or a period ends.
 constexpr float pi = std::numbers::pi_v<float>;
@@ -35,11 +126,10 @@ struct DecaySchedule : LearningRateSchedule {
     return at(options.staircase ? std::floor(p) : p);
   }
   Json config() const override {
-    return {{"initial_learning_rate", initial},
-            {"decay_steps", decay_steps},
-            {"decay_rate", decay_rate},
-            {"staircase", options.staircase},
-            {"name", options.name}};
+    return schedule_config({{"initial_learning_rate", initial},
+                            {"decay_steps", decay_steps},
+                            {"decay_rate", decay_rate}},
+                           options);
   }
 };
 
@@ -86,7 +176,7 @@ struct PiecewiseSchedule : LearningRateSchedule {
     return float(values[static_cast<size_t>(reached - boundaries.begin())]);
   }
   Json config() const override {
-    return {{"boundaries", boundaries}, {"values", values}, {"name", options.name}};
+    return schedule_config({{"boundaries", boundaries}, {"values", values}}, options);
   }
 };
 
@@ -110,12 +200,8 @@ struct PolynomialSchedule : LearningRateSchedule {
     return (first - end) * std::pow(1 - at / steps, float(options.power)) + end;
   }
   Json config() const override {
-    return {{"initial_learning_rate", initial},
-            {"decay_steps", decay_steps},
-            {"end_learning_rate", options.end_learning_rate},
-            {"power", options.power},
-            {"cycle", options.cycle},
-            {"name", options.name}};
+    return schedule_config({{"initial_learning_rate", initial}, {"decay_steps", decay_steps}},
+                           options);
   }
 };
 
@@ -137,13 +223,8 @@ struct CosineSchedule : LearningRateSchedule {
     return decayed(at - warmup, target);
   }
   Json config() const override {
-    const auto& target = options.warmup_target;
-    return {{"initial_learning_rate", initial},
-            {"decay_steps", decay_steps},
-            {"alpha", options.alpha},
-            {"name", options.name},
-            {"warmup_target", target ? Json(*target) : Json(nullptr)},
-            {"warmup_steps", options.warmup_steps}};
+    return schedule_config({{"initial_learning_rate", initial}, {"decay_steps", decay_steps}},
+                           options);
   }
 
  private:
@@ -177,9 +258,8 @@ struct CosineRestartsSchedule : LearningRateSchedule {
     return float(initial) * ((1 - alpha) * wave + alpha);
   }
   Json config() const override {
-    return {{"initial_learning_rate", initial}, {"first_decay_steps", first_steps},
-            {"t_mul", options.t_mul},           {"m_mul", options.m_mul},
-            {"alpha", options.alpha},           {"name", options.name}};
+    return schedule_config({{"initial_learning_rate", initial}, {"first_decay_steps", first_steps}},
+                           options);
   }
 };
 

@@ -1,3 +1,4 @@
+// Names, configurations, wrong options and wrong shapes of all metrics.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/tensor/create.hpp>

@@ -1,11 +1,10 @@
+// Every metric against Keras, and what all have in common: nothing is sent until they are read,
+// and then once for all. What a family does beside has a file of its name.
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
 
 #include <ATen/ATen.h>
-
-#include <cmath>
-#include <limits>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -120,23 +119,6 @@ TEST_CASE("updating metrics of a sharded batch does not communicate, reading all
   CHECK(values[2] == 1);
 }
 
-TEST_CASE("counts stay exact where float32 would not count on") {
-  const Mean mean;
-  const DTensor one = scalar(1, mesh);
-  mean.update(one, double(int64_t{1} << 40));
-  mean.update(scalar(0, mesh), 1);
-  const std::vector<double> totals = Metric::totals({mean.get().get()})[0];
-  CHECK(totals == std::vector<double>{std::ldexp(1.0, 40), std::ldexp(1.0, 40) + 1});
-}
-
-TEST_CASE("a loss is averaged over the rows of its batches") {
-  const Mean mean({.name = "loss"});
-  mean.update(scalar(2, mesh), 128);
-  mean.update(scalar(5, mesh), 8);
-  CHECK(mean.get()->name() == "loss");
-  CHECK(mean.result() == Approx((2.0 * 128 + 5.0 * 8) / 136));
-}
-
 TEST_CASE("reset starts anew, restore goes on from stored totals") {
   const std::shared_ptr<Metric> metric = SparseCategoricalAccuracy().get();
   metric->update(labels({0, 1, 0, 0, 4}), scores());
@@ -167,43 +149,6 @@ TEST_CASE("counts at thresholds of a sharded batch stay pending until they are r
   CHECK(std::vector<double>(values.begin(), values.begin() + 3) == std::vector<double>{1, 1, 24});
   for (size_t i = 3; i < values.size(); ++i) CHECK(values[i] == Approx(1));
   CHECK(log.entries().size() == 1);
-}
-
-TEST_CASE("predictions that are not finite are in no top k, and no number is no positive") {
-  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
-  const DTensor predictions =
-      pack(at::tensor({1.0, infinity, 2.0, nan, 1.0, 1.0, 3.0, 1.0, 2.0}).view({3, 3}),
-           Layout::batch_sharded(mesh, "batch", 2));
-  const std::shared_ptr<Metric> top = SparseTopKCategoricalAccuracy({.k = 3}).get();
-  top->update(labels({1, 1, 2}), predictions);
-  CHECK(top->result() == Approx(1.0 / 3));
-  for (const int64_t no_class : {-1, 3}) {
-    top->reset();
-    top->update(labels({1, 1, no_class}), predictions);
-    CHECK(top->result() == 0);
-  }
-  for (const auto& metric :
-       {TruePositives().get(), TruePositives({.thresholds = {0, 0.5, 1}}).get()}) {
-    metric->update(labels({1, 1}), pack(at::tensor({nan, 0.7}), Layout::replicated(mesh, 1)));
-    CHECK(metric->result_values()[metric->result_values().size() / 2] == 1);
-  }
-}
-
-TEST_CASE("predictions beyond even thresholds count as 0 and 1") {
-  const std::shared_ptr<Metric> hits = TruePositives({.thresholds = {0, 0.5, 1}}).get();
-  hits->update(labels({1, 1}), pack(at::tensor({-3.0, 7.0}), Layout::replicated(mesh, 1)));
-  CHECK(hits->result_values() == std::vector<double>{1, 1, 0});
-}
-
-TEST_CASE("totals of many labels and thresholds are restored") {
-  const std::shared_ptr<Metric> metric = AUC({.multi_label = true}).get();
-  CHECK(metric->result() == 0);
-  metric->update(scores(), scores());
-  const std::vector<double> totals = Metric::totals({metric.get()})[0];
-  const std::shared_ptr<Metric> other = AUC({.multi_label = true}).get();
-  other->restore(totals);
-  CHECK(other->result_values().size() == 5);
-  CHECK(other->result() == 1);
 }
 
 }  // namespace metrics_test

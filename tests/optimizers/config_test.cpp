@@ -1,3 +1,4 @@
+// Names, configurations and wrong options of all optimizers.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
@@ -106,19 +107,6 @@ TEST_CASE("options that cannot be are named") {
   CHECK_THROWS_AS(ScheduleFreeAdamW(0.1, {.beta_1 = 0}), ConfigError);
   CHECK_THROWS_WITH(Muon(0.1, {.exclude_layers = {"(head"}}),
                     Catch::StartsWith("[Muon, exclude_layers] an RE2 expression"));
-}
-
-TEST_CASE("schedules that cannot be are named") {
-  CHECK_THROWS_WITH(ExponentialDecay(0.1, 0, 0.5),
-                    "[ExponentialDecay] decay_steps is positive. Received: 0. To fix: count the "
-                    "steps of the decay.");
-  CHECK_THROWS_AS(PolynomialDecay(0.1, -1), ConfigError);
-  CHECK_THROWS_AS(InverseTimeDecay(0.1, 0, 1), ConfigError);
-  CHECK_THROWS_AS(CosineDecay(0.1, 0), ConfigError);
-  CHECK_THROWS_WITH(CosineDecayRestarts(0.1, 0), Catch::Contains("first_decay_steps"));
-  CHECK_THROWS_WITH(PiecewiseConstantDecay({1, 2}, {0.1, 0.2}),
-                    Catch::Contains("2 boundaries, 2 values"));
-  CHECK_THROWS_WITH(PiecewiseConstantDecay({2, 2}, {0.1, 0.2, 0.3}), Catch::Contains("2 after 2"));
 }
 
 TEST_CASE("exclusions come before the first step and are expressions") {

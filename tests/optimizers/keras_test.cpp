@@ -1,3 +1,4 @@
+// Steps of SGD, Adam and AdamW against Keras, in every layout.
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 

@@ -1,3 +1,5 @@
+// What all optimizers have in common by BaseOptions: clipping, accumulation, moving averages, the
+// loss scale and decay, with what they cost.
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>

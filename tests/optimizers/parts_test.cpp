@@ -8,6 +8,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
+#include "tests/optimizers/slots.hpp"
 #include "tests/support/catch.hpp"
 
 namespace parts_test {
@@ -120,6 +121,23 @@ TEST_CASE("without a sink an optimizer updates again", "[optimizers]") {
   sgd->apply(gradients, own);
   CHECK(handed == 1);
   CHECK(at::allclose(own[0].value().full(), draw(1) - draw(3), 0, 1e-12));
+}
+
+TEST_CASE("parts of variables are refused by what needs the whole") {
+  const Mesh mesh = create_mesh({{"batch", 1}});
+  const Variable whole = test::matrix("hidden/kernel", Layout::replicated(mesh, 2));
+  const Variable part("hidden/kernel",
+                      pack(at::ones({2, 4}, at::kDouble), Layout::replicated(mesh, 2)));
+  for (const OptimizerHandle& optimizer :
+       {OptimizerHandle(Lamb()), OptimizerHandle(Muon()), OptimizerHandle(Adafactor())}) {
+    CHECK_THROWS_WITH(optimizer->build_part(part, whole),
+                      Catch::StartsWith("[" + optimizer->class_name() + "]") &&
+                          Catch::Contains("(2, 4) of hidden/kernel (6, 4)"));
+  }
+  CHECK_NOTHROW(Lamb()->build_part(whole, whole));
+  CHECK_THROWS_AS(Adafactor()->build_part(whole, whole), ConfigError);
+  CHECK_THROWS_AS(ScheduleFreeAdamW()->build_part(whole, whole), ConfigError);
+  CHECK_NOTHROW(Lion()->build_part(part, whole));
 }
 
 }  // namespace parts_test

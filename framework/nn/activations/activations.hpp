@@ -16,8 +16,8 @@ class ActivationRef {
   /// linear: the input itself.
   ActivationRef() = default;
   ActivationRef(const char* name) : ActivationRef(std::string(name)) {}  // NOLINT: reads as data
-  /// With Keras' default arguments. Throws ConfigError naming the nearest one, and for "threshold",
-  /// which has no defaults.
+  /// The activation of this name with Keras' default arguments. Throws ConfigError naming the
+  /// nearest one, and for "threshold", which has no defaults.
   ActivationRef(const std::string& name);                               // NOLINT
   /// A function of the user's own; its name is "custom".
   template <class F>
@@ -26,12 +26,12 @@ class ActivationRef {
       : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
   DTensor operator()(const DTensor& x) const;
   const std::string& name() const { return name_; }
-  /// Of an input of this shape, whose -1 are not known yet; "glu" halves the last axis.
+  /// Shape of the output for an input's, whose -1 are not known yet; "glu" halves the last axis.
   Shape output_shape(const Shape& input) const;
 
  private:
   std::string name_ = "linear";
-  bool own_ = false;  ///< of the user's
+  bool own_ = false;  ///< a function of the user's
   Function function_ = nullptr;
 };
 

@@ -20,7 +20,7 @@ class ArrayOption {
 
   bool defined() const { return values_.defined(); }
   Shape shape() const { return values_.sizes().vec(); }
-  /// On the host, float64.
+  /// The numbers on the host, float64.
   const at::Tensor& tensor() const { return values_; }
   /// A number, nested lists, or null for none.
   Json json() const;
@@ -29,8 +29,8 @@ class ArrayOption {
   at::Tensor values_;
 };
 
-/// From a number or nested lists of equal lengths; null is none. Throws ConfigError naming the
-/// place.
+/// An option from a number or nested lists of equal lengths; null is none. Throws ConfigError
+/// naming the place.
 void json_get(const Json& json, const JsonPath& path, ArrayOption& out);
 
 }  // namespace tessera

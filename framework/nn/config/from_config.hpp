@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +14,6 @@
 #include <tessera/framework/nn/initializers/regularizer.hpp>
 
 namespace tessera {
-
-/// What makes an object from its "config", by class name. It takes the keys it knows; a key that it
-/// leaves is an error.
-template <class Made>
-using ConfigFactories = std::map<std::string, std::function<Made(JsonObject&)>>;
 
 /// An object as Keras writes it, {"class_name", "config"}; null for none.
 template <class Ref>
@@ -41,10 +34,8 @@ Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
                const std::string& name, JsonObject config, const JsonPath& path) {
   const auto found = factories.find(name);
   if (found == factories.end()) {
-    std::vector<std::string> known;
-    for (const auto& factory : factories) known.push_back(factory.first);
     throw ConfigError(path.text(), "the name is that of a known " + kind, in_quotes(name),
-                      suggestion(name, known));
+                      suggestion(name, names_in(factories)));
   }
   try {
     Made made = found->second(config);
@@ -55,7 +46,8 @@ Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
   }
 }
 
-/// Of these keys, all must be absent or null: arguments of Keras that there are none of here.
+/// Takes keys that must be absent or null: arguments of Keras that there are none of here. Throws
+/// ConfigError naming one that is not.
 void take_nulls(JsonObject& config, const std::vector<std::string>& keys);
 /// A length: from 1 to 2^31 - 1, so that a product of two cannot overflow.
 int64_t take_extent(JsonObject& config, const std::string& key);
@@ -64,17 +56,12 @@ std::vector<int64_t> take_axes(JsonObject& config, const std::string& key);
 /// The list as Keras writes it: a list of one as a single number.
 Json axes_json(const std::vector<int64_t>& axes);
 
-/// From a Keras name or {"class_name", "config"}; all but an initializer also from null. For
-/// JsonObject::take and json_as. Throw ConfigError naming the place.
+/// An object from a Keras name or {"class_name", "config"}, all but an initializer also from null;
+/// for JsonObject::take and json_as. Throw ConfigError naming the place.
 void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
 void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
 void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);
 void json_get(const Json& json, const JsonPath& path, ActivationRef& out);
-
-/// The tables behind them, by Keras' snake_case names.
-const ConfigFactories<InitializerHandle>& initializer_factories();
-const ConfigFactories<RegularizerHandle>& regularizer_factories();
-const ConfigFactories<ConstraintHandle>& constraint_factories();
 
 /// What the factory of this name makes with Keras' defaults; the class name finds it too. Throws
 /// ConfigError naming the nearest one.

@@ -67,9 +67,11 @@ template <class T>
 void read_option(JsonObject& given, const std::string& key, T& out) {
   if (const auto value = given.take_optional<T>(key)) out = *value;
 }
+/// None is a value too.
 template <class T>
 void read_option(JsonObject& given, const std::string& key, std::optional<T>& out) {
-  if (const auto value = given.take_optional<T>(key)) out = *value;
+  const auto value = given.take_optional<T>(key);
+  if (given.has(key)) out = value;
 }
 /// A list, or one number.
 template <class T>
@@ -109,21 +111,26 @@ Json named_config(const char* class_name, Options options) {
   return config_of(std::move(options));
 }
 
-/// Takes options from a configuration; what is absent or null stays. Throws ConfigError for a value
-/// of another type.
+/// Takes options from a configuration; what is absent stays, and what is null where null is no
+/// value. Throws ConfigError for a value of another type.
 template <class Options>
 void read_fields(JsonObject& given, Options& options) {
   fields(options, [&](const char* key, auto& value) { read_option(given, key, value); });
 }
 
 /// The options of a configuration, defaults where it lacks a key. Throws ConfigError for a value of
-/// another type and for a key that there is not.
+/// another type.
 template <class Options>
-Options options_from(JsonObject given) {
+Options options_from(JsonObject& given) {
   Options options;
   read_fields(given, options);
-  given.finish();
   return options;
+}
+
+/// What makes an object that takes nothing but options of its "config", for Registered.
+template <class Made, class Options>
+Made made_of(JsonObject& config) {
+  return Made(options_from<Options>(config));
 }
 
 }  // namespace tessera

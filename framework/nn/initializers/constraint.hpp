@@ -1,9 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
@@ -14,29 +15,25 @@ class Constraint {
   virtual ~Constraint() = default;
   /// Keras' class name, "MaxNorm".
   virtual std::string class_name() const = 0;
+  /// The constraint's arguments by Keras' keys.
   virtual Json config() const = 0;
   /// The weight's new value, of its shape and dtype.
   virtual DTensor operator()(const DTensor& weight) const = 0;
 };
 
 /// A handle to a constraint, also by Keras' name: "max_norm". None by default.
-class ConstraintHandle {
+class ConstraintHandle : public Handle<const Constraint> {
  public:
   ConstraintHandle() = default;
-  ConstraintHandle(std::shared_ptr<const Constraint> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
-  /// Throws ConfigError naming the nearest one.
-  ConstraintHandle(const char* name);  // NOLINT
-  const Constraint& operator*() const { return *made_; }
-  const Constraint* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
-
- private:
-  std::shared_ptr<const Constraint> made_;
+  using Handle::Handle;
+  /// The constraint of this name with its defaults. Throws ConfigError naming the nearest one.
+  ConstraintHandle(const char* name);  // NOLINT: reads as data
 };
 
 /// The constraint of a Keras name, "max_norm", or class name, with its defaults. Throws ConfigError
 /// naming the nearest one.
 ConstraintHandle make_constraint(const std::string& name);
+/// The table of constraints by name, to which each class adds itself by a Registered.
+ConfigFactories<ConstraintHandle>& constraint_factories();
 
 }  // namespace tessera

@@ -3,12 +3,51 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(MaxNormOptions& o, const Visit& visit) {
+  visit("max_value", o.max_value);
+}
+
+template <class Visit>
+void fields(UnitNormOptions&, const Visit&) {}
+
+template <class Visit>
+void fields(MinMaxNormOptions& o, const Visit& visit) {
+  visit("min_value", o.min_value);
+  visit("max_value", o.max_value);
+  visit("rate", o.rate);
+}
+
 namespace {
+
+/// The options and "axis", one number or several.
+template <class Options>
+Json norm_config(const Options& options) {
+  Json config = config_of(options);
+  config["axis"] = axes_json(options.axis);
+  return config;
+}
+template <class Made, class Options>
+ConstraintHandle made_of_norm(JsonObject& config) {
+  auto options = options_from<Options>(config);
+  if (config.has("axis")) options.axis = take_axes(config, "axis");
+  return Made(options);
+}
+
+const Registered registered_non_neg(constraint_factories(), {"non_neg"},
+                                    [](JsonObject&) { return NonNeg(); });
+const Registered registered_max_norm(constraint_factories(), {"max_norm"},
+                                     made_of_norm<MaxNorm, MaxNormOptions>);
+const Registered registered_unit_norm(constraint_factories(), {"unit_norm"},
+                                      made_of_norm<UnitNorm, UnitNormOptions>);
+const Registered registered_min_max_norm(constraint_factories(), {"min_max_norm"},
+                                         made_of_norm<MinMaxNorm, MinMaxNormOptions>);
 
 void check(const char* where, const char* name, double bound) {
   if (std::isfinite(bound) && bound >= 0) return;
@@ -33,9 +72,7 @@ class MaxNormConstraint : public Constraint {
     check("MaxNorm", "max_value", options_.max_value);
   }
   std::string class_name() const override { return "MaxNorm"; }
-  Json config() const override {
-    return {{"max_value", options_.max_value}, {"axis", axes_json(options_.axis)}};
-  }
+  Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
     const DTensor norm = norms(weight, options_.axis);
     return weight * (ops::clip(norm, 0, options_.max_value) / (norm + keras_epsilon));
@@ -49,7 +86,7 @@ class UnitNormConstraint : public Constraint {
  public:
   explicit UnitNormConstraint(UnitNormOptions options) : options_(std::move(options)) {}
   std::string class_name() const override { return "UnitNorm"; }
-  Json config() const override { return {{"axis", axes_json(options_.axis)}}; }
+  Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
     return weight / (norms(weight, options_.axis) + keras_epsilon);
   }
@@ -66,12 +103,7 @@ class MinMaxNormConstraint : public Constraint {
     check("MinMaxNorm", "rate", options_.rate);
   }
   std::string class_name() const override { return "MinMaxNorm"; }
-  Json config() const override {
-    return {{"min_value", options_.min_value},
-            {"max_value", options_.max_value},
-            {"rate", options_.rate},
-            {"axis", axes_json(options_.axis)}};
-  }
+  Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
     const DTensor norm = norms(weight, options_.axis);
     const DTensor inside = ops::clip(norm, options_.min_value, options_.max_value);
@@ -88,24 +120,6 @@ ConstraintHandle make_constraint_of(Args&&... args) {
   return std::shared_ptr<const Constraint>(std::make_shared<Made>(std::forward<Args>(args)...));
 }
 
-ops::Axes axis_of(JsonObject& config) {
-  return config.has("axis") ? take_axes(config, "axis") : ops::Axes{0};
-}
-
-ConstraintHandle max_norm(JsonObject& config) {
-  const auto max_value = config.take_or<double>("max_value", 2);
-  return MaxNorm({.max_value = max_value, .axis = axis_of(config)});
-}
-
-ConstraintHandle min_max_norm(JsonObject& config) {
-  MinMaxNormOptions options;
-  options.min_value = config.take_or("min_value", options.min_value);
-  options.max_value = config.take_or("max_value", options.max_value);
-  options.rate = config.take_or("rate", options.rate);
-  options.axis = axis_of(config);
-  return MinMaxNorm(options);
-}
-
 }  // namespace
 
 NonNeg::NonNeg() : ConstraintHandle(make_constraint_of<NonNegConstraint>()) {}
@@ -116,13 +130,8 @@ UnitNorm::UnitNorm(const UnitNormOptions& options)
 MinMaxNorm::MinMaxNorm(const MinMaxNormOptions& options)
     : ConstraintHandle(make_constraint_of<MinMaxNormConstraint>(options)) {}
 
-const ConfigFactories<ConstraintHandle>& constraint_factories() {
-  static const ConfigFactories<ConstraintHandle> factories = {
-      {"max_norm", max_norm},
-      {"min_max_norm", min_max_norm},
-      {"non_neg", [](JsonObject&) { return NonNeg(); }},
-      {"unit_norm", [](JsonObject& config) { return UnitNorm({.axis = axis_of(config)}); }},
-  };
+ConfigFactories<ConstraintHandle>& constraint_factories() {
+  static ConfigFactories<ConstraintHandle> factories;
   return factories;
 }
 

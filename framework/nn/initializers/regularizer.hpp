@@ -1,9 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
@@ -14,29 +15,25 @@ class Regularizer {
   virtual ~Regularizer() = default;
   /// Keras' class name, "L2".
   virtual std::string class_name() const = 0;
+  /// The regularizer's arguments by Keras' keys.
   virtual Json config() const = 0;
   /// The penalty, 0-d; often pending over the dimensions that cut `x`.
   virtual DTensor operator()(const DTensor& x) const = 0;
 };
 
 /// A handle to a regularizer, also by Keras' name: "l2". None by default.
-class RegularizerHandle {
+class RegularizerHandle : public Handle<const Regularizer> {
  public:
   RegularizerHandle() = default;
-  RegularizerHandle(std::shared_ptr<const Regularizer> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
-  /// Throws ConfigError naming the nearest one.
-  RegularizerHandle(const char* name);  // NOLINT
-  const Regularizer& operator*() const { return *made_; }
-  const Regularizer* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
-
- private:
-  std::shared_ptr<const Regularizer> made_;
+  using Handle::Handle;
+  /// The regularizer of this name with its defaults. Throws ConfigError naming the nearest one.
+  RegularizerHandle(const char* name);  // NOLINT: reads as data
 };
 
 /// The regularizer of a Keras name, "l1", "l2", "l1_l2", or class name, with its defaults. Throws
 /// ConfigError naming the nearest one.
 RegularizerHandle make_regularizer(const std::string& name);
+/// The table of regularizers by name, to which each class adds itself by a Registered.
+ConfigFactories<RegularizerHandle>& regularizer_factories();
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/l2_normalize.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
@@ -13,7 +13,38 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+void read_option(JsonObject& config, const std::string& key, OrthogonalMode& out) {
+  const auto mode = config.take_or<std::string>(key, "rows");
+  if (mode != "rows" && mode != "columns") {
+    json_fail(mode, config.path().key(key), "\"rows\" or \"columns\"");
+  }
+  out = mode == "rows" ? OrthogonalMode::rows : OrthogonalMode::columns;
+}
+
+template <class Visit>
+void fields(L1L2Options& o, const Visit& visit) {
+  visit("l1", o.l1);
+  visit("l2", o.l2);
+}
+
+template <class Visit>
+void fields(OrthogonalRegularizerOptions& o, const Visit& visit) {
+  visit("factor", o.factor);
+  visit("mode", o.mode);
+}
+
 namespace {
+
+const Registered registered_l1(regularizer_factories(), {"l1"},
+                               [](JsonObject& config) { return L1(config.take_or("l1", 0.01)); });
+const Registered registered_l2(regularizer_factories(), {"l2"},
+                               [](JsonObject& config) { return L2(config.take_or("l2", 0.01)); });
+const Registered registered_l1_l2(regularizer_factories(), {"l1_l2", "l1l2"},
+                                  made_of<L1L2, L1L2Options>);
+const Registered registered_orthogonal_regularizer(
+    regularizer_factories(), {"orthogonal_regularizer"},
+    made_of<OrthogonalRegularizer, OrthogonalRegularizerOptions>);
 
 double checked(const char* where, const char* name, double factor) {
   if (std::isfinite(factor) && factor >= 0) return factor;
@@ -48,27 +79,27 @@ class L2Regularizer : public Regularizer {
 
 class L1L2Regularizer : public Regularizer {
  public:
-  explicit L1L2Regularizer(L1L2Options options)
-      : l1_(checked("L1L2", "l1", options.l1)), l2_(checked("L1L2", "l2", options.l2)) {}
+  explicit L1L2Regularizer(L1L2Options options) : options_(options) {
+    checked("L1L2", "l1", options.l1);
+    checked("L1L2", "l2", options.l2);
+  }
   std::string class_name() const override { return "L1L2"; }
-  Json config() const override { return {{"l1", l1_}, {"l2", l2_}}; }
+  Json config() const override { return config_of(options_); }
   DTensor operator()(const DTensor& x) const override {
-    return absolute_sum(x) * l1_ + square_sum(x) * l2_;
+    return absolute_sum(x) * options_.l1 + square_sum(x) * options_.l2;
   }
 
  private:
-  double l1_;
-  double l2_;
+  L1L2Options options_;
 };
 
 class RowsOrColumns : public Regularizer {
  public:
-  explicit RowsOrColumns(OrthogonalRegularizerOptions options)
-      : factor_(checked("OrthogonalRegularizer", "factor", options.factor)), mode_(options.mode) {}
-  std::string class_name() const override { return "OrthogonalRegularizer"; }
-  Json config() const override {
-    return {{"factor", factor_}, {"mode", by_rows() ? "rows" : "columns"}};
+  explicit RowsOrColumns(OrthogonalRegularizerOptions options) : options_(options) {
+    checked("OrthogonalRegularizer", "factor", options.factor);
   }
+  std::string class_name() const override { return "OrthogonalRegularizer"; }
+  Json config() const override { return config_of(options_); }
   DTensor operator()(const DTensor& x) const override {
     if (x.rank() != 2) {
       throw ShapeError(class_name(), "it is of a matrix", to_string(x.shape()),
@@ -80,35 +111,18 @@ class RowsOrColumns : public Regularizer {
     const at::Tensor others = 1 - at::eye(count, x.dtype());
     const DTensor off_diagonal = cosines * pack(others, Layout::replicated(x.mesh(), 2));
     const double pairs = double(count) * double(count - 1) / 2;
-    return absolute_sum(off_diagonal) * (factor_ / 2 / pairs);
+    return absolute_sum(off_diagonal) * (options_.factor / 2 / pairs);
   }
 
  private:
-  bool by_rows() const { return mode_ == OrthogonalMode::rows; }
+  bool by_rows() const { return options_.mode == OrthogonalMode::rows; }
 
-  double factor_;
-  OrthogonalMode mode_;
+  OrthogonalRegularizerOptions options_;
 };
 
 template <class Made, class... Args>
 RegularizerHandle make_regularizer_of(Args&&... args) {
   return std::shared_ptr<const Regularizer>(std::make_shared<Made>(std::forward<Args>(args)...));
-}
-
-RegularizerHandle l1_l2(JsonObject& config) {
-  const auto l1 = config.take_or<double>("l1", 0);
-  return L1L2({.l1 = l1, .l2 = config.take_or<double>("l2", 0)});
-}
-
-RegularizerHandle orthogonal_from(JsonObject& config) {
-  OrthogonalRegularizerOptions options;
-  options.factor = config.take_or("factor", options.factor);
-  const auto mode = config.take_or<std::string>("mode", "rows");
-  if (mode != "rows" && mode != "columns") {
-    json_fail(mode, config.path().key("mode"), "\"rows\" or \"columns\"");
-  }
-  if (mode == "columns") options.mode = OrthogonalMode::columns;
-  return OrthogonalRegularizer(options);
 }
 
 }  // namespace
@@ -120,14 +134,8 @@ L1L2::L1L2(L1L2Options options)
 OrthogonalRegularizer::OrthogonalRegularizer(OrthogonalRegularizerOptions options)
     : RegularizerHandle(make_regularizer_of<RowsOrColumns>(options)) {}
 
-const ConfigFactories<RegularizerHandle>& regularizer_factories() {
-  static const ConfigFactories<RegularizerHandle> factories = {
-      {"l1", [](JsonObject& config) { return L1(config.take_or("l1", 0.01)); }},
-      {"l1_l2", l1_l2},
-      {"l1l2", l1_l2},
-      {"l2", [](JsonObject& config) { return L2(config.take_or("l2", 0.01)); }},
-      {"orthogonal_regularizer", orthogonal_from},
-  };
+ConfigFactories<RegularizerHandle>& regularizer_factories() {
+  static ConfigFactories<RegularizerHandle> factories;
   return factories;
 }
 

@@ -1,28 +1,34 @@
 #pragma once
 
+#include <array>
+
 #include <tessera/framework/nn/initializers/regularizer.hpp>
 
 namespace tessera {
 
-/// l1 · Σ|x| (keras.regularizers.L1). Of a sharded x the sum stays pending. These classes throw
-/// ConfigError for a factor that is negative or not finite.
+/// l1 · Σ|x| (keras.regularizers.L1). The sum of a sharded x stays pending. Throws ConfigError for
+/// a factor that is negative or not finite.
+///
+///     Dense(10, {.kernel_regularizer = L1(1e-4)})
 class L1 : public RegularizerHandle {
  public:
   explicit L1(double l1 = 0.01);
 };
 
-/// l2 · Σx² (keras.regularizers.L2). Of a sharded x the sum stays pending.
+/// l2 · Σx² (keras.regularizers.L2). The sum of a sharded x stays pending. Throws ConfigError for a
+/// factor that is negative or not finite.
 class L2 : public RegularizerHandle {
  public:
   explicit L2(double l2 = 0.01);
 };
 
 struct L1L2Options {
-  double l1 = 0;
-  double l2 = 0;
+  double l1 = 0;  ///< factor of Σ|x|, at least 0
+  double l2 = 0;  ///< factor of Σx², at least 0
 };
 
-/// l1 · Σ|x| + l2 · Σx² (keras.regularizers.L1L2). Of a sharded x the sums stay pending.
+/// l1 · Σ|x| + l2 · Σx² (keras.regularizers.L1L2). The sums of a sharded x stay pending. Throws
+/// ConfigError for a factor that is negative or not finite.
 class L1L2 : public RegularizerHandle {
  public:
   explicit L1L2(L1L2Options options = {});
@@ -30,15 +36,17 @@ class L1L2 : public RegularizerHandle {
 
 /// Which vectors of a matrix OrthogonalRegularizer compares.
 enum class OrthogonalMode : uint8_t { rows, columns };
+/// Keras' names of the modes, in the order of the enumerators.
+inline std::array<const char*, 2> names_of(OrthogonalMode) { return {"rows", "columns"}; }
 
 struct OrthogonalRegularizerOptions {
-  double factor = 0.01;
-  OrthogonalMode mode = OrthogonalMode::rows;
+  double factor = 0.01;                        ///< factor of the penalty, at least 0
+  OrthogonalMode mode = OrthogonalMode::rows;  ///< whether rows or columns become orthogonal
 };
 
 /// factor / 2 · Σ|cosines of different rows or columns| / pairs of them, of a matrix
 /// (keras.regularizers.OrthogonalRegularizer). Rows cut over a mesh meet by gathering them.
-/// Throws ShapeError for another rank.
+/// Throws ConfigError for a factor that is negative or not finite, ShapeError for another rank.
 class OrthogonalRegularizer : public RegularizerHandle {
  public:
   explicit OrthogonalRegularizer(OrthogonalRegularizerOptions options = {});

@@ -1,3 +1,5 @@
+#include <tessera/framework/nn/losses/circle_loss.hpp>
+
 #include <limits>
 
 #include <ATen/ATen.h>
@@ -10,7 +12,19 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(CircleOptions& o, const Visit& visit) {
+  visit("gamma", o.gamma);
+  visit("margin", o.margin);
+  visit("remove_diagonal", o.remove_diagonal);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_circle(loss_factories(), {"circle"}, made_of<Circle, CircleOptions>);
 
 DTensor at_least_zero(const DTensor& x) {
   return ops::clip(x, 0, std::numeric_limits<double>::infinity());

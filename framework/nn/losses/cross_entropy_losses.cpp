@@ -1,3 +1,5 @@
+#include <tessera/framework/nn/losses/cross_entropy_losses.hpp>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/nn/losses/cross_entropy_common.hpp>
@@ -8,7 +10,48 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(SparseCategoricalCrossentropyOptions& o, const Visit& visit) {
+  visit("from_logits", o.from_logits);
+  visit("ignore_class", o.ignore_class);
+  visit("reduction", o.reduction);
+  visit("axis", o.axis);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CategoricalCrossentropyOptions& o, const Visit& visit) {
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(BinaryCrossentropyOptions& o, const Visit& visit) {
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_sparse_categorical_crossentropy(
+    loss_factories(), {"sparse_categorical_crossentropy"},
+    made_of<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions>);
+const Registered registered_categorical_crossentropy(
+    loss_factories(), {"categorical_crossentropy"},
+    made_of<CategoricalCrossentropy, CategoricalCrossentropyOptions>);
+const Registered registered_binary_crossentropy(
+    loss_factories(), {"binary_crossentropy", "bce"},
+    made_of<BinaryCrossentropy, BinaryCrossentropyOptions>);
+const Registered registered_kl_divergence(loss_factories(), {"kl_divergence", "kld"},
+                                          made_of<KLDivergence, LossOptions>);
+const Registered registered_poisson(loss_factories(), {"poisson"}, made_of<Poisson, LossOptions>);
 
 DTensor axis_last(const DTensor& x, int64_t axis) {
   std::vector<int64_t> order;

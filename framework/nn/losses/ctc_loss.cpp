@@ -1,9 +1,13 @@
+#include <tessera/framework/nn/losses/ctc_loss.hpp>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/losses/function_loss.hpp>
 #include <tessera/framework/ops/ctc.hpp>
 
 namespace tessera {
 namespace {
+
+const Registered registered_ctc(loss_factories(), {"ctc"}, made_of<CTC, LossOptions>);
 
 DTensor ctc(const DTensor& y_true, const DTensor& y_pred, const LossOptions& options) {
   try {

@@ -1,3 +1,5 @@
+#include <tessera/framework/nn/losses/focal_losses.hpp>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -11,7 +13,48 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(BinaryFocalCrossentropyOptions& o, const Visit& visit) {
+  visit("apply_class_balancing", o.apply_class_balancing);
+  visit("alpha", o.alpha);
+  visit("gamma", o.gamma);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CategoricalFocalCrossentropyOptions& o, const Visit& visit) {
+  visit("alpha", o.alpha);
+  visit("gamma", o.gamma);
+  visit("from_logits", o.from_logits);
+  visit("label_smoothing", o.label_smoothing);
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CategoricalGeneralizedCrossEntropyOptions& o, const Visit& visit) {
+  visit("q", o.q);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_binary_focal_crossentropy(
+    loss_factories(), {"binary_focal_crossentropy"},
+    made_of<BinaryFocalCrossentropy, BinaryFocalCrossentropyOptions>);
+const Registered registered_categorical_focal_crossentropy(
+    loss_factories(), {"categorical_focal_crossentropy"},
+    made_of<CategoricalFocalCrossentropy, CategoricalFocalCrossentropyOptions>);
+const Registered registered_generalized_cross_entropy(
+    loss_factories(), {"categorical_generalized_cross_entropy"},
+    made_of<CategoricalGeneralizedCrossEntropy, CategoricalGeneralizedCrossEntropyOptions>);
 
 DTensor binary_focal(const DTensor& y_true, const DTensor& y_pred,
                      const BinaryFocalCrossentropyOptions& options) {

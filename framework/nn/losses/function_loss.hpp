@@ -3,11 +3,18 @@
 #include <memory>
 #include <utility>
 
-#include <tessera/framework/nn/losses/loss_fields.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(LossOptions& o, const Visit& visit) {
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
 
 /// What a loss takes for labels: such as broadcast with the predictions, in their dtype, or any, as
 /// they are.
@@ -42,7 +49,7 @@ class FunctionLoss : public Loss {
   Options options_;
 };
 
-/// The handle's content.
+/// The loss that a handle holds, of a function.
 template <class Options>
 std::shared_ptr<const Loss> function_loss(const char* class_name,
                                           typename FunctionLoss<Options>::Function function,

@@ -1,9 +1,17 @@
+#include <tessera/framework/nn/losses/hinge_losses.hpp>
+
 #include <tessera/framework/nn/losses/function_loss.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 namespace {
+
+const Registered registered_hinge(loss_factories(), {"hinge"}, made_of<Hinge, LossOptions>);
+const Registered registered_squared_hinge(loss_factories(), {"squared_hinge"},
+                                          made_of<SquaredHinge, LossOptions>);
+const Registered registered_categorical_hinge(loss_factories(), {"categorical_hinge"},
+                                              made_of<CategoricalHinge, LossOptions>);
 
 /// 1 - y p, less than 0 cut off, labels 0 and 1 read as -1 and 1.
 DTensor shortfall(const DTensor& y_true, const DTensor& y_pred) {

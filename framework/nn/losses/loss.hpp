@@ -1,27 +1,33 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
 
 /// How per-sample losses become one number (Keras' names); sum_over_batch_size and mean are one.
 enum class Reduction : uint8_t { sum_over_batch_size, sum, mean, mean_with_sample_weight, none };
-/// Keras' names, in the order of the enumerators.
+/// Keras' names of the reductions, in the order of the enumerators.
 std::array<const char*, 5> names_of(Reduction);
+/// Keras' name of a reduction.
 const char* to_string(Reduction reduction);
 
 /// Base of all losses (keras.losses.Loss): a loss per sample, weighted, reduced. Denominators are
 /// global counts known from shapes, so that no layout and no short batch changes the value.
+///
+/// Communication: unless a loss says otherwise none but along axes that it sums over and that are
+/// cut; the sum over the batch stays pending, and its gradient costs nothing.
 class Loss {
  public:
   virtual ~Loss() = default;
   /// Keras' class name, "SparseCategoricalCrossentropy".
   virtual std::string class_name() const = 0;
+  /// The loss's options by Keras' keys.
   virtual Json config() const = 0;
   /// The loss of each sample: labels and predictions lose their last axis.
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
@@ -37,7 +43,9 @@ class Loss {
   /// float64. Throws ShapeError.
   DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
                      const DTensor& sample_weight = {}) const;
+  /// How losses of samples become one number.
   Reduction reduction() const { return reduction_; }
+  /// What errors call the loss.
   const std::string& name() const { return name_; }
 
  protected:
@@ -49,18 +57,18 @@ class Loss {
 };
 
 /// A handle to a loss, also by Keras' name: "sparse_categorical_crossentropy", "mse".
-class LossHandle {
+class LossHandle : public Handle<const Loss> {
  public:
   LossHandle() = default;
-  LossHandle(std::shared_ptr<const Loss> made) : made_(std::move(made)) {}  // NOLINT: reads as data
-  /// Throws ConfigError naming the nearest one.
-  LossHandle(const char* name);  // NOLINT
-  const Loss& operator*() const { return *made_; }
-  const Loss* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
+  using Handle::Handle;
+  /// The loss of this name with its defaults. Throws ConfigError naming the nearest one.
+  LossHandle(const char* name);  // NOLINT: reads as data
+};
 
- private:
-  std::shared_ptr<const Loss> made_;
+/// Options of the losses that have none of their own.
+struct LossOptions {
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
+  std::string name = "";  ///< what errors call the loss; empty: the class's in snake_case
 };
 
 }  // namespace tessera

@@ -1,10 +1,33 @@
+#include <tessera/framework/nn/losses/overlap_losses.hpp>
+
 #include <tessera/framework/nn/epsilon.hpp>
 #include <tessera/framework/nn/losses/cross_entropy_common.hpp>
 #include <tessera/framework/nn/losses/function_loss.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(DiceOptions& o, const Visit& visit) {
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
+template <class Visit>
+void fields(TverskyOptions& o, const Visit& visit) {
+  visit("alpha", o.alpha);
+  visit("beta", o.beta);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+  visit("axis", o.axis);
+}
+
 namespace {
+
+const Registered registered_dice(loss_factories(), {"dice"}, made_of<Dice, DiceOptions>);
+const Registered registered_tversky(loss_factories(), {"tversky"},
+                                    made_of<Tversky, TverskyOptions>);
 
 DTensor dice(const DTensor& y_true, const DTensor& y_pred, const DiceOptions& options) {
   const auto sum = [&](const DTensor& x) { return ops::sum(x, options.axis); };

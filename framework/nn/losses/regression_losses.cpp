@@ -1,3 +1,5 @@
+#include <tessera/framework/nn/losses/regression_losses.hpp>
+
 #include <cmath>
 #include <limits>
 
@@ -7,7 +9,37 @@
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(HuberOptions& o, const Visit& visit) {
+  visit("delta", o.delta);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
+template <class Visit>
+void fields(CosineSimilarityOptions& o, const Visit& visit) {
+  visit("axis", o.axis);
+  visit("reduction", o.reduction);
+  visit("name", o.name);
+}
+
 namespace {
+
+const Registered registered_mean_squared_error(loss_factories(), {"mean_squared_error", "mse"},
+                                               made_of<MeanSquaredError, LossOptions>);
+const Registered registered_mean_absolute_error(loss_factories(), {"mean_absolute_error", "mae"},
+                                                made_of<MeanAbsoluteError, LossOptions>);
+const Registered registered_mean_absolute_percentage_error(
+    loss_factories(), {"mean_absolute_percentage_error", "mape"},
+    made_of<MeanAbsolutePercentageError, LossOptions>);
+const Registered registered_mean_squared_logarithmic_error(
+    loss_factories(), {"mean_squared_logarithmic_error", "msle"},
+    made_of<MeanSquaredLogarithmicError, LossOptions>);
+const Registered registered_log_cosh(loss_factories(), {"log_cosh"}, made_of<LogCosh, LossOptions>);
+const Registered registered_huber(loss_factories(), {"huber"}, made_of<Huber, HuberOptions>);
+const Registered registered_cosine_similarity(loss_factories(), {"cosine_similarity"},
+                                              made_of<CosineSimilarity, CosineSimilarityOptions>);
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 

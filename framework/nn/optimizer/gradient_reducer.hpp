@@ -19,9 +19,9 @@ inline constexpr double bytes_per_megabyte = 1 << 20;
 /// What the reductions of one step took, in seconds.
 struct ReductionTimes {
   double total = 0;       ///< from where they could begin to where they were found done
-  double blocked = 0;     ///< of that, what the step waited for them
+  double blocked = 0;     ///< the part of the total that the step waited for them
   int64_t messages = 0;   ///< all-reduces of several gradients together
-  double bytes = 0;       ///< each device's gradients
+  double bytes = 0;       ///< size of each device's gradients
   /// The share that the backward pass hid.
   double hidden() const { return total > 0 ? 1 - blocked / total : 0; }
 };
@@ -39,7 +39,8 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Of 2^20 bytes; 0: every gradient by itself. Throws ConfigError for a negative number.
+  /// Sets the size of a bucket in megabytes of 2^20 bytes; 0: every gradient travels by itself.
+  /// Throws ConfigError for a negative number.
   void set_bucket_cap_mb(double megabytes);
 
   /// Whether a gradient lies on a mesh of several processes: others are not looked at.
@@ -57,7 +58,7 @@ class GradientReducer {
   /// Ends the step: forgets the gradients, having waited for reductions under way.
   void reset() noexcept;
 
-  /// Of the last step that finish() ended.
+  /// What the reductions of the last step took that finish() ended.
   const ReductionTimes& last_times() const { return last_; }
 
  private:

@@ -18,4 +18,9 @@ Json LearningRate::config() const {
           {"registered_name", nullptr}};
 }
 
+void json_get(const Json& json, const JsonPath& path, LearningRate& out) {
+  out = json.is_object() ? LearningRate(schedule_from_config(json, path.text()))
+                         : LearningRate(json_as<double>(json, path));
+}
+
 }  // namespace tessera

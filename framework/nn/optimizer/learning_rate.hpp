@@ -1,9 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 
 namespace tessera {
 
@@ -13,30 +15,26 @@ class LearningRateSchedule {
   virtual ~LearningRateSchedule() = default;
   /// Keras' class name, "ExponentialDecay".
   virtual std::string class_name() const = 0;
+  /// The schedule's arguments and options by Keras' keys.
   virtual Json config() const = 0;
   /// The rate of the step that follows `step` others.
   virtual double operator()(int64_t step) const = 0;
 };
 
 /// A handle to a schedule.
-class LearningRateScheduleRef {
+class LearningRateScheduleRef : public Handle<const LearningRateSchedule> {
  public:
-  LearningRateScheduleRef() = default;
-  LearningRateScheduleRef(std::shared_ptr<const LearningRateSchedule> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
-  double operator()(int64_t step) const { return (*made_)(step); }
-  const LearningRateSchedule& operator*() const { return *made_; }
-  const LearningRateSchedule* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
-
- private:
-  std::shared_ptr<const LearningRateSchedule> made_;
+  using Handle::Handle;
+  /// The rate of the step that follows `step` others.
+  double operator()(int64_t step) const { return (**this)(step); }
 };
 
 /// What an optimizer takes as its rate: a number or a schedule.
 class LearningRate {
  public:
-  /// Throws ConfigError for a negative rate.
+  /// The rate 0.
+  LearningRate() = default;
+  /// One rate for all steps. Throws ConfigError for a negative one.
   LearningRate(double rate);                             // NOLINT: reads as data
   LearningRate(const LearningRateScheduleRef& schedule)  // NOLINT
       : schedule_(schedule) {}
@@ -50,5 +48,16 @@ class LearningRate {
   double rate_ = 0;
   LearningRateScheduleRef schedule_;
 };
+/// A rate from a number or a serialized schedule. Throws ConfigError naming the place.
+void json_get(const Json& json, const JsonPath& path, LearningRate& out);
+
+/// The schedule that Keras serialized: {"class_name": "CosineDecay", "config": {…}}. Throws
+/// ConfigError naming `where` and the nearest class or key.
+LearningRateScheduleRef schedule_from_config(const Json& json,
+                                             const std::string& where = "learning_rate");
+/// Keras' class names of all schedules, sorted.
+std::vector<std::string> schedule_names();
+/// The table of schedules by class name, to which each class adds itself by a Registered.
+ConfigFactories<LearningRateScheduleRef>& schedule_factories();
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -14,6 +14,12 @@
 #include <tessera/framework/tensor/tracer.hpp>
 
 namespace tessera {
+
+template <class Visit>
+void fields(BaseOptions& o, const Visit& visit) {
+  base_fields(o, visit);
+}
+
 namespace {
 
 /// What a variable is when the slot is first read.
@@ -43,7 +49,7 @@ Optimizer::Optimizer(const std::string& class_name, const LearningRate& learning
 
 Json Optimizer::config() const {
   Json config = {{"name", name()}, {"learning_rate", learning_rate_.config()}};
-  add_base_config(options_, config);
+  config.update(config_of(options_));
   return config;
 }
 

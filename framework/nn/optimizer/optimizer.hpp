@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/handle.hpp>
 #include <tessera/framework/nn/optimizer/learning_rate.hpp>
 #include <tessera/framework/nn/optimizer/optimizer_options.hpp>
 #include <tessera/framework/nn/variable.hpp>
@@ -19,34 +21,34 @@ class OptimizerHandle;
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
 struct UpdateArgs {
   at::Tensor weight;              ///< changed in place
-  at::Tensor gradient;            ///< of the weight's dtype; only read
+  at::Tensor gradient;            ///< has the weight's dtype; only read
   std::vector<at::Tensor> slots;  ///< changed in place, in slot_specs() order
-  double learning_rate = 0;
-  int64_t step = 1;  ///< of iterations, counts from 1
+  double learning_rate = 0;       ///< rate of the step
+  int64_t step = 1;               ///< number of the update, from 1
 };
 
 /// What the update of a whole variable works on. Weight and gradient are cut into the same blocks,
 /// and so are slots of their shape.
 struct VariableUpdate {
   DTensor weight;               ///< its blocks are changed in place
-  DTensor gradient;             ///< of the weight's dtype, not pending; only read
+  DTensor gradient;             ///< has the weight's dtype, is not pending; only read
   std::vector<Variable> slots;  ///< changed by assign() or in place, in slot_specs() order
-  double learning_rate = 0;
-  int64_t step = 1;  ///< as UpdateArgs'
+  double learning_rate = 0;     ///< rate of the step
+  int64_t step = 1;             ///< number of the update, from 1
 };
 
 /// A tensor that an optimizer keeps for a variable.
 struct SlotSpec {
-  std::string name;  ///< Keras', "momentum"
-  double initial_value = 0;
-  bool begins_as_variable = false;  ///< with the variable's first value instead
+  std::string name;                 ///< Keras' name, "momentum"
+  double initial_value = 0;         ///< what every element begins as
+  bool begins_as_variable = false;  ///< begins as the variable's first value instead
   /// An axis of the variable that the slot lacks: it keeps a number for all of it.
   std::optional<int64_t> without_axis = std::nullopt;
 };
 
 /// Which variables decay leaves alone.
 struct WeightDecayExclusions {
-  std::vector<Variable> var_list = {};
+  std::vector<Variable> var_list = {};  ///< variables
   /// RE2 expressions that match some part of a variable's own name, "bias" of "dense/bias".
   std::vector<std::string> var_names = {};
 };
@@ -74,7 +76,7 @@ class Optimizer {
 
   /// The rate of the next step.
   virtual double learning_rate() const { return learning_rate_.at(steps_); }
-  /// Throws StateError for a number in place of a schedule.
+  /// Replaces the rate. Throws StateError for a number in place of a schedule.
   virtual void set_learning_rate(const LearningRate& rate);
   /// Whether the rate is none that set_learning_rate() could replace by a number.
   virtual bool has_schedule() const { return learning_rate_.is_schedule(); }
@@ -82,21 +84,23 @@ class Optimizer {
   virtual int64_t iterations() const;
   /// Calls of apply(), which schedules follow (Keras' variable "iteration").
   int64_t steps() const { return steps_; }
+  /// Goes on as after so many calls of apply().
   void set_steps(int64_t steps) { steps_ = steps; }
 
   /// The loss that gradients are to be taken of: times loss_scale_factor.
   virtual DTensor scale_loss(const DTensor& loss) const;
-  /// Whether that is another one: gradients may then overflow.
+  /// Whether scale_loss() changes the loss: gradients may then overflow.
   virtual bool scales_loss() const { return options_.loss_scale_factor.has_value(); }
-  /// Throws ConfigError for a factor that is not positive.
+  /// Replaces loss_scale_factor. Throws ConfigError for a factor that is not positive.
   virtual void set_loss_scale_factor(const std::optional<double>& factor);
-  /// Replaces earlier exclusions. Throws StateError once variables are known, ConfigError for an
-  /// expression that RE2 does not take.
+  /// Says which variables decay leaves alone, in place of earlier exclusions. Throws StateError
+  /// once variables are known, ConfigError for an expression that RE2 does not take.
   void exclude_from_weight_decay(const WeightDecayExclusions& exclusions);
 
   /// Makes the slots of these variables, in the variables' layouts or where their placement says;
   /// those that exist keep their values and move.
   virtual void build(const std::vector<Variable>& variables);
+  /// Whether some variable has slots.
   bool built() const { return !order_.empty(); }
   /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the
   /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
@@ -150,7 +154,8 @@ class Optimizer {
   /// Everything kept for one variable: slots, then "average" (use_ema), then
   /// "gradient_accumulator". Throws StateError for a variable not built.
   std::vector<Variable> variables_of(const Variable& variable) const;
-  /// The same for all variables, in the order in which they were built. Paths begin with name().
+  /// Everything kept for all variables, in the order in which they were built. Paths begin with
+  /// name().
   std::vector<Variable> variables() const;
 
  protected:
@@ -167,6 +172,7 @@ class Optimizer {
   /// The updates of a step: update_all() on all blocks. An optimizer for which a block's update
   /// depends on other blocks of its variable has its own, and updates_whole(). Collective.
   virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
+  /// Whether a block's update depends on other blocks of its variable.
   virtual bool updates_whole() const { return false; }
   /// The updates of all blocks of a step: update() on each, small ones in parallel.
   virtual void update_all(const std::vector<UpdateArgs>& blocks) const;
@@ -221,24 +227,28 @@ class Optimizer {
   std::vector<uint64_t> order_;
 };
 
+/// A handle to an optimizer, also by Keras' name: "adam". Copies share its state.
+class OptimizerHandle : public Handle<Optimizer> {
+ public:
+  OptimizerHandle() = default;
+  using Handle::Handle;
+  /// The optimizer of this name with its defaults. Throws ConfigError naming the nearest one.
+  OptimizerHandle(const char* name);  // NOLINT: reads as data
+};
+
 /// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
 /// one.
 OptimizerHandle make_optimizer(const std::string& name);
-
-/// A handle to an optimizer: copies share its state.
-class OptimizerHandle {
- public:
-  OptimizerHandle() = default;
-  OptimizerHandle(std::shared_ptr<Optimizer> made)
-      : made_(std::move(made)) {}  // NOLINT: reads as data
-  /// By Keras' name, "adam", with its defaults. Throws ConfigError naming the nearest one.
-  OptimizerHandle(const char* name);  // NOLINT
-  Optimizer& operator*() const { return *made_; }
-  Optimizer* operator->() const { return made_.get(); }
-  explicit operator bool() const { return made_ != nullptr; }
-
- private:
-  std::shared_ptr<Optimizer> made_;
-};
+/// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
+/// naming `where` and the nearest class or key.
+OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
+/// An optimizer as Keras serializes it (keras.optimizers.serialize).
+Json optimizer_to_config(const OptimizerHandle& optimizer);
+/// Keras' class names of all optimizers that work without another one, sorted.
+std::vector<std::string> optimizer_names();
+/// The table of those by class name, to which each class adds itself by a Registered.
+ConfigFactories<OptimizerHandle>& optimizer_factories();
+/// The table of the optimizers around others by class name, to which each class adds itself.
+ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
 
 }  // namespace tessera

@@ -5,16 +5,6 @@
 namespace tessera {
 namespace {
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-template <class T>
-void take(JsonObject& config, const std::string& key, std::optional<T>& out) {
-  if (config.has(key)) out = config.take_optional<T>(key);
-}
-
 class Checker {
  public:
   explicit Checker(const std::string& class_name) : where_(class_name) {}
@@ -69,31 +59,6 @@ void check_base_options(const std::string& class_name, const BaseOptions& option
   if (options.ema_momentum >= 0 && options.ema_momentum <= 1) return;
   throw ConfigError(class_name, "ema_momentum lies in [0, 1]", str(options.ema_momentum),
                     "use 0.99");
-}
-
-void add_base_config(const BaseOptions& options, Json& config) {
-  config["weight_decay"] = or_null(options.weight_decay);
-  config["clipnorm"] = or_null(options.clipnorm);
-  config["global_clipnorm"] = or_null(options.global_clipnorm);
-  config["clipvalue"] = or_null(options.clipvalue);
-  config["use_ema"] = options.use_ema;
-  config["ema_momentum"] = options.ema_momentum;
-  config["ema_overwrite_frequency"] = or_null(options.ema_overwrite_frequency);
-  config["loss_scale_factor"] = or_null(options.loss_scale_factor);
-  config["gradient_accumulation_steps"] = or_null(options.gradient_accumulation_steps);
-}
-
-void take_base_options(JsonObject& config, BaseOptions& options) {
-  options.name = config.take_or("name", options.name);
-  take(config, "weight_decay", options.weight_decay);
-  take(config, "clipnorm", options.clipnorm);
-  take(config, "global_clipnorm", options.global_clipnorm);
-  take(config, "clipvalue", options.clipvalue);
-  options.use_ema = config.take_or("use_ema", options.use_ema);
-  options.ema_momentum = config.take_or("ema_momentum", options.ema_momentum);
-  take(config, "ema_overwrite_frequency", options.ema_overwrite_frequency);
-  take(config, "loss_scale_factor", options.loss_scale_factor);
-  take(config, "gradient_accumulation_steps", options.gradient_accumulation_steps);
 }
 
 }  // namespace tessera

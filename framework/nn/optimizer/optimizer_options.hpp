@@ -4,34 +4,42 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/base/json.hpp>
-
 namespace tessera {
 
 /// Options that every optimizer has. An optimizer's own options struct has the same members, with
 /// the same defaults unless it says otherwise.
 struct BaseOptions {
-  /// Decoupled: before each update w -= w · rate · weight_decay.
+  /// Decoupled: before each update w -= w · rate · weight_decay; none: weights do not decay.
   std::optional<double> weight_decay = std::nullopt;
-  /// Largest norm of each variable's gradient.
-  std::optional<double> clipnorm = std::nullopt;
-  /// Largest magnitude of each gradient element.
-  std::optional<double> clipvalue = std::nullopt;
-  /// Largest norm of all gradients together.
-  std::optional<double> global_clipnorm = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;   ///< largest norm of each variable's gradient
+  std::optional<double> clipvalue = std::nullopt;  ///< largest magnitude of a gradient's element
+  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients together
   /// Keeps a running mean of every weight: a = ema_momentum · a + (1 - ema_momentum) · w.
   bool use_ema = false;
-  double ema_momentum = 0.99;
+  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
   /// Iterations after which the weights become their means; without it finalize_variable_values()
   /// does that.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  /// What scale_loss() multiplies the loss by and apply() divides the gradients by.
+  /// What scale_loss() multiplies the loss by and apply() divides the gradients by; none: 1.
   std::optional<double> loss_scale_factor = std::nullopt;
-  /// Calls of apply() whose gradients are averaged for one update.
+  /// Calls of apply() whose gradients are averaged for one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  /// First part of the slots' paths; the class name in snake_case if empty.
-  std::string name = "";
+  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
 };
+
+/// Visits the options that every optimizer has, but for the name, by Keras' keys in its order.
+template <class Options, class Visit>
+void base_fields(Options& o, const Visit& visit) {
+  visit("weight_decay", o.weight_decay);
+  visit("clipnorm", o.clipnorm);
+  visit("global_clipnorm", o.global_clipnorm);
+  visit("clipvalue", o.clipvalue);
+  visit("use_ema", o.use_ema);
+  visit("ema_momentum", o.ema_momentum);
+  visit("ema_overwrite_frequency", o.ema_overwrite_frequency);
+  visit("loss_scale_factor", o.loss_scale_factor);
+  visit("gradient_accumulation_steps", o.gradient_accumulation_steps);
+}
 
 /// Copies the members that all options structs share.
 template <class From, class To>
@@ -59,19 +67,5 @@ BaseOptions base_options(const Options& options) {
 /// Throws ConfigError naming the class and the option: two kinds of clipping, a negative decay or
 /// bound, a factor that is not positive, fewer than 2 accumulation steps, EMA options out of range.
 void check_base_options(const std::string& class_name, const BaseOptions& options);
-
-/// Keras' keys, in its order, after "name" and "learning_rate".
-void add_base_config(const BaseOptions& options, Json& config);
-
-/// Reads those keys and "name" from an optimizer's config; absent ones keep their values.
-void take_base_options(JsonObject& config, BaseOptions& options);
-
-/// The same, into an optimizer's own options.
-template <class Options>
-void take_base_options(JsonObject& config, Options& options) {
-  BaseOptions base = base_options(options);
-  take_base_options(config, base);
-  copy_base_options(base, options);
-}
 
 }  // namespace tessera

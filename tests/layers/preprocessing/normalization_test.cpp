@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/datasets/tensor_dataset.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/tensor_dataset.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"

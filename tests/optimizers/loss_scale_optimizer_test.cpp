@@ -1,4 +1,3 @@
-// Optimizers around others.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -11,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 
-namespace wrappers_test {
+namespace loss_scale_optimizer_test {
 
 using namespace tessera;
 using Catch::Contains;
@@ -100,65 +99,16 @@ TEST_CASE("a loss scale is at hand as Keras has it") {
   CHECK_THROWS_AS(other->restore({{"scale", 1}}), ConfigError);
 }
 
-TEST_CASE("what cannot be wrapped is named") {
+TEST_CASE("a loss scale that cannot be is named") {
   CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.initial_scale = 0}), Contains("initial_scale"));
   CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.dynamic_growth_steps = 0}),
                     Contains("dynamic_growth_steps"));
   const LossScaleOptimizer scaled{SGD()};
-  CHECK_THROWS_WITH(OptimizerMap(scaled), Contains("LossScaleOptimizer"));
-  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"(a", Adam()}}), Contains("\"(a\""));
-  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"a", Adam()}, {"a", Adam()}}), Contains("twice"));
-  CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"a.*", Adam()}, {".*b", Adam()}}).at("ab"),
-                    Contains("[OptimizerMap, ab]"));
   CHECK_THROWS_AS(scaled->send_updates_to([](const auto&, const auto&) {}), ConfigError);
   CHECK_THROWS_AS(scaled->build_part(weight(), weight()), ConfigError);
-  const MultiOptimizer several(OptimizerMap{SGD()});
-  CHECK_THROWS_AS(several->learning_rate(), StateError);
-  CHECK_THROWS_AS(several->set_learning_rate(0.1), StateError);
-  const MultiOptimizer wrong([&](const Variable&) { return OptimizerHandle(several); });
-  CHECK_THROWS_WITH(wrong->build({weight()}),
-                    Contains("dense/kernel") && Contains("MultiOptimizer"));
-  CHECK(wrong->config().at("optimizer_map").is_null());
-  CHECK_THROWS_WITH(optimizer_from_config(optimizer_to_config(wrong)), Contains("optimizer_map"));
   CHECK_THROWS_WITH(optimizer_from_config({{"class_name", "LossScaleOptimizer"},
                                            {"config", Json::object()}}),
                     Contains("inner_optimizer"));
-}
-
-TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its default") {
-  const OptimizerHandle adam = Adam(), sgd = SGD(), rmsprop = RMSprop();
-  OptimizerMap map(rmsprop);
-  map.set("encoder/layer_0/dense", adam);
-  map.set("encoder/.*", sgd);
-  CHECK(map.at("encoder/layer_0/dense")->class_name() == "Adam");
-  CHECK(map.at("encoder/layer_0/attention")->class_name() == "SGD");
-  CHECK(map.at("my/encoder/layer_0")->class_name() == "RMSprop");
-  CHECK(MultiOptimizer(map).optimizers().size() == 3);
-}
-
-TEST_CASE("each variable is updated by the optimizer that a function gives for it") {
-  Variable kernel = weight("a/kernel"), bias = weight("a/bias"), other = weight("b/kernel");
-  const OptimizerHandle fast = SGD(1.0, {.use_ema = true, .ema_momentum = 0.5});
-  const OptimizerHandle slow = SGD(0.25, {.loss_scale_factor = 99});
-  const MultiOptimizer several(
-      [&](const Variable& variable) { return variable.path() == "a/kernel" ? fast : slow; },
-      {.loss_scale_factor = 2});
-  const std::vector<Variable> all = {kernel, bias, other};
-  several->apply({gradient(), gradient(), DTensor()}, all);
-  CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.5)) == "");
-  CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");
-  CHECK(difference(other.value().full(), at::ones({8, 4})) == "");
-  CHECK(several.optimizers().size() == 2);
-  CHECK(several->iterations() == 1);
-  CHECK(several->scale_loss(scalar(3, mesh())).item() == 6);
-  several->apply({gradient(), DTensor(), DTensor()}, all);
-  CHECK(fast->iterations() == 2);
-  CHECK(slow->iterations() == 1);
-  // 0 after the first step, (0.5 + 0) / 2.
-  CHECK(several->keeps_averages());
-  several->finalize_variable_values(all);
-  CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.25)) == "");
-  CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");
 }
 
 TEST_CASE("moving averages and weights change places exactly, wherever they lie") {
@@ -187,4 +137,4 @@ TEST_CASE("moving averages and weights change places exactly, wherever they lie"
   }
 }
 
-}  // namespace wrappers_test
+}  // namespace loss_scale_optimizer_test

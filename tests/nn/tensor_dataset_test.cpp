@@ -1,4 +1,4 @@
-#include <tessera/datasets/tensor_dataset.hpp>
+#include <tessera/framework/nn/tensor_dataset.hpp>
 
 #include <ATen/ATen.h>
 

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+
+namespace tessera {
+
+/// What initializers draw: float32, or float64 widened from it; other dtypes are rounded from
+/// float32.
+template <class Draw>
+DTensor draw_as(at::ScalarType dtype, const Draw& draw) {
+  const NoRecording untaped;
+  return dtype == at::kDouble ? draw(at::kDouble) : ops::cast(draw(at::kFloat), dtype);
+}
+
+}  // namespace tessera

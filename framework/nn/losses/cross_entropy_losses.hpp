@@ -1,0 +1,86 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/framework/nn/losses/loss.hpp>
+
+namespace tessera {
+
+struct SparseCategoricalCrossentropyOptions {
+  bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities
+  /// The label of samples whose loss is 0 and which no mean counts; none: all count.
+  std::optional<int64_t> ignore_class = std::nullopt;
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
+  int64_t axis = -1;                                     ///< axis of the classes in predictions
+  std::string name = "sparse_categorical_crossentropy";  ///< what errors call the loss
+};
+
+/// -log p[label] of whole-number labels (keras.losses.SparseCategoricalCrossentropy).
+/// Probabilities are cut to [1e-7, 1 - 1e-7] and scaled to sum to 1, as Keras on TensorFlow does.
+///
+/// Shape: labels (batch, …) or (batch, …, 1), predictions (batch, …, classes) -> (batch, …).
+/// Communication: none if the class axis is whole; sharded, reductions of a number for each sample.
+/// Throws ShapeError for labels of other shapes, ConfigError for a label that is no class.
+///
+///     SparseCategoricalCrossentropy({.from_logits = true})
+class SparseCategoricalCrossentropy : public LossHandle {
+ public:
+  explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});
+};
+
+struct CategoricalCrossentropyOptions {
+  bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
+  double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / classes
+  int64_t axis = -1;           ///< axis of the classes
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
+  std::string name = "categorical_crossentropy";         ///< what errors call the loss
+};
+
+/// -sum(y log p) over the class axis, y a distribution such as one-hot labels
+/// (keras.losses.CategoricalCrossentropy). Probabilities are scaled to sum to 1, then cut to
+/// [1e-7, 1 - 1e-7].
+///
+/// Shape: labels and predictions (batch, …, classes) -> (batch, …).
+/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+class CategoricalCrossentropy : public LossHandle {
+ public:
+  explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
+};
+
+struct BinaryCrossentropyOptions {
+  bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
+  double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / 2
+  int64_t axis = -1;           ///< axis over which the mean is taken
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
+  std::string name = "binary_crossentropy";              ///< what errors call the loss
+};
+
+/// Mean over `axis` of -y log p - (1 - y) log(1 - p), labels y from 0 to 1
+/// (keras.losses.BinaryCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7].
+///
+/// Shape: labels and predictions (batch, …, n) -> (batch, …).
+/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+class BinaryCrossentropy : public LossHandle {
+ public:
+  explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
+};
+
+/// sum(y log(y / p)) over the last axis, both cut to [1e-7, 1] (keras.losses.KLDivergence; Kullback
+/// and Leibler, 1951).
+///
+/// Shape: labels and predictions (batch, …, classes) -> (batch, …).
+class KLDivergence : public LossHandle {
+ public:
+  explicit KLDivergence(LossOptions options = {});
+};
+
+/// Mean over the last axis of p - y log(p + 1e-7) (keras.losses.Poisson).
+///
+/// Shape: labels and predictions (batch, …, n) -> (batch, …).
+class Poisson : public LossHandle {
+ public:
+  explicit Poisson(LossOptions options = {});
+};
+
+}  // namespace tessera

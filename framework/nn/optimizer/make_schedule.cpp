@@ -1,0 +1,19 @@
+#include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/nn/optimizer/learning_rate.hpp>
+
+namespace tessera {
+
+ConfigFactories<LearningRateScheduleRef>& schedule_factories() {
+  static ConfigFactories<LearningRateScheduleRef> factories;
+  return factories;
+}
+
+LearningRateScheduleRef schedule_from_config(const Json& json, const std::string& where) {
+  const JsonPath path(where);
+  auto [name, config] = read_serialized(json, path);
+  return made_from("schedule", schedule_factories(), name, std::move(config), path);
+}
+
+std::vector<std::string> schedule_names() { return names_in(schedule_factories()); }
+
+}  // namespace tessera

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <tessera/metrics/mean.hpp>
+
+namespace tessera {
+
+/// The mean of one of Tessera's functions, which a recorded step may replay.
+class FunctionMetric : public MeanMetricWrapper {
+ public:
+  using MeanMetricWrapper::MeanMetricWrapper;
+};
+
+}  // namespace tessera
