@@ -45,9 +45,9 @@ def main():
             found = CLASS.match(line)
             if found:
                 classes[found.group(1)].add(room)
-        for number, line in statements(lines):
+        for _, line in statements(lines):
             found = FUNCTION.match(line)
-            if found and not is_definition(lines, number):
+            if found:
                 functions[found.group(1)].add(room)
     offenders = []
     seen = 0

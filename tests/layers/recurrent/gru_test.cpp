@@ -20,12 +20,13 @@ TEST_CASE("GRU is Keras' on any mesh") {
 }
 
 TEST_CASE("GRU under every layout") {
-  test::run_golden_layer_test({.make = [] { return GRU(2, {.dropout = 0.1, .recurrent_dropout = 0.3}); },
-                         .input = {{3, 4, 5}},
-                         .output = {3, 2},
-                         .weights = {{"gru_cell/kernel", {5, 6}},
-                                     {"gru_cell/recurrent_kernel", {2, 6}},
-                                     {"gru_cell/bias", {2, 6}}}});
+  test::run_golden_layer_test(
+      {.make = [] { return GRU(2, {.dropout = 0.1, .recurrent_dropout = 0.3}); },
+       .input = {{3, 4, 5}},
+       .output = {3, 2},
+       .weights = {{"gru_cell/kernel", {5, 6}},
+                   {"gru_cell/recurrent_kernel", {2, 6}},
+                   {"gru_cell/bias", {2, 6}}}});
 }
 
 TEST_CASE("a GRU that goes backwards gives its outputs in the order in which it reads") {

@@ -1,0 +1,58 @@
+// What release 0.1.0 wrote is read by every later one: a checkpoint of mnist, an export of imdb,
+// and the configuration of a model of many layers.
+#include <span>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/tessera.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+namespace written_before_test {
+
+using namespace tessera;
+
+TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
+  const std::string folder = test::golden_path("written_0_1_0/checkpoint");
+  Sequential model({Input({784}), Flatten(), Dense(6, {.name = "hidden_1"}),
+                    Dense(4, {.name = "hidden_2"}), Dense(10, {.name = "logits"})});
+  model.compile({.optimizer = Adam(1e-3, {.epsilon_on_corrected_root = true}),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .mesh = create_mesh({{"batch", 2}}, virtual_cpus(2))});
+  Checkpoint(model).restore(folder);
+  CHECK(model->optimizer()->steps() == 4);
+  const CheckpointReader reader(folder);
+  const auto same = [&](const std::string& name, const Variable& variable) {
+    at::Tensor stored = at::empty(variable.shape());
+    std::vector<int64_t> begin(variable.shape().size());
+    reader.read(name, begin, variable.shape(),
+                std::as_writable_bytes(std::span(stored.data_ptr<float>(), stored.numel())));
+    return at::equal(stored, variable.value().full());
+  };
+  const std::vector<Variable> weights = model.weights();
+  REQUIRE(weights.size() == 6);
+  for (const Variable& weight : weights) {
+    INFO(weight.path());
+    CHECK(same(weight.path(), weight));
+    const std::vector<Variable>& slots = model->optimizer()->slots(weight);
+    CHECK(same("optimizer/" + weight.path() + "/momentum", slots[0]));
+    CHECK(same("optimizer/" + weight.path() + "/velocity", slots[1]));
+  }
+}
+
+TEST_CASE("an export of 0.1.0 loads, which verifies its sample, and answers") {
+  const ExportedModel loaded = load_export(test::golden_path("written_0_1_0/export"));
+  const at::Tensor answers = loaded.predict({"a moving film", "the worst of all"});
+  CHECK(answers.sizes() == at::IntArrayRef({2, 2}));
+  CHECK(at::allclose(answers.sum(-1), at::ones({2})));
+}
+
+TEST_CASE("a model's configuration of 0.1.0 comes back to the byte") {
+  const std::string text = read_file(test::golden_path("written_0_1_0/model.json"));
+  CHECK(model_from_json(text).to_json() + "\n" == text);
+}
+
+}  // namespace written_before_test
