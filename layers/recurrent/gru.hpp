@@ -52,7 +52,7 @@ struct GRUOptions {
 /// with h.
 /// Communication: none if the batch is sharded; sharded steps are gathered.
 ///
-///     GRU(64, {.return_sequences = true, .dropout = 0.2})
+///     GRU(64, {.dropout = 0.2, .return_sequences = true})
 class GRU : public RecurrentHandle {
  public:
   /// `units` numbers in a state. Throws ConfigError for units < 1, a dropout outside [0, 1) or an

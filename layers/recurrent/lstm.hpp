@@ -50,7 +50,7 @@ struct LSTMOptions {
 /// lstm_cell/bias (4 · units).
 /// Communication: none if the batch is sharded; sharded steps are gathered.
 ///
-///     LSTM(64, {.return_sequences = true, .dropout = 0.2})
+///     LSTM(64, {.dropout = 0.2, .return_sequences = true})
 class LSTM : public RecurrentHandle {
  public:
   /// `units` numbers in a state. Throws ConfigError for units < 1, a dropout outside [0, 1) or an
