@@ -12,12 +12,13 @@ struct FtrlOptions {
   double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0
   double l1_regularization_strength = 0;   ///< l1, at least 0
   double l2_regularization_strength = 0;   ///< l2, at least 0
-  double l2_shrinkage_regularization_strength = 0;       ///< adds twice its product with w to g
-  double beta = 0;                                       ///< adds beta / (2 · rate) to l2
-  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
-  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
-  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
-  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  double l2_shrinkage_regularization_strength = 0;  ///< adds twice its product with w to g
+  double beta = 0;                                  ///< adds beta / (2 · rate) to l2
+  /// Before each update w -= w · rate · weight_decay; none: weights do not decay.
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
   bool use_ema = false;                                  ///< keeps running means of the weights
   double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
   /// Iterations after which weights become their means; none: finalize_variable_values() does that.

@@ -11,10 +11,11 @@ struct NadamOptions {
   double beta_1 = 0.9;    ///< share of the former mean of gradients in the next, in [0, 1)
   double beta_2 = 0.999;  ///< share of the former mean of squares in the next, in [0, 1)
   double epsilon = 1e-7;  ///< added to the root of the mean of squares, at least 0
-  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
-  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
-  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
-  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  /// Before each update w -= w · rate · weight_decay; none: weights do not decay.
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
   bool use_ema = false;                                  ///< keeps running means of the weights
   double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
   /// Iterations after which weights become their means; none: finalize_variable_values() does that.

@@ -10,10 +10,11 @@ namespace tessera {
 struct SGDOptions {
   double momentum = 0;    ///< share of the former step in the next, in [0, 1]; 0: no slots
   bool nesterov = false;  ///< looks ahead along the momentum
-  std::optional<double> weight_decay = std::nullopt;     ///< share of the rate that weights lose
-  std::optional<double> clipnorm = std::nullopt;         ///< largest norm of each gradient
-  std::optional<double> clipvalue = std::nullopt;        ///< largest magnitude of an element
-  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients
+  /// Before each update w -= w · rate · weight_decay; none: weights do not decay.
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
   bool use_ema = false;                                  ///< keeps running means of the weights
   double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
   /// Iterations after which weights become their means; none: finalize_variable_values() does that.

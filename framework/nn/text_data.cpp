@@ -27,13 +27,13 @@ class TextsInMemory final : public TextData {
 }  // namespace
 
 TextDataRef::TextDataRef(std::vector<std::string> texts, at::Tensor labels)
-    : made_(std::make_shared<TextsInMemory>(std::move(texts), std::move(labels))) {}
+    : Handle(std::make_shared<TextsInMemory>(std::move(texts), std::move(labels))) {}
 
 TextDataRef::TextDataRef(std::initializer_list<const char*> texts)
     : TextDataRef(std::vector<std::string>(texts.begin(), texts.end())) {}
 
 void TextDataRef::check_made() const {
-  if (made_) return;
+  if (get()) return;
   throw ConfigError("texts", "there are texts", "a null pointer", "pass the data that were read");
 }
 

@@ -11,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <tessera/framework/nn/handle.hpp>
+
 namespace tessera {
 
 /// Texts that can be read in any order, with a class number each. Reading is safe from several
@@ -30,23 +32,18 @@ class TextData {
 /// A handle to texts, made of them by value or shared:
 ///
 ///     vectorize.adapt({"the quick brown fox", "jumps over"});
-class TextDataRef {
+class TextDataRef : public Handle<const TextData> {
  public:
   TextDataRef(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
   TextDataRef(std::initializer_list<const char*> texts);
   /// Throws ConfigError for null.
   template <std::derived_from<TextData> Made>
-  TextDataRef(std::shared_ptr<Made> made) : made_(std::move(made)) {  // NOLINT
+  TextDataRef(std::shared_ptr<Made> made) : Handle(std::move(made)) {  // NOLINT
     check_made();
   }
-  const TextData& operator*() const { return *made_; }
-  const TextData* operator->() const { return made_.get(); }
-  const std::shared_ptr<const TextData>& get() const { return made_; }
 
  private:
   void check_made() const;
-
-  std::shared_ptr<const TextData> made_;
 };
 
 }  // namespace tessera

@@ -48,7 +48,7 @@ struct SlotSpec {
 
 /// Which variables decay leaves alone.
 struct WeightDecayExclusions {
-  std::vector<Variable> var_list = {};  ///< variables
+  std::vector<Variable> var_list = {};  ///< variables themselves
   /// RE2 expressions that match some part of a variable's own name, "bias" of "dense/bias".
   std::vector<std::string> var_names = {};
 };
@@ -246,9 +246,11 @@ OptimizerHandle optimizer_from_config(const Json& json, const std::string& where
 Json optimizer_to_config(const OptimizerHandle& optimizer);
 /// Keras' class names of all optimizers that work without another one, sorted.
 std::vector<std::string> optimizer_names();
-/// The table of those by class name, to which each class adds itself by a Registered.
+/// The table of optimizers that work without another one, by class name; each class adds itself to
+/// it by a Registered.
 ConfigFactories<OptimizerHandle>& optimizer_factories();
-/// The table of the optimizers around others by class name, to which each class adds itself.
+/// The table of optimizers around others, by class name; each class adds itself to it by a
+/// Registered.
 ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
 
 }  // namespace tessera

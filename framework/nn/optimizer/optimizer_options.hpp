@@ -11,9 +11,9 @@ namespace tessera {
 struct BaseOptions {
   /// Decoupled: before each update w -= w · rate · weight_decay; none: weights do not decay.
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;   ///< largest norm of each variable's gradient
-  std::optional<double> clipvalue = std::nullopt;  ///< largest magnitude of a gradient's element
-  std::optional<double> global_clipnorm = std::nullopt;  ///< largest norm of all gradients together
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
   /// Keeps a running mean of every weight: a = ema_momentum · a + (1 - ema_momentum) · w.
   bool use_ema = false;
   double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
