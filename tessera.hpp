@@ -16,10 +16,10 @@
 #include <tessera/framework/model/plot_model.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/ops/ops.hpp>

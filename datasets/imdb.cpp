@@ -12,9 +12,9 @@
 #include <tessera/datasets/files/dataset_cache.hpp>
 #include <tessera/datasets/files/synthetic_reviews.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/random.hpp>
-#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {

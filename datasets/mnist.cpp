@@ -11,8 +11,8 @@
 #include <tessera/datasets/files/dataset_cache.hpp>
 #include <tessera/datasets/files/synthetic_digits.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 #include <tessera/metrics/accuracy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/reduce.hpp>

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
 #include <tessera/metrics/internal/confusion.hpp>
 #include <tessera/metrics/internal/metric_config.hpp>
 

@@ -1,8 +1,8 @@
 #include <tessera/metrics/correlation.hpp>
 
-#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
-#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/metrics/internal/function_metric.hpp>

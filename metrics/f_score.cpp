@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/epsilon.hpp>
-#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>

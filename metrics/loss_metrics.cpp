@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
-#include <tessera/framework/nn/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/metrics/internal/metric_config.hpp>

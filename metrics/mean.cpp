@@ -3,12 +3,12 @@
 #include <numeric>
 #include <typeinfo>
 
-#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/metrics/internal/function_metric.hpp>
 #include <tessera/metrics/internal/metric_config.hpp>
 

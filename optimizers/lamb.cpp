@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>

@@ -6,11 +6,11 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 

@@ -14,7 +14,7 @@
 #include <gloo/math.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/cpu/gloo_transport.hpp>
 #include <tessera/framework/comm/cpu/p2p_engine.hpp>

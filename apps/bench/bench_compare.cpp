@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/compare.hpp"

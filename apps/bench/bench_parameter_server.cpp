@@ -9,7 +9,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 

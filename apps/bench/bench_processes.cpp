@@ -9,9 +9,9 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"

@@ -8,9 +8,9 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/aten_step.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/bench.hpp"

@@ -2,7 +2,7 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/common/run_app.hpp"

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
 
 #include "apps/bench/timing.hpp"
 

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/common/config_file.hpp"
 #include "apps/common/processes.hpp"

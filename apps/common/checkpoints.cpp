@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 
 namespace tessera::app {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
+#include <tessera/framework/cluster/internal/collective_error.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::app {

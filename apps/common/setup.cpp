@@ -1,7 +1,7 @@
 #include "apps/common/setup.hpp"
 
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/common/processes.hpp"
 

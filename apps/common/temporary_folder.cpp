@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera::app {
 

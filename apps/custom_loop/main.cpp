@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"

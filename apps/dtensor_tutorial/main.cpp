@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <iostream>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/training/callbacks/progress_bar.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/app_options.hpp"

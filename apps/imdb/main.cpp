@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/common/run_app.hpp"
 #include "apps/imdb/predict.hpp"

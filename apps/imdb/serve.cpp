@@ -7,7 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/model_server.hpp>
 
 #include "apps/common/app_options.hpp"

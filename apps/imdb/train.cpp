@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/training/plot_history.hpp>

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>

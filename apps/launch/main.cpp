@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 
 #include "apps/common/option.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/strategy/central_storage.hpp>
 #include <tessera/framework/strategy/mirrored_strategy.hpp>
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>

@@ -12,10 +12,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

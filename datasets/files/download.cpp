@@ -18,7 +18,7 @@
 #include <tessera/datasets/files/resumable_file.hpp>
 #include <tessera/datasets/files/sha256.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <tessera/datasets/files/resumable_file.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 namespace tessera {
 namespace {

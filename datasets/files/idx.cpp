@@ -4,9 +4,9 @@
 #include <array>
 #include <span>
 
-#include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <tessera/datasets/files/archive.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 namespace tessera {
 namespace {

@@ -7,8 +7,8 @@
 #include <exception>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/profile_lane.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/profile_lane.hpp>
 
 namespace tessera {
 namespace detail {

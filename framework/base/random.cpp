@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/philox.hpp>
+#include <tessera/framework/base/internal/philox.hpp>
 
 namespace tessera {
 namespace {

@@ -1,8 +1,8 @@
 #include <tessera/framework/cluster/cluster.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/cluster/environment.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera {
 namespace {

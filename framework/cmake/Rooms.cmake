@@ -2,8 +2,8 @@
 # as one, elsewhere (preset dev) each by itself. Names in anonymous namespaces are therefore unique
 # within a group.
 
-# add_room(TARGET FOLDER [GROUP name | GROUPS n] [EXCLUDE name...]): adds the folder's *.cpp, but not
-# those of its sub-folders. Small rooms share a GROUP, large ones are cut into several; alone, a room
+# add_room(TARGET FOLDER [GROUP name | GROUPS n] [EXCLUDE name...]): adds the *.cpp of the folder and
+# of its internal/, but not those of other sub-folders. Small rooms share a GROUP, large ones are cut into several; alone, a room
 # is one group. EXCLUDE: sources that stay out.
 function(add_room target folder)
   cmake_parse_arguments(room "" "GROUP;GROUPS" "EXCLUDE" ${ARGN})
@@ -13,7 +13,8 @@ function(add_room target folder)
   if(NOT room_GROUP)
     string(MAKE_C_IDENTIFIER ${folder} room_GROUP)
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp
+    ${CMAKE_SOURCE_DIR}/${folder}/internal/*.cpp)
   foreach(name ${room_EXCLUDE})
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${folder}/${name}.cpp)
   endforeach()

@@ -11,9 +11,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
-#include <tessera/framework/comm/collective_bytes.hpp>
-#include <tessera/framework/comm/device_reducer.hpp>
-#include <tessera/framework/comm/local_communicator.hpp>
+#include <tessera/framework/comm/internal/collective_bytes.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
+#include <tessera/framework/comm/internal/local_communicator.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera {

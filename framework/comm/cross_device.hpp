@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/mesh/device.hpp>
 
 namespace tessera {

@@ -8,13 +8,13 @@
 #include <mutex>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
-#include <tessera/framework/comm/build_id.hpp>
-#include <tessera/framework/comm/make_engine.hpp>
-#include <tessera/framework/comm/process_communicator.hpp>
-#include <tessera/framework/comm/status.hpp>
+#include <tessera/framework/comm/internal/build_id.hpp>
+#include <tessera/framework/comm/internal/make_engine.hpp>
+#include <tessera/framework/comm/internal/process_communicator.hpp>
+#include <tessera/framework/comm/internal/status.hpp>
 
 namespace tessera {
 namespace {

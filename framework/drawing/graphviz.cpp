@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 
 namespace tessera {
 namespace {

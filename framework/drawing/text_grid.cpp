@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/checkpoint_restore.hpp>
-#include <tessera/framework/io/checkpoint_snapshot.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/internal/checkpoint_restore.hpp>
+#include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera {

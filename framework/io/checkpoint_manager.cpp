@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <iostream>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 namespace tessera {

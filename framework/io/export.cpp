@@ -5,13 +5,13 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/io/export_files.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
+#include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/training/batch_loader.hpp>

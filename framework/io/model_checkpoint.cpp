@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <memory>
 
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/comm/collectively.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
-#include <tessera/framework/io/file_template.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
-#include <tessera/framework/training/callbacks/monitor.hpp>
+#include <tessera/framework/io/internal/file_template.hpp>
+#include <tessera/framework/training/callbacks/internal/monitor.hpp>
 
 namespace tessera {
 namespace {

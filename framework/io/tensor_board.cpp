@@ -7,10 +7,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/io/event_file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/io/internal/event_file.hpp>
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
+#include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 
 namespace tessera {
 namespace {

@@ -3,11 +3,11 @@
 #include <limits>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/functional.hpp>
-#include <tessera/framework/model/functional_config.hpp>
+#include <tessera/framework/model/internal/functional_config.hpp>
 #include <tessera/framework/model/sequential.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera {
 namespace {

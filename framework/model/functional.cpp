@@ -4,7 +4,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/graph.hpp>
+#include <tessera/framework/model/internal/graph.hpp>
 
 namespace tessera {
 

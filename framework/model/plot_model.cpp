@@ -5,13 +5,13 @@
 #include <map>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/drawing/dot_graph.hpp>
 #include <tessera/framework/drawing/graphviz.hpp>
 #include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/model/internal/summary_rows.hpp>
 #include <tessera/framework/model/sequential.hpp>
-#include <tessera/framework/model/summary_rows.hpp>
 
 namespace tessera {
 namespace {

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
-#include <tessera/framework/model/summary_rows.hpp>
+#include <tessera/framework/model/internal/summary_rows.hpp>
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/sharding.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

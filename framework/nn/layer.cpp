@@ -10,11 +10,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/ops/random.hpp>
-#include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

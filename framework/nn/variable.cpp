@@ -10,10 +10,10 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

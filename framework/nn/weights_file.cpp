@@ -5,12 +5,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/safetensors_dtype.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera {
 namespace {

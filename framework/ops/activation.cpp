@@ -5,10 +5,10 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/elementwise_rows.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/elementwise_rows.hpp>
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/framework/ops/internal/window_axis.hpp>
 
 namespace tessera::ops {
 

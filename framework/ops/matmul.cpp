@@ -6,8 +6,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {

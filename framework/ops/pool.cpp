@@ -9,9 +9,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/window_axis.hpp>
 namespace tessera {
 namespace {
 

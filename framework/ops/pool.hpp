@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/framework/ops/internal/window_axis.hpp>
 
 namespace tessera::ops {
 

@@ -6,9 +6,9 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
 namespace {

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
 namespace {

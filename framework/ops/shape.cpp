@@ -3,12 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/ops/reshape.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/reshape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera {
 namespace {

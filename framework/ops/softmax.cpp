@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/parameter_server/closure.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
-#include <tessera/framework/parameter_server/worker/closure.hpp>
 
 namespace tessera::strategy {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/parameter_server/internal/server_steps.hpp>
 #include <tessera/framework/parameter_server/job/server_job.hpp>
-#include <tessera/framework/parameter_server/server_steps.hpp>
 
 namespace tessera::strategy {
 namespace {

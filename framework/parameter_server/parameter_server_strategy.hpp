@@ -7,8 +7,8 @@
 
 #include <tessera/framework/cluster/cluster.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/parameter_server/store/partitioner.hpp>
-#include <tessera/framework/parameter_server/worker/closure.hpp>
+#include <tessera/framework/parameter_server/closure.hpp>
+#include <tessera/framework/parameter_server/partitioner.hpp>
 #include <tessera/framework/strategy/strategy.hpp>
 
 namespace tessera {

@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
 
 namespace tessera {

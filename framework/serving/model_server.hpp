@@ -3,7 +3,7 @@
 #include <string>
 
 #include <tessera/framework/serving/http/http_server.hpp>
-#include <tessera/framework/serving/model_worker.hpp>
+#include <tessera/framework/serving/internal/model_worker.hpp>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #include <tessera/framework/strategy/strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/ops.hpp>
 
 namespace tessera::strategy {

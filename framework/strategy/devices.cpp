@@ -5,7 +5,7 @@
 #include <optional>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera::strategy {

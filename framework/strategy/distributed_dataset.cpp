@@ -1,12 +1,12 @@
 #include <tessera/framework/strategy/distributed_dataset.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/collectively.hpp>
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/strategy/function_batches.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/strategy/internal/function_batches.hpp>
 #include <tessera/framework/strategy/strategy.hpp>
-#include <tessera/framework/training/data_views.hpp>
-#include <tessera/framework/training/fit_data.hpp>
+#include <tessera/framework/training/internal/data_views.hpp>
+#include <tessera/framework/training/internal/fit_data.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -1,7 +1,7 @@
 #include <tessera/framework/strategy/make_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/strategy/central_storage.hpp>
 #include <tessera/framework/strategy/mirrored_strategy.hpp>
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>

@@ -1,7 +1,7 @@
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/collectively.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera::strategy {

@@ -10,10 +10,10 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
-#include <tessera/framework/strategy/evaluation_log.hpp>
-#include <tessera/framework/training/fit_data.hpp>
+#include <tessera/framework/strategy/internal/evaluation_log.hpp>
+#include <tessera/framework/training/internal/fit_data.hpp>
+#include <tessera/framework/training/internal/step_exchange.hpp>
 #include <tessera/framework/training/options.hpp>
-#include <tessera/framework/training/step_exchange.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -7,9 +7,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -1,7 +1,7 @@
 #include <tessera/framework/strategy/tpu_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::strategy {
 

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/host_allocator.hpp>
+#include <tessera/framework/tensor/internal/host_allocator.hpp>
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
-#include <tessera/framework/tensor/sharding.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/drawing/text_grid.hpp>
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/training/batch_reader.hpp>
+#include <tessera/framework/training/internal/batch_reader.hpp>
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/nn/dataset.hpp>
-#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/per_output.hpp>

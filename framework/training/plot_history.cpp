@@ -5,7 +5,7 @@
 #include <span>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/drawing/axis_ticks.hpp>
 #include <tessera/framework/drawing/svg.hpp>
 

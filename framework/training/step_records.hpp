@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <tessera/framework/tensor/memory_planner.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
 
 namespace tessera {
 

@@ -7,11 +7,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
-#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
-#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
+#include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
-#include <tessera/framework/training/training_state.hpp>
 
 namespace tessera {
 namespace {

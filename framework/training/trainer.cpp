@@ -9,14 +9,14 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/training/batch_loop.hpp>
-#include <tessera/framework/training/data_views.hpp>
-#include <tessera/framework/training/fit_data.hpp>
-#include <tessera/framework/training/fit_loop.hpp>
-#include <tessera/framework/training/run_fingerprint.hpp>
-#include <tessera/framework/training/plan_step.hpp>
-#include <tessera/framework/training/step_runner.hpp>
-#include <tessera/framework/training/training_state.hpp>
+#include <tessera/framework/training/internal/batch_loop.hpp>
+#include <tessera/framework/training/internal/data_views.hpp>
+#include <tessera/framework/training/internal/fit_data.hpp>
+#include <tessera/framework/training/internal/fit_loop.hpp>
+#include <tessera/framework/training/internal/plan_step.hpp>
+#include <tessera/framework/training/internal/run_fingerprint.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
+#include <tessera/framework/training/internal/training_state.hpp>
 
 namespace tessera {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <tessera/framework/nn/config/from_config.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 /// How layers are configured: fields(options, visit) in a layer's source names its options by
 /// Keras' keys, but for name, dtype and trainable, which all layers have. config() and what makes

@@ -8,8 +8,8 @@
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {

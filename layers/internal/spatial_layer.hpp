@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/framework/ops/internal/window_axis.hpp>
 #include <tessera/layers/axis_values.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 

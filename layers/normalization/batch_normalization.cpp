@@ -11,8 +11,8 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
 

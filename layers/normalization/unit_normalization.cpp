@@ -1,7 +1,7 @@
 #include <tessera/layers/normalization/unit_normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/l2_normalize.hpp>
+#include <tessera/framework/nn/internal/l2_normalize.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {

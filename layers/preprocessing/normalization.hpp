@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <tessera/framework/nn/config/array_option.hpp>
+#include <tessera/framework/nn/array_option.hpp>
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
 

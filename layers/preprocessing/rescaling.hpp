@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/framework/nn/config/array_option.hpp>
+#include <tessera/framework/nn/array_option.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {

@@ -1,7 +1,7 @@
 #include <tessera/layers/regularization/spatial_dropout.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/noise.hpp>

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/common/processes.hpp"
 #include "tests/apps/sample_program.hpp"

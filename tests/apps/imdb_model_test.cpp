@@ -7,7 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/imdb/schemes.hpp"
 #include "tests/support/allocation_counter.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

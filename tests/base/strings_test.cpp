@@ -1,4 +1,4 @@
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include <vector>
 

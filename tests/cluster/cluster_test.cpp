@@ -1,6 +1,6 @@
 #include <tessera/framework/cluster/cluster.hpp>
 
-#include <tessera/framework/cluster/environment.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 
 #include "tests/cluster/cluster_cases.hpp"
 #include "tests/support/catch.hpp"

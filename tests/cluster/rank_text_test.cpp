@@ -1,4 +1,4 @@
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,7 @@
 #include <tessera/framework/comm/cross_device.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/device_reducer.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
 
 #include <ATen/ATen.h>
 

@@ -1,12 +1,12 @@
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/comm/status.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/status.hpp>
 
 #include <atomic>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"

@@ -1,7 +1,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 #include <ATen/ATen.h>
 

@@ -7,8 +7,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/cluster/internal/collective_error.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 

@@ -1,4 +1,4 @@
-#include <tessera/framework/io/checkpoint_snapshot.hpp>
+#include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
 
 #include <chrono>
 #include <future>

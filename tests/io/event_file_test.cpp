@@ -1,4 +1,4 @@
-#include <tessera/framework/io/event_file.hpp>
+#include <tessera/framework/io/internal/event_file.hpp>
 
 #include <bit>
 #include <cmath>

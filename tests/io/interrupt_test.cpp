@@ -3,7 +3,7 @@
 #include <csignal>
 #include <memory>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 #include "tests/io/resumable.hpp"
 #include "tests/support/catch.hpp"

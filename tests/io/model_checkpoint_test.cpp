@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/io/file_template.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/io/internal/file_template.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
 #include <tessera/tessera.hpp>
 

@@ -1,7 +1,7 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 #include "tests/support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/config/array_option.hpp>
+#include <tessera/framework/nn/array_option.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,5 +1,5 @@
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>

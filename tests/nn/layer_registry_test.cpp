@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/broadcast.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 #include <ATen/ATen.h>

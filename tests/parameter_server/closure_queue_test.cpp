@@ -5,10 +5,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/job/job_name.hpp>
 #include <tessera/framework/parameter_server/job/job_program.hpp>
 #include <tessera/framework/parameter_server/job/main_thread_executor.hpp>
-#include <tessera/framework/parameter_server/rpc_value.hpp>
 
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"

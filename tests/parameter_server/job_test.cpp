@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 #include <rpc/parameter_server.grpc.pb.h>
 
+#include <tessera/framework/parameter_server/internal/rpc_connection.hpp>
 #include <tessera/framework/parameter_server/job/server_job.hpp>
-#include <tessera/framework/parameter_server/rpc_connection.hpp>
 
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/framework/parameter_server/store/partitioner.hpp>
+#include <tessera/framework/parameter_server/partitioner.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/constraints.hpp>

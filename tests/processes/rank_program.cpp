@@ -4,13 +4,13 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/checksum.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/framework/serving/model_worker.hpp>
+#include <tessera/framework/serving/internal/model_worker.hpp>
 
 #include <chrono>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/tessera.hpp>
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include <ATen/ATen.h>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/tessera.hpp>
 

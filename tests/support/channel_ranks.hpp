@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/framework/comm/cpu/transport.hpp>
-#include <tessera/framework/comm/engine.hpp>
+#include <tessera/framework/comm/internal/engine.hpp>
 
 #include <functional>
 #include <memory>

@@ -6,10 +6,10 @@
 #include <map>
 
 #include <tessera/framework/autodiff/tape.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/optimizers/sgd.hpp>
 
 #include "tests/support/catch.hpp"

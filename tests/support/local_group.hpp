@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera::test {
 

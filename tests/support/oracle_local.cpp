@@ -1,6 +1,6 @@
 #include "tests/support/oracle_local.hpp"
 
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 #include <ATen/ATen.h>
 

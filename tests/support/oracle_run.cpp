@@ -5,7 +5,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include <ATen/ATen.h>
 

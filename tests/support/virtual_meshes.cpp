@@ -1,8 +1,8 @@
 #include "tests/support/virtual_meshes.hpp"
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

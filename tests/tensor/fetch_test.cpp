@@ -1,8 +1,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/halo_exchange.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/halo_exchange.hpp>
 
 #include <ATen/ATen.h>
 

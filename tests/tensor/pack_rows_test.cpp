@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/sharding.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layouts.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/framework/tensor/abstract.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 
 #include <ATen/ATen.h>
 

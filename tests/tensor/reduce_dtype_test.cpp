@@ -1,7 +1,7 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
-#include <tessera/framework/tensor/bucket.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/bucket.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include <ATen/ATen.h>
 

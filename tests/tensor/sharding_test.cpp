@@ -1,6 +1,6 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/sharding.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 #include <ATen/ATen.h>
 

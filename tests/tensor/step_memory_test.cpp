@@ -1,4 +1,4 @@
-#include <tessera/framework/tensor/memory_planner.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "tests/support/catch.hpp"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include "tests/support/catch.hpp"
 #include "tests/support/virtual_meshes.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <tessera/framework/training/callbacks/python_repr.hpp>
+#include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

@@ -12,7 +12,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"

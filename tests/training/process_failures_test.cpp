@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/framework/training/callbacks/progress_logger.hpp>
+#include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
 
 #include <tessera/framework/base/error.hpp>
 

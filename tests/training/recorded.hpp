@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"

@@ -10,10 +10,10 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/training/batch_reader.hpp>
-#include <tessera/framework/training/fit_data.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/step_executor.hpp>
+#include <tessera/framework/training/internal/batch_reader.hpp>
+#include <tessera/framework/training/internal/fit_data.hpp>
+#include <tessera/framework/training/internal/step_executor.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"

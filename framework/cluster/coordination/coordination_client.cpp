@@ -1,7 +1,7 @@
 #include <tessera/framework/cluster/coordination/coordination_client.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/rendezvous.hpp>
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 
 namespace tessera {

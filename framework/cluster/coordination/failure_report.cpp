@@ -11,10 +11,10 @@
 #include <tuple>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera {
 

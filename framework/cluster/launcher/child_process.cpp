@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 
 namespace tessera {

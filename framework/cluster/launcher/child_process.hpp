@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/cluster/launcher/output_multiplexer.hpp>
 
 namespace tessera {

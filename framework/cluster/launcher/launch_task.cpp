@@ -11,7 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/cluster.hpp>
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera {
 namespace {

@@ -14,8 +14,8 @@
 #include <random>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file_descriptor.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/launcher/launch_attempt.hpp>
 #include <tessera/framework/cluster/launcher/launch_task.hpp>
 

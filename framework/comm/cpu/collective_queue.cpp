@@ -7,7 +7,7 @@
 #include <omp.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/signal_guard.hpp>
+#include <tessera/framework/comm/internal/signal_guard.hpp>
 
 namespace tessera {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include <tessera/framework/comm/communicator.hpp>
 #include <tessera/framework/comm/cpu/collective_task.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/base/hash.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera {
 namespace {

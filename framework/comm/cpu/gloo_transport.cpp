@@ -11,7 +11,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/signal_guard.hpp>
+#include <tessera/framework/comm/internal/signal_guard.hpp>
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/hash.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/cpu/collective_queue.hpp>
 #include <tessera/framework/comm/cpu/result_buffers.hpp>
 

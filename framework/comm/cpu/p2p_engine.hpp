@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <tessera/framework/comm/cpu/transport.hpp>
-#include <tessera/framework/comm/engine.hpp>
+#include <tessera/framework/comm/internal/engine.hpp>
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <nccl.h>
 
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera {
 

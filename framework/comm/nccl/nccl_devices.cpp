@@ -7,8 +7,8 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/comm/device_reducer.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_library.hpp>

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/device_reducer.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
 
 namespace tessera {
 

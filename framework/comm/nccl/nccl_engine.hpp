@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/comm/engine.hpp>
+#include <tessera/framework/comm/internal/engine.hpp>
 
 namespace tessera {
 

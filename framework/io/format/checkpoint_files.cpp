@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <utility>
 
-#include <tessera/framework/base/byte_reader.hpp>
-#include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
 namespace tessera {

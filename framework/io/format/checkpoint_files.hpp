@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 

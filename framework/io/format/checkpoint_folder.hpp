@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
 
 namespace tessera {
 namespace {

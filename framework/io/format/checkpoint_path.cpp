@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 
 namespace tessera {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_files.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>

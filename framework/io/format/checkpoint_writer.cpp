@@ -4,11 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/cluster/rank_text.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 #include <tessera/framework/io/format/checkpoint_plan.hpp>

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/shape.hpp>
-#include <tessera/framework/cluster/collective_error.hpp>
+#include <tessera/framework/cluster/internal/collective_error.hpp>
 
 namespace tessera {
 

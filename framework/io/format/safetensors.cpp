@@ -4,11 +4,11 @@
 #include <array>
 #include <utility>
 
-#include <tessera/framework/base/byte_reader.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
 namespace tessera {

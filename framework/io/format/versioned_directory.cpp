@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <optional>
 
-#include <tessera/framework/base/checksum.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
 namespace tessera {

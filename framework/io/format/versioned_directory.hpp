@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera {

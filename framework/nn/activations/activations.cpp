@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
 #include <tessera/framework/nn/initializers/constraint.hpp>

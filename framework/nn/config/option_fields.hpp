@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
 

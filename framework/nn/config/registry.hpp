@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 

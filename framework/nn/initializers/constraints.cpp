@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/epsilon.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/initializers/draw_as.hpp>
+#include <tessera/framework/nn/initializers/internal/draw_as.hpp>
 
 namespace tessera {
 

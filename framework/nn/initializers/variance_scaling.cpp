@@ -3,8 +3,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/initializers/draw_as.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/initializers/internal/draw_as.hpp>
 
 namespace tessera {
 

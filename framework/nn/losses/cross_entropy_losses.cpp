@@ -1,9 +1,9 @@
 #include <tessera/framework/nn/losses/cross_entropy_losses.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/epsilon.hpp>
-#include <tessera/framework/nn/losses/cross_entropy_common.hpp>
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/losses/internal/cross_entropy_common.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/cross_entropy.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>

@@ -1,7 +1,7 @@
 #include <tessera/framework/nn/losses/ctc_loss.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/ctc.hpp>
 
 namespace tessera {

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/losses/cross_entropy_common.hpp>
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/losses/internal/cross_entropy_common.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/reduce.hpp>

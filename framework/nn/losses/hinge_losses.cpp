@@ -1,6 +1,6 @@
 #include <tessera/framework/nn/losses/hinge_losses.hpp>
 
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 

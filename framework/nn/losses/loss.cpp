@@ -1,6 +1,6 @@
 #include <tessera/framework/nn/losses/loss.hpp>
 
-#include <tessera/framework/nn/sample_weights.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>

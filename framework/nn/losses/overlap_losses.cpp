@@ -1,8 +1,8 @@
 #include <tessera/framework/nn/losses/overlap_losses.hpp>
 
-#include <tessera/framework/nn/epsilon.hpp>
-#include <tessera/framework/nn/losses/cross_entropy_common.hpp>
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/losses/internal/cross_entropy_common.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/framework/nn/epsilon.hpp>
-#include <tessera/framework/nn/l2_normalize.hpp>
-#include <tessera/framework/nn/losses/function_loss.hpp>
+#include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/internal/l2_normalize.hpp>
+#include <tessera/framework/nn/losses/internal/function_loss.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {

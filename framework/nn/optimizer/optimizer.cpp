@@ -8,10 +8,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
-#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 

@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/profile.hpp>
-#include <tessera/framework/nn/optimizer/for_each_block.hpp>
+#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 

@@ -3,15 +3,15 @@
 
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/optimizer/for_each_block.hpp>
-#include <tessera/framework/nn/optimizer/gradient_clipping.hpp>
-#include <tessera/framework/nn/optimizer/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
 namespace {

@@ -7,11 +7,11 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
-#include <tessera/framework/comm/communicator.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
-#include <tessera/framework/tensor/execution.hpp>
-#include <tessera/framework/tensor/placement.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera {
 namespace {

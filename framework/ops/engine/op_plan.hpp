@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/halo_exchange.hpp>
+#include <tessera/framework/tensor/internal/halo_exchange.hpp>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <tessera/framework/ops/engine/rule.hpp>
-#include <tessera/framework/tensor/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera {
 namespace {

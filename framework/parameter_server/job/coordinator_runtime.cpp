@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/parameter_server/job/job_name.hpp>
 

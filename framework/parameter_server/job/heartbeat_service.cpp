@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/parameter_server/job/job_name.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 

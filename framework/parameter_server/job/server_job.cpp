@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
 #include <tessera/framework/parameter_server/job/job_program.hpp>
 #include <tessera/framework/parameter_server/job/server_cluster.hpp>

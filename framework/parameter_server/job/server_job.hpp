@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/parameter_server/closure.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 #include <tessera/framework/parameter_server/store/store_client.hpp>
-#include <tessera/framework/parameter_server/worker/closure.hpp>
 #include <tessera/framework/parameter_server/worker/worker_data.hpp>
 
 namespace tessera::strategy::internal {

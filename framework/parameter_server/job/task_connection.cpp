@@ -4,10 +4,10 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_connection.hpp>
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
-#include <tessera/framework/parameter_server/rpc_connection.hpp>
 
 namespace tessera::strategy::internal {
 

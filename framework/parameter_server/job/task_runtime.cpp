@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/parameter_server/rpc_connection.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_connection.hpp>
 
 namespace tessera::strategy::internal {
 

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 #include <tessera/framework/parameter_server/store/tensor_stream.hpp>
 

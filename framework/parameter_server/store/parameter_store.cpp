@@ -7,7 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/parameter_server/store/parameter_group.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 namespace tessera::strategy {
 

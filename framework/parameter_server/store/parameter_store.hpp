@@ -14,7 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/parameter_server/store/partitioner.hpp>
+#include <tessera/framework/parameter_server/partitioner.hpp>
 
 namespace tessera::strategy {
 

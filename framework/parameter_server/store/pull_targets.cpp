@@ -6,7 +6,7 @@
 
 #include <tessera/framework/parameter_server/store/tensor_stream.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 namespace tessera::strategy::internal {
 

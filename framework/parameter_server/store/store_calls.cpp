@@ -6,7 +6,7 @@
 
 #include <grpcpp/channel.h>
 
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::strategy::internal {
 

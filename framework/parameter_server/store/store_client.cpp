@@ -10,7 +10,7 @@
 #include <tessera/framework/parameter_server/store/pull_targets.hpp>
 #include <tessera/framework/parameter_server/store/push_plan.hpp>
 #include <tessera/framework/parameter_server/store/store_calls.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 namespace tessera::strategy {
 

@@ -13,7 +13,7 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/framework/parameter_server/worker/closure.hpp>
+#include <tessera/framework/parameter_server/closure.hpp>
 
 namespace tessera::strategy::internal {
 

@@ -8,9 +8,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
-#include <tessera/framework/training/fit_data.hpp>
-#include <tessera/framework/training/step_runner.hpp>
+#include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/internal/fit_data.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
 
 namespace tessera::strategy {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 
-#include <tessera/framework/parameter_server/worker/closure.hpp>
-#include <tessera/framework/training/batch_reader.hpp>
-#include <tessera/framework/training/step_executor.hpp>
+#include <tessera/framework/parameter_server/closure.hpp>
+#include <tessera/framework/training/internal/batch_reader.hpp>
+#include <tessera/framework/training/internal/step_executor.hpp>
 
 namespace tessera::strategy {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/parameter_server/rpc_value.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/worker/worker_variables.hpp>
 
 namespace tessera::strategy::internal {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
-#include <tessera/framework/parameter_server/rpc_value.hpp>
 
 namespace tessera::strategy::internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/parameter_server/worker/closure.hpp>
+#include <tessera/framework/parameter_server/closure.hpp>
 
 namespace tessera::strategy::internal {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
 namespace tessera::strategy::internal {

@@ -7,7 +7,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/http_session.hpp>
 
 namespace tessera {

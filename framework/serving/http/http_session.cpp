@@ -6,7 +6,7 @@
 #include <boost/asio/write.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera {

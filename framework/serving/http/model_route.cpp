@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera {

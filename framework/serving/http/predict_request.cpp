@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/base/strings.hpp>
 
 namespace tessera {
 namespace {

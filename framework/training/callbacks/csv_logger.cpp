@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
-#include <tessera/framework/training/callbacks/python_repr.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/training/callbacks/monitor.hpp>
+#include <tessera/framework/training/callbacks/internal/monitor.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/training/callbacks/learning_rate_access.hpp>
-#include <tessera/framework/training/callbacks/python_repr.hpp>
+#include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {

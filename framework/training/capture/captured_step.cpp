@@ -9,7 +9,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
-#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
 namespace {

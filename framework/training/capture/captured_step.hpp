@@ -12,8 +12,8 @@
 
 #include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
-#include <tessera/framework/tensor/memory_planner.hpp>
-#include <tessera/framework/tensor/tracer.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 
 namespace tessera {

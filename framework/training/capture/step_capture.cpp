@@ -8,8 +8,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/layers/text/internal/farm_hash.hpp>
 
 namespace tessera {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/placement.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
 namespace {

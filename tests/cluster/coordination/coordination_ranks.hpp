@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/file_descriptor.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 
 #include "tests/support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>

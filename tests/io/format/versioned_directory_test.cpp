@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/file.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

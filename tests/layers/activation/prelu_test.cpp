@@ -1,6 +1,6 @@
 #include <tessera/layers/activation/prelu.hpp>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"

@@ -4,7 +4,7 @@
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
-#include <tessera/framework/tensor/execution.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"

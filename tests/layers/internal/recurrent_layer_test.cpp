@@ -1,7 +1,7 @@
 // The loop over time of SimpleRNN, LSTM and GRU.
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/recurrent/gru.hpp>
 #include <tessera/layers/recurrent/lstm.hpp>

@@ -5,12 +5,12 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/abstract.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"

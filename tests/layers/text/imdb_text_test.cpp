@@ -5,7 +5,7 @@
 
 #include <tessera/datasets/files/imdb_files.hpp>
 #include <tessera/datasets/imdb.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>
 
 #include "tests/support/catch.hpp"

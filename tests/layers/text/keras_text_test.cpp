@@ -1,7 +1,7 @@
 // TextVectorization and StringLookup.
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/layers/text/string_lookup.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>
 

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/input.hpp>
 #include <tessera/framework/model/sequential.hpp>
-#include <tessera/framework/nn/config/layer_registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/layers/core/dense.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,0 +1,238 @@
+#include <tessera/framework/base/internal/file.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+
+namespace tessera {
+namespace {
+
+// DEFLATE never expands a byte to more than 1032.
+constexpr uint64_t max_expansion = 1032;
+constexpr size_t chunk_bytes = size_t{1} << 18;
+
+bool begins_as_gzip(int descriptor) {
+  constexpr std::array<uint8_t, 2> magic{0x1f, 0x8b};
+  std::array<uint8_t, 2> first{};
+  return ::pread(descriptor, first.data(), first.size(), 0) == ssize_t{first.size()} &&
+         first == magic;
+}
+
+}  // namespace
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+/// State of one gzip stream; several members one after the other count as one file.
+class InputFile::Gzip {
+ public:
+  explicit Gzip(InputFile& file) : file_(file), input_(chunk_bytes) {
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ~Gzip() { inflateEnd(&stream_); }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+
+  size_t read(std::span<std::byte> out) {
+    size_t done = 0;
+    while (done < out.size() && !ended_) {
+      if (stream_.avail_in == 0) refill();
+      if (!ended_) done += step(out.subspan(done));
+    }
+    return done;
+  }
+
+ private:
+  void refill() {
+    const size_t got = file_.read_stored(input_);
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(got);
+    consumed_ += got;
+    if (got > 0) return;
+    if (!at_member_end_) fail("a complete gzip stream", "the file ends inside it");
+    ended_ = true;
+  }
+
+  size_t step(std::span<std::byte> out) {
+    if (at_member_end_ && members_ > 0) inflateReset(&stream_);
+    at_member_end_ = false;
+    const auto room = static_cast<uInt>(std::min<size_t>(out.size(), chunk_bytes));
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = room;
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      at_member_end_ = true;
+      ++members_;
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      fail("gzip data", stream_.msg != nullptr ? stream_.msg : zError(status));
+    }
+    return room - stream_.avail_out;
+  }
+
+  [[noreturn]] void fail(const std::string& expected, const std::string& received) const {
+    fail_at(file_.path_, consumed_ - stream_.avail_in, expected, received);
+  }
+
+  InputFile& file_;
+  std::vector<std::byte> input_;
+  z_stream stream_{};
+  uint64_t consumed_ = 0;
+  int members_ = 0;
+  bool at_member_end_ = false;
+  bool ended_ = false;
+};
+
+InputFile::InputFile(const std::string& path, Unpack unpack) : path_(path) {
+  FileDescriptor opened = open_descriptor(path, O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  if (!opened.valid() || ::fstat(opened.get(), &info) != 0) fail_read(path);
+  if (!S_ISREG(info.st_mode)) {
+    throw FileError(path, "the path must name a regular file",
+                    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket",
+                    "pass the path of a file");
+  }
+  stored_size_ = static_cast<uint64_t>(info.st_size);
+  const bool packed = unpack == Unpack::by_name ? path.ends_with(".gz")
+                                                : begins_as_gzip(opened.get());
+  if (packed) gzip_ = std::make_unique<Gzip>(*this);
+  descriptor_ = opened.release();
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+size_t InputFile::read_stored(std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::read(descriptor_, out.data() + done, out.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_read(path_);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+size_t InputFile::read(std::span<std::byte> out) {
+  return gzip_ ? gzip_->read(out) : read_stored(out);
+}
+
+uint64_t InputFile::stored_size() const { return stored_size_; }
+
+uint64_t InputFile::size_bound() const {
+  return gzip_ ? checked_mul(stored_size_, max_expansion).value_or(UINT64_MAX) : stored_size_;
+}
+
+std::string read_file(const std::string& path, uint64_t max_bytes) {
+  InputFile file(path);
+  std::string content;
+  std::vector<std::byte> chunk(chunk_bytes);
+  while (const size_t got = file.read(chunk)) {
+    content.append(reinterpret_cast<const char*>(chunk.data()), got);
+    if (content.size() > max_bytes) {
+      throw FileError(path, str("the file may hold at most ", max_bytes, " bytes"), "more",
+                      "pass a smaller file");
+    }
+  }
+  return content;
+}
+
+namespace {
+
+/// A new file beside its target, removed again unless it took the target's place.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& folder, mode_t mode) {
+    static std::atomic<int> counter{0};
+    do {
+      path_ = str(folder, ".tessera-", ::getpid(), "-", counter++, ".tmp");
+      descriptor_ = open_descriptor(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
+    } while (!descriptor_.valid() && errno == EEXIST);
+    exists_ = descriptor_.valid();
+  }
+  ~TemporaryFile() {
+    const int error = errno;
+    if (exists_) ::unlink(path_.c_str());
+    errno = error;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool exists() const { return exists_; }
+  int descriptor() const { return descriptor_.get(); }
+  bool close() { return descriptor_.reset(); }
+
+  bool rename_to(const std::string& target) {
+    if (!rename_path(path_, target)) return false;
+    exists_ = false;
+    return true;
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_;
+  bool exists_ = false;
+};
+
+/// The file to replace: what a symbolic link points to, else the path itself.
+std::string real_target(const std::string& path) {
+  std::error_code ignored;
+  const auto real = std::filesystem::canonical(path, ignored);
+  return ignored ? path : real.string();
+}
+
+/// Permissions of the new file: those of the old one, else what the umask leaves.
+mode_t target_mode(const std::string& target, bool& is_new) {
+  struct stat info {};
+  is_new = ::stat(target.c_str(), &info) != 0;
+  if (is_new) return 0666;
+  if (!S_ISREG(info.st_mode)) {
+    throw FileError(target, "only a regular file can be replaced",
+                    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket",
+                    "pass the path of a file");
+  }
+  return info.st_mode & 07777;
+}
+
+}  // namespace
+
+void write_file_atomically(const std::string& path,
+                           std::span<const std::span<const std::byte>> parts) {
+  const std::string target = real_target(path);
+  bool is_new = false;
+  const mode_t mode = target_mode(target, is_new);
+  const size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
+  TemporaryFile file(folder, mode);
+  bool good = file.exists() && (is_new || ::fchmod(file.descriptor(), mode) == 0);
+  for (std::span<const std::byte> part : parts) {
+    good = good && write_all(file.descriptor(), part);
+  }
+  good = good && sync_descriptor(file.descriptor()) && file.close() && file.rename_to(target) &&
+         sync_folder(folder);
+  if (!good) fail_write(path);
+}
+
+void write_file_atomically(const std::string& path, std::string_view text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  write_file_atomically(path, std::span(&part, 1));
+}
+
+}  // namespace tessera

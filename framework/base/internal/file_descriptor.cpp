@@ -1,0 +1,88 @@
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+/// Result of a system call, made again as long as signals interrupt it.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+}  // namespace
+
+bool FileDescriptor::reset() {
+  const int value = release();
+  // After EINTR the descriptor is closed all the same.
+  return value < 0 || ::close(value) == 0 || errno == EINTR;
+}
+
+FileDescriptor open_descriptor(const std::string& path, int flags, mode_t mode) {
+  return FileDescriptor(
+      uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
+}
+
+FileDescriptor open_descriptor(const FileDescriptor& folder, const std::string& path, int flags) {
+  return FileDescriptor(
+      uninterrupted([&] { return ::openat(folder.get(), path.c_str(), flags | O_CLOEXEC); }));
+}
+
+bool is_at(const FileDescriptor& opened, const std::string& path) {
+  struct stat held {};
+  struct stat named {};
+  return ::fstat(opened.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  constexpr size_t most = size_t{8} << 20;
+  while (!bytes.empty()) {
+    const ssize_t count = uninterrupted(
+        [&] { return ::write(descriptor, bytes.data(), std::min(bytes.size(), most)); });
+    if (count < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    // The disk is busy from the beginning, not only when all is to be synced. A hint: where it
+    // does nothing, fsync() does the work and tells of errors.
+    if (!bytes.empty()) ::sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  return true;
+}
+
+bool sync_descriptor(int descriptor) {
+  return uninterrupted([&] { return ::fsync(descriptor); }) == 0;
+}
+
+bool sync_folder(const std::string& folder) {
+  const FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+  // Some file systems have no fsync for folders; there is nothing more to do on them.
+  return opened.valid() && (sync_descriptor(opened.get()) || errno == EINVAL);
+}
+
+bool rename_path(const std::string& from, const std::string& to) {
+  return uninterrupted([&] { return std::rename(from.c_str(), to.c_str()); }) == 0;
+}
+
+void fail_read(const std::string& path) {
+  throw FileError(path, "the file must be readable", std::strerror(errno),
+                  "check the path and its permissions");
+}
+
+void fail_write(const std::string& path) {
+  throw FileError(path, "the file must be writable", std::strerror(errno),
+                  "check the folder, its permissions and the free space");
+}
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+#include <tessera/framework/cluster/internal/rank_text.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+
+std::string rank_names(std::span<const int> ranks) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < ranks.size();) {
+    size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - begin > 2) {
+      parts.push_back(str(ranks[begin], "-", ranks[end - 1]));
+    } else {
+      for (size_t i = begin; i < end; ++i) parts.push_back(str(ranks[i]));
+    }
+    begin = end;
+  }
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  // POSIX leaves open whether a name that is cut ends in 0.
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace tessera

@@ -1,0 +1,151 @@
+#include <tessera/framework/comm/internal/communicator.hpp>
+
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+
+namespace tessera {
+namespace {
+
+std::atomic<at::ScalarType> common_reduce_dtype{at::kFloat};
+thread_local std::optional<at::ScalarType> scoped_reduce_dtype;
+
+at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
+                     dtype == at::kBFloat16;
+  if (known) return dtype;
+  throw ConfigError("reduce_dtype", "sums are made in float32, float64, bfloat16 or float16",
+                    c10::toString(dtype), "name one of them");
+}
+
+/// The rank whose shard_interval() of the devices holds this one.
+int owner_of(const Mesh& mesh, int64_t device, int ranks) {
+  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
+}
+
+void check_placement(const Mesh& mesh, const Communicator& communicator) {
+  const int rank = communicator.rank(), ranks = communicator.size();
+  const int64_t first = mesh.local_ids().front(), last = mesh.local_ids().back();
+  // A mesh without a communicator is turned away by the local one.
+  if (ranks == 1 || mesh.is_local()) return;
+  if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
+  const Interval fit = shard_interval(mesh.size(), ranks, rank);
+  throw MeshError("mesh",
+                  str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ", fit.hi - 1,
+                      " of mesh ", mesh.describe()),
+                  str("devices ", first, " to ", last),
+                  "give each rank its run of neighbouring ids, in the order of the ranks");
+}
+
+}  // namespace
+
+void wait(const WorkPtr& work) {
+  if (work) work->wait();
+}
+
+at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind) {
+  const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
+  if (!half || kind != Reduce::sum) return dtype;
+  return scoped_reduce_dtype.value_or(common_reduce_dtype.load());
+}
+
+void set_reduce_dtype(std::optional<at::ScalarType> dtype) {
+  common_reduce_dtype = checked_reduce_dtype(dtype.value_or(at::kFloat));
+}
+
+ReduceDtypeScope::ReduceDtypeScope(at::ScalarType dtype)
+    : former_(std::exchange(scoped_reduce_dtype, checked_reduce_dtype(dtype))) {}
+ReduceDtypeScope::~ReduceDtypeScope() { scoped_reduce_dtype = former_; }
+
+void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+  switch (kind) {
+    case Reduce::sum:
+      a.add_(b);
+      return;
+    case Reduce::max:
+      at::maximum_out(a, a, b);
+      return;
+    case Reduce::min:
+      at::minimum_out(a, a, b);
+      return;
+  }
+}
+
+at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options) {
+  if (kind == Reduce::sum) return at::zeros(shape, options);
+  const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
+  if (type == at::kBool) return at::full(shape, kind == Reduce::min, options);
+  const bool lowest = kind == Reduce::max;
+  if (at::isFloatingType(type)) {
+    const double inf = std::numeric_limits<double>::infinity();
+    return at::full(shape, lowest ? -inf : inf, options);
+  }
+  int64_t low = std::numeric_limits<int64_t>::min();
+  int64_t high = std::numeric_limits<int64_t>::max();
+  if (type == at::kInt) low = std::numeric_limits<int32_t>::min(), high = INT32_MAX;
+  if (type == at::kShort) low = INT16_MIN, high = INT16_MAX;
+  if (type == at::kChar) low = INT8_MIN, high = INT8_MAX;
+  if (type == at::kByte) low = 0, high = UINT8_MAX;
+  return at::full(shape, lowest ? low : high, options);
+}
+
+at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  const ProfileSpan span(SpanKind::aten, "reduce");
+  at::Tensor out;
+  switch (kind) {
+    case Reduce::sum:
+      out = at::add(parts[0], parts[1]);
+      break;
+    case Reduce::max:
+      out = at::maximum(parts[0], parts[1]);
+      break;
+    case Reduce::min:
+      out = at::minimum(parts[0], parts[1]);
+      break;
+  }
+  for (size_t i = 2; i < parts.size(); ++i) reduce_into(kind, out, parts[i]);
+  return out;
+}
+
+Communicator& communicator_of(const Mesh& mesh) {
+  static const std::shared_ptr<Communicator> local = local_communicator();
+  return mesh.communicator() ? *mesh.communicator() : *local;
+}
+
+bool is_first_rank(const Mesh& mesh) {
+  return mesh.is_local() || communicator_of(mesh).rank() == 0;
+}
+
+Group make_group(const Mesh& mesh, const std::vector<int>& dims,
+                 const std::vector<int64_t>& members) {
+  const Communicator& communicator = communicator_of(mesh);
+  check_placement(mesh, communicator);
+  Group group;
+  group.dims = dims;
+  int64_t count = 1;
+  for (int dim : dims) count *= members[static_cast<size_t>(dim)];
+  std::vector<int64_t> at = mesh.coordinates(mesh.local_ids().front());
+  for (int64_t m = 0; m < count; ++m) {
+    int64_t rest = m;
+    bool here = true;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const size_t d = static_cast<size_t>(dims[i]);
+      const int64_t coordinate = rest % members[d];
+      rest /= members[d];
+      at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
+      here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
+    }
+    group.owner.push_back(here ? communicator.rank()
+                               : owner_of(mesh, mesh.id(at), communicator.size()));
+    if (here) group.local.push_back(m);
+  }
+  return group;
+}
+
+}  // namespace tessera

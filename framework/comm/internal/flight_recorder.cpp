@@ -1,0 +1,107 @@
+#include <tessera/framework/comm/internal/flight_recorder.hpp>
+
+#include <algorithm>
+#include <functional>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
+
+namespace tessera {
+namespace {
+
+uint64_t mix_text(uint64_t hash, const std::string& text) {
+  for (const char c : text) hash = mix(hash, static_cast<unsigned char>(c));
+  return mix(hash, text.size());
+}
+
+}  // namespace
+
+FlightRecorder::Added FlightRecorder::add(const CollectiveCall& call, int64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Call& now = calls_[++count_ % calls_.size()];
+  now.op = call.op;
+  now.kind = call.kind;
+  now.dtype = call.dtype;
+  now.axis = call.axis;
+  now.to_axis = call.to_axis;
+  now.step = step;
+  now.inside = false;
+  now.works.clear();
+  now.dims = call.mesh.names(call.dims);
+  now.place = CommLabel::current();
+  now.shape = call.shape;
+  uint64_t hash = mix(static_cast<uint64_t>(call.op), static_cast<uint64_t>(call.kind));
+  hash = mix(hash, static_cast<uint64_t>(call.dtype));
+  hash = mix(mix(hash, static_cast<uint64_t>(call.axis)), static_cast<uint64_t>(call.to_axis));
+  for (int64_t extent : call.shape) hash = mix(hash, static_cast<uint64_t>(extent));
+  hash = mix_text(hash, now.dims);
+  now.hash = mix_text(hash, now.place);
+  hash_ = mix(hash_, now.hash);
+  return {count_, now.hash};
+}
+
+FlightRecorder::Call* FlightRecorder::find(uint64_t number) {
+  return number + calls_.size() > count_ ? &calls_[number % calls_.size()] : nullptr;
+}
+
+void FlightRecorder::set_inside(uint64_t number, bool inside) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Call* call = find(number)) call->inside = inside;
+}
+
+void FlightRecorder::add_work(uint64_t number, const WorkPtr& work) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Call* call = find(number)) call->works.push_back(work);
+}
+
+bool FlightRecorder::done(const Call& call) {
+  return !call.inside && std::all_of(call.works.begin(), call.works.end(), [](const auto& kept) {
+           const WorkPtr work = kept.lock();
+           return !work || work->done();
+         });
+}
+
+std::string FlightRecorder::text(const Call& call) {
+  std::string text = to_string(call.op);
+  const bool reduces = call.op == CommOp::all_reduce || call.op == CommOp::reduce_scatter;
+  if (reduces) text += " " + to_string(call.kind);
+  text += str(" of ", call.place.empty() ? "" : call.place + ", ", c10::toString(call.dtype), " ",
+              to_string(call.shape));
+  if (call.op != CommOp::all_reduce) text += str(", axis ", call.axis);
+  if (call.op == CommOp::all_to_all) text += str(" to ", call.to_axis);
+  return text + ", on " + call.dims;
+}
+
+CallRecord FlightRecorder::record_locked(uint64_t number) const {
+  if (count_ == 0) return {};
+  if (number == 0 || number > count_ || number + calls_.size() <= count_) number = count_;
+  const Call& call = calls_[number % calls_.size()];
+  return {number, call.hash, call.step, text(call), done(call)};
+}
+
+CallRecord FlightRecorder::record(uint64_t number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return record_locked(number);
+}
+
+std::vector<CallRecord> FlightRecorder::records() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<CallRecord> list;
+  const uint64_t kept = std::min<uint64_t>(count_, calls_.size());
+  for (uint64_t number = count_ - kept + 1; number <= count_; ++number) {
+    list.push_back(record_locked(number));
+  }
+  return list;
+}
+
+uint64_t FlightRecorder::count() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return count_;
+}
+
+uint64_t FlightRecorder::hash() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return hash_;
+}
+
+}  // namespace tessera

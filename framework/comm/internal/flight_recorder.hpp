@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+
+namespace tessera {
+
+/// The last collectives of this process, for the report of a failure, and a hash over all of them.
+/// All functions may be called from any thread.
+class FlightRecorder {
+ public:
+  FlightRecorder() : calls_(64) {}
+
+  /// Number of a call, counted from 1, and its hash.
+  struct Added {
+    uint64_t number = 0, hash = 0;
+  };
+  /// Adds a call, with CommLabel::current() as what it is for.
+  Added add(const CollectiveCall& call, int64_t step);
+  /// Whether this process is inside an operation of a call.
+  void set_inside(uint64_t number, bool inside);
+  /// The call is not done until this work is.
+  void add_work(uint64_t number, const WorkPtr& work);
+  /// A call that is still remembered; the last one if it is not.
+  CallRecord record(uint64_t number) const;
+  /// What is remembered, oldest first.
+  std::vector<CallRecord> records() const;
+  /// Number of the last call, and the hash over all.
+  uint64_t count() const;
+  uint64_t hash() const;
+
+ private:
+  struct Call {
+    CommOp op = CommOp::all_reduce;
+    Reduce kind = Reduce::sum;
+    at::ScalarType dtype = at::kFloat;
+    int64_t axis = -1, to_axis = -1;
+    int64_t step = -1;
+    uint64_t hash = 0;
+    bool inside = false;
+    std::vector<std::weak_ptr<Work>> works;
+    std::string dims, place;
+    Shape shape;
+  };
+  static std::string text(const Call& call);
+  static bool done(const Call& call);
+  Call* find(uint64_t number);
+  CallRecord record_locked(uint64_t number) const;
+
+  mutable std::mutex mutex_;
+  std::vector<Call> calls_;  ///< call n at n % size
+  uint64_t count_ = 0;
+  uint64_t hash_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+#include <tessera/framework/comm/internal/local_communicator.hpp>
+
+#include <memory>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/collective_bytes.hpp>
+
+namespace tessera {
+
+std::vector<std::string> LocalCommunicator::gather(const std::string&, const std::string& text) {
+  check_alive();
+  return {text};
+}
+
+WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
+                                      const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
+  check(group);
+  out = reduce_all(kind, parts);
+  return nullptr;
+}
+
+WorkPtr LocalCommunicator::all_gather(const Group& group, int64_t axis,
+                                      const std::vector<int64_t>& counts,
+                                      const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(axis, counts, parts));
+  check(group);
+  const auto joined = [&] {
+    const ProfileSpan work(SpanKind::aten, "cat");
+    return at::cat(parts, axis);
+  };
+  out = parts.size() == 1 ? parts[0] : joined();
+  return nullptr;
+}
+
+WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                                          const std::vector<Interval>& pieces,
+                                          const std::vector<at::Tensor>& parts,
+                                          std::vector<at::Tensor>& out) {
+  const ProfileSpan span(SpanKind::collective, "reduce_scatter", addend_bytes(parts));
+  at::Tensor whole;
+  wait(all_reduce(group, kind, parts, whole));
+  out.clear();
+  for (Interval piece : pieces) out.push_back(whole.narrow(axis, piece.lo, piece.size()));
+  return nullptr;
+}
+
+WorkPtr LocalCommunicator::all_to_all(const Group& group,
+                                      const std::vector<std::vector<at::Tensor>>& send,
+                                      std::vector<std::vector<at::Tensor>>& recv) {
+  const ProfileSpan span(SpanKind::collective, "all_to_all", sent_bytes(send));
+  check(group);
+  for (size_t to = 0; to < recv.size(); ++to) {
+    for (size_t from = 0; from < send.size(); ++from) {
+      if (send[from][to].defined()) recv[to][from] = send[from][to];
+    }
+  }
+  return nullptr;
+}
+
+WorkPtr LocalCommunicator::broadcast(const Group& group, int64_t, at::Tensor&) {
+  check(group);
+  return nullptr;
+}
+
+WorkPtr LocalCommunicator::send(int to, const at::Tensor&) { return no_peer(to); }
+WorkPtr LocalCommunicator::recv(int from, at::Tensor&) { return no_peer(from); }
+
+void LocalCommunicator::abort(const std::string& reason) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reason_ = reason;
+}
+
+void LocalCommunicator::check_alive() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!reason_.empty()) throw CommError("local", "the communicator was aborted", reason_, "");
+}
+
+void LocalCommunicator::check(const Group& group) {
+  check_alive();
+  if (!group.is_local()) {
+    throw CommError("local", "a mesh over several processes needs a communicator between them",
+                    str(group.local.size(), " of ", group.size(), " members are here"),
+                    "make the mesh with create_mesh_part and its communicator");
+  }
+}
+
+WorkPtr LocalCommunicator::no_peer(int rank) {
+  throw CommError("local", "a single process has no other rank", str("rank ", rank), "");
+}
+
+std::shared_ptr<Communicator> local_communicator() { return std::make_shared<LocalCommunicator>(); }
+
+}  // namespace tessera

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/comm/internal/communicator.hpp>
+
+namespace tessera {
+
+/// All members are in this process: reductions and copies between its own tensors.
+class LocalCommunicator : public Communicator {
+ public:
+  std::string name() const override { return "local"; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> gather(const std::string& key, const std::string& text) override;
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+                     at::Tensor& out) override;
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         std::vector<at::Tensor>& out) override;
+  WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
+                     std::vector<std::vector<at::Tensor>>& recv) override;
+  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
+  WorkPtr send(int to, const at::Tensor& tensor) override;
+  WorkPtr recv(int from, at::Tensor& tensor) override;
+  void barrier() override { check_alive(); }
+  void abort(const std::string& reason) override;
+
+ protected:
+  /// Throws CommError once aborted.
+  void check_alive();
+  /// The same, and for members of other processes.
+  void check(const Group& group);
+
+ private:
+  WorkPtr no_peer(int rank);
+
+  std::mutex mutex_;
+  std::string reason_;
+};
+
+}  // namespace tessera

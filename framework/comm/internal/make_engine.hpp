@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/comm/internal/engine.hpp>
+
+namespace tessera {
+
+/// The engine for the devices and hosts of a run: NCCL for GPUs; for CPUs shared memory between
+/// processes of one host and Gloo between hosts. `first` is this process's first device.
+/// Collective. Throws CommError, ConfigError for what this build or machine lacks.
+std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
+                                    const DistributedOptions& options, Device first);
+
+}  // namespace tessera

@@ -1,0 +1,247 @@
+#include <tessera/framework/comm/internal/process_communicator.hpp>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/collective_bytes.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int64_t checked_steps = 20;
+
+/// How long the news of a lost rank may take after a connection to it broke.
+constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
+
+constexpr const char* advice = "look at what that process says; start again from the last "
+                               "checkpoint (--resume)";
+
+/// The control plane's line with another place in its brackets; any other text as what happened.
+CommError error_at(const std::string& where, const std::string& reason) {
+  const std::string own = "[control]";
+  if (reason.rfind(own, 0) == 0) return CommError("[" + where + "]" + reason.substr(own.size()));
+  return {where, "every process takes part", reason, advice};
+}
+
+}  // namespace
+
+/// A collective whose failure is explained.
+class ProcessCommunicator::NamedWork final : public Work {
+ public:
+  NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call, std::string_view name)
+      : owner_(owner), work_(std::move(work)), call_(call), name_(name) {}
+  void wait() override {
+    const ProfileSpan span(SpanKind::wait, name_);
+    try {
+      work_->wait();
+    } catch (const std::exception& error) {
+      owner_.fail(call_, error.what());
+    }
+  }
+  bool done() const override { return work_->done(); }
+
+ private:
+  ProcessCommunicator& owner_;
+  WorkPtr work_;
+  uint64_t call_;
+  std::string_view name_;
+};
+
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Coordination> control,
+                                         std::shared_ptr<Engine> engine,
+                                         const ProcessCommunicatorOptions& options)
+    : control_(std::move(control)), engine_(std::move(engine)), options_(options) {
+  control_->set_calls([calls = calls_] { return calls->records(); });
+  control_->set_on_end([this](const std::string& reason) { on_end(reason); });
+}
+
+ProcessCommunicator::~ProcessCommunicator() { leave(); }
+
+void ProcessCommunicator::leave() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (left_) return;
+    left_ = true;
+  }
+  changed_.notify_all();
+  control_->leave();
+  // After it no news comes that would start a watcher.
+  control_->set_on_end({});
+  if (watcher_.joinable()) watcher_.join();
+  // The engine is left alone: what it sent last may still be on its way.
+}
+
+void ProcessCommunicator::begin(const CollectiveCall& call) {
+  caller_ = std::this_thread::get_id();
+  check_alive();
+  const auto [number, hash] = calls_->add(call, step_);
+  engine_->set_call(hash ^ number);
+  if (!checks_) return;
+  try {
+    control_->check(calls_->record(number));
+  } catch (const std::exception& error) {
+    fail(number, error.what());
+  }
+}
+
+void ProcessCommunicator::begin_step(int64_t step, uint64_t form) {
+  caller_ = std::this_thread::get_id();
+  check_alive();
+  checks_ = options_.always_check || step < checked_steps || form != form_;
+  step_ = step;
+  form_ = form;
+}
+
+std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
+                                                     const std::string& text) {
+  const ProfileSpan span(SpanKind::collective, "gather", static_cast<int64_t>(text.size()));
+  check_alive();
+  try {
+    return control_->gather(key, text);
+  } catch (const CommError& error) {
+    const std::string reason = control_->reason();
+    notice();
+    throw error_at(key, reason.empty() ? error.what() : reason);
+  }
+}
+
+std::string ProcessCommunicator::where(uint64_t call) const {
+  const CallRecord record = calls_->record(call);
+  const size_t space = record.text.find(' ');
+  std::string text = record.number == 0
+                         ? "start"
+                         : str(record.text.substr(0, space), " #", record.number,
+                               space == std::string::npos ? "" : record.text.substr(space));
+  if (record.step >= 0) text += str(", step ", record.step + 1);
+  return text;
+}
+
+void ProcessCommunicator::fail(uint64_t call, const std::string& error) {
+  std::string reason = control_->reason(patience);
+  if (reason.empty()) {
+    reason = one_line(error);
+    control_->abort(str("rank ", rank(), ": ", reason));
+  }
+  notice();
+  throw error_at(where(call), reason);
+}
+
+void ProcessCommunicator::notice() {
+  // A thread that writes a checkpoint may learn of it long before the one that trains.
+  if (std::this_thread::get_id() != caller_.load()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    noticed_ = true;
+  }
+  changed_.notify_all();
+}
+
+void ProcessCommunicator::check_alive() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (left_) {
+      throw CommError(where(calls_->count()), "collectives come before the end of the process",
+                      "one after it has left", "");
+    }
+  }
+  if (over_.load(std::memory_order_relaxed)) fail(calls_->count(), "the run is over");
+}
+
+void ProcessCommunicator::on_end(const std::string& reason) {
+  over_ = true;
+  engine_->abort(reason);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reason_ = reason;
+  if (left_ || options_.leave_after.count() == 0) return;
+  try {
+    watcher_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {
+    // Without a watcher this process ends when it comes to its next collective.
+  }
+}
+
+void ProcessCommunicator::watch() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool told =
+      changed_.wait_for(lock, options_.leave_after, [&] { return noticed_ || left_; });
+  if (told) return;
+  const CommError error = error_at(where(calls_->count()), reason_);
+  std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
+  std::fflush(stderr);
+  ::_exit(EXIT_FAILURE);
+}
+
+template <class Run>
+WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run& run) {
+  const ProfileSpan span(SpanKind::collective, name, bytes);
+  check_alive();
+  const uint64_t call = calls_->count();
+  calls_->set_inside(call, true);
+  WorkPtr work;
+  try {
+    work = run();
+  } catch (const std::exception& error) {
+    fail(call, error.what());
+  }
+  if (work) calls_->add_work(call, work);
+  calls_->set_inside(call, false);
+  if (!work) return nullptr;
+  return std::make_shared<NamedWork>(*this, std::move(work), call, name);
+}
+
+WorkPtr ProcessCommunicator::all_reduce(const Group& group, Reduce kind,
+                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  return run("all_reduce", addend_bytes(parts),
+             [&] { return engine_->all_reduce(group, kind, parts, out); });
+}
+
+WorkPtr ProcessCommunicator::all_gather(const Group& group, int64_t axis,
+                                        const std::vector<int64_t>& counts,
+                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+  return run("all_gather", gathered_bytes(axis, counts, parts),
+             [&] { return engine_->all_gather(group, axis, counts, parts, out); });
+}
+
+WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                                            const std::vector<Interval>& pieces,
+                                            const std::vector<at::Tensor>& parts,
+                                            std::vector<at::Tensor>& out) {
+  return run("reduce_scatter", addend_bytes(parts),
+             [&] { return engine_->reduce_scatter(group, kind, axis, pieces, parts, out); });
+}
+
+WorkPtr ProcessCommunicator::all_to_all(const Group& group,
+                                        const std::vector<std::vector<at::Tensor>>& send,
+                                        std::vector<std::vector<at::Tensor>>& recv) {
+  return run("all_to_all", sent_bytes(send),
+             [&] { return engine_->all_to_all(group, send, recv); });
+}
+
+WorkPtr ProcessCommunicator::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
+  return run("broadcast", tensor_bytes(tensor),
+             [&] { return engine_->broadcast(group, root, tensor); });
+}
+
+WorkPtr ProcessCommunicator::send(int to, const at::Tensor& tensor) {
+  return run("send", tensor_bytes(tensor), [&] { return engine_->send(to, tensor); });
+}
+
+WorkPtr ProcessCommunicator::recv(int from, at::Tensor& tensor) {
+  return run("recv", tensor_bytes(tensor), [&] { return engine_->recv(from, tensor); });
+}
+
+void ProcessCommunicator::barrier() {
+  run("barrier", 0, [&]() -> WorkPtr {
+    engine_->barrier();
+    return nullptr;
+  });
+}
+
+}  // namespace tessera

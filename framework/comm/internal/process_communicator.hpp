@@ -1,0 +1,101 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/comm/internal/engine.hpp>
+#include <tessera/framework/comm/internal/flight_recorder.hpp>
+
+namespace tessera {
+
+struct ProcessCommunicatorOptions {
+  /// Whether ranks compare every collective before it, and not only in the first 20 steps and where
+  /// the global batch's shape changes.
+  bool always_check = false;
+  /// How long a process that is not in a collective may go on after the run is over, before it is
+  /// ended with exit code 1; 0: as long as it likes.
+  std::chrono::milliseconds leave_after = std::chrono::seconds(4);
+};
+
+/// The communicator between processes: an engine carries the tensors, the control plane compares
+/// calls and knows who is alive. Whatever goes wrong, an error names the rank at fault and where
+/// this one stood: "[all_reduce #118 of hidden/kernel, … on batch, step 7]".
+class ProcessCommunicator final : public Communicator {
+ public:
+  ProcessCommunicator(std::shared_ptr<Coordination> control, std::shared_ptr<Engine> engine,
+                      const ProcessCommunicatorOptions& options = {});
+  /// Says goodbye to the others.
+  ~ProcessCommunicator() override;
+
+  std::string name() const override { return engine_->name(); }
+  int rank() const override { return engine_->rank(); }
+  int size() const override { return engine_->size(); }
+  Coordination& control() const { return *control_; }
+  /// Says goodbye; collectives after it throw.
+  void leave();
+
+  void begin(const CollectiveCall& call) override;
+  void begin_step(int64_t step, uint64_t form) override;
+  uint64_t calls_hash() const override { return calls_->hash(); }
+  std::vector<std::string> gather(const std::string& key, const std::string& text) override;
+  void report_failure(const std::string& what) override { control_->report_failure(what); }
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+                     at::Tensor& out) override;
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         std::vector<at::Tensor>& out) override;
+  WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
+                     std::vector<std::vector<at::Tensor>>& recv) override;
+  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
+  WorkPtr send(int to, const at::Tensor& tensor) override;
+  WorkPtr recv(int from, at::Tensor& tensor) override;
+  void barrier() override;
+  void abort(const std::string& reason) override { control_->abort(reason); }
+
+ private:
+  class NamedWork;
+
+  /// Runs an operation of the engine for the present call; name and bytes are for the profile.
+  template <class Run>
+  WorkPtr run(std::string_view name, int64_t bytes, const Run& run);
+  /// This thread throws why the run is over.
+  void notice();
+  /// Throws what the control plane says happened, or else `error`.
+  [[noreturn]] void fail(uint64_t call, const std::string& error);
+  void check_alive();
+  void on_end(const std::string& reason);
+  /// Ends the process if nobody notices that the run is over.
+  void watch();
+  std::string where(uint64_t call) const;
+
+  std::shared_ptr<Coordination> control_;
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<FlightRecorder> calls_ = std::make_shared<FlightRecorder>();
+  ProcessCommunicatorOptions options_;
+  int64_t step_ = -1;
+  uint64_t form_ = 0;
+  bool checks_ = true;
+  /// The thread that makes collectives.
+  std::atomic<std::thread::id> caller_{};
+
+  std::atomic<bool> over_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string reason_;
+  bool noticed_ = false;
+  bool left_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,292 @@
+#include <tessera/framework/io/internal/checkpoint_restore.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/io/internal/checkpoint_state.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
+
+namespace tessera {
+namespace {
+
+/// A checkpoint as far as it is read before anything is changed.
+struct Opened {
+  explicit Opened(const std::string& folder)
+      : reader(folder), state(state_from_json(reader.state(), folder)) {
+    if (state.history) state.history->steps = read_step_losses(reader);
+  }
+  CheckpointReader reader;
+  CheckpointState state;
+};
+
+/// A tensor to be read, and where it will lie.
+struct Wanted {
+  std::string name;
+  ShardingPtr form;
+  bool begins = false;  ///< not in the checkpoint: its first value
+  DTensor value = {};
+};
+
+std::vector<std::string> names_in(const CheckpointReader& reader) {
+  std::vector<std::string> names;
+  for (const CheckpointTensor& tensor : reader.tensors()) names.push_back(tensor.name);
+  return names;
+}
+
+/// Slots to restore to: those of the variables that the checkpoint has slots of.
+void build_optimizers(const CheckpointParts& parts, const CheckpointReader& reader) {
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    if (optimizers[i]->built()) continue;
+    const std::string prefix = optimizer_prefix(i) + "/";
+    std::set<std::string> paths;
+    for (const std::string& name : names_in(reader)) {
+      if (!name.starts_with(prefix)) continue;
+      paths.insert(name.substr(prefix.size(), name.rfind('/') - prefix.size()));
+    }
+    std::vector<Variable> variables;
+    for (const Variable& weight : weights_of(parts)) {
+      if (paths.count(weight.path())) variables.push_back(weight);
+    }
+    optimizers[i]->build(variables);
+  }
+}
+
+void check_class(const Optimizer& optimizer, const OptimizerState& state,
+                 const std::string& folder) {
+  if (optimizer.class_name() != state.class_name) {
+    throw CheckpointMismatch(folder, "the optimizer is of the checkpoint's class " +
+                             in_quotes(state.class_name), optimizer.class_name(),
+                             "compile with that optimizer, or restore with weights_only");
+  }
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
+  if (inner.size() != state.inner.size()) {
+    throw CheckpointMismatch(folder, str("as many optimizers inside ", state.class_name,
+                             " as the checkpoint has, ", state.inner.size()), str(inner.size()),
+                             "make it of those optimizers, or restore with weights_only");
+  }
+  for (size_t i = 0; i < inner.size(); ++i) check_class(*inner[i], state.inner[i], folder);
+}
+
+void check_optimizers(const CheckpointParts& parts, const Opened& opened,
+                      const CheckpointRestoreOptions& options) {
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
+  const std::vector<OptimizerState>& states = opened.state.optimizers;
+  const std::string& folder = opened.reader.folder();
+  if (optimizers.size() != states.size() && !options.expect_partial) {
+    throw CheckpointMismatch(folder, str("as many optimizers as the checkpoint has, ",
+                             states.size()), str(optimizers.size()),
+                             "compile or pass them, or restore with weights_only");
+  }
+  for (size_t i = 0; i < std::min(optimizers.size(), states.size()); ++i) {
+    check_class(*optimizers[i], states[i], folder);
+  }
+}
+
+/// Nothing if the checkpoint lacks the tensor, where that is allowed.
+std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointItem& item,
+                              const CheckpointRestoreOptions& options) {
+  const Variable& variable = item.variable;
+  const CheckpointTensor* found = reader.find(item.name);
+  if (!found) {
+    if (options.expect_partial) return std::nullopt;
+    const std::string name = nearest(item.name, names_in(reader));
+    throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item.name),
+                             name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
+                             item.is_weight ? "restore a checkpoint of the same model"
+                                            : "restore with weights_only or expect_partial");
+  }
+  const std::string dtype = safetensors_dtype(variable.dtype(), item.name);
+  if (found->shape != variable.shape() || found->dtype != dtype) {
+    throw CheckpointMismatch(reader.folder(), str("tensor ", in_quotes(item.name), " has shape ",
+                             to_string(variable.shape()), " and dtype ", dtype),
+                             str(to_string(found->shape), " and ", in_quotes(found->dtype)),
+                             found->shape == variable.shape()
+                                 ? dtype_fix(found->dtype)
+                                 : "restore a checkpoint of the same model");
+  }
+  return Wanted{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
+}
+
+/// Whether it is a slot of an optimizer that, before its first step, had made none yet.
+bool begins(const Opened& opened, const CheckpointItem& item) {
+  if (item.is_weight) return false;
+  for (size_t i = 0; i < opened.state.optimizers.size(); ++i) {
+    const std::string prefix = optimizer_prefix(i) + "/";
+    if (!item.name.starts_with(prefix)) continue;
+    const auto& tensors = opened.reader.tensors();
+    return opened.state.optimizers[i].steps == 0 &&
+           std::none_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor& tensor) {
+             return tensor.name.starts_with(prefix);
+           });
+  }
+  return false;
+}
+
+DTensor first_value(const Variable& variable) {
+  Variable fresh(variable.spec());
+  fresh.place(variable.placement());
+  return fresh.value();
+}
+
+/// Every tensor belongs to something in the program.
+void check_all_used(const CheckpointReader& reader, const std::vector<CheckpointItem>& items) {
+  std::set<std::string> known;
+  for (const CheckpointItem& item : items) known.insert(item.name);
+  std::vector<std::string> others;
+  for (const std::string& name : names_in(reader)) {
+    const bool is_state = name.starts_with("callbacks/") || name == step_losses_name;
+    if (!known.count(name) && !is_state) others.push_back(name);
+  }
+  if (others.empty()) return;
+  throw CheckpointMismatch(reader.folder(), "the model has every tensor of the checkpoint",
+                           str("none called ", quoted_list(others, 3)),
+                           "restore with weights_only or expect_partial");
+}
+
+/// Tensors of a callback, each like the weight of its path.
+std::vector<Wanted> callback_tensors(const CheckpointParts& parts, const CheckpointReader& reader,
+                                     const std::string& key) {
+  std::vector<Wanted> wanted;
+  for (const Variable& weight : weights_of(parts)) {
+    const CheckpointItem item{"callbacks/" + key + "/" + weight.path(), weight, false};
+    auto match = matched(reader, item, {.expect_partial = true});
+    if (match) wanted.push_back(std::move(*match));
+  }
+  return wanted;
+}
+
+at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
+                      const std::vector<Interval>& intervals) {
+  const at::Tensor block =
+      at::empty(tile_shape(intervals), at::TensorOptions().dtype(wanted.form->dtype));
+  if (block.numel() == 0) return block;
+  const std::span<std::byte> bytes(static_cast<std::byte*>(block.data_ptr()), block.nbytes());
+  const Shape begin = tile_begin(intervals);
+  const Shape end = tile_end(intervals);
+  constexpr size_t share_bytes = size_t{4} << 20;
+  const size_t shares = std::clamp<size_t>(bytes.size() / share_bytes, 1,
+                                           static_cast<size_t>(at::get_num_threads()));
+  at::parallel_for(0, static_cast<int64_t>(shares), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      reader.read(wanted.name, begin, end, bytes, {static_cast<uint64_t>(i), shares});
+    }
+  });
+  return block;
+}
+
+DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
+  const std::vector<BlockInfo>& infos = wanted.form->blocks;
+  Blocks blocks;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    const std::vector<Interval>& intervals = infos[b].intervals;
+    const auto same = std::find_if(infos.begin(), infos.begin() + static_cast<int64_t>(b),
+                                   [&](const BlockInfo& i) { return i.intervals == intervals; });
+    const auto replica = static_cast<size_t>(same - infos.begin());
+    if (replica < b) {
+      blocks.push_back(blocks[replica].clone());
+      continue;
+    }
+    blocks.push_back(moved_to(read_block(reader, wanted, intervals),
+                              block_device(wanted.form->mesh(), infos[b])));
+  }
+  return DTensor(wanted.form, std::move(blocks));
+}
+
+/// What restoring will change, with the values that are there by now.
+struct Plan {
+  std::vector<std::pair<CheckpointItem, Wanted>> items;
+  std::vector<std::pair<std::string, std::vector<Wanted>>> callbacks;
+};
+
+Plan make_plan(const CheckpointParts& parts, const Opened& opened,
+               const CheckpointRestoreOptions& options) {
+  if (!options.weights_only) {
+    check_optimizers(parts, opened, options);
+    build_optimizers(parts, opened.reader);
+  }
+  Plan plan;
+  const std::vector<CheckpointItem> items = items_of(parts);
+  for (const CheckpointItem& item : items) {
+    if (options.weights_only && !item.is_weight) continue;
+    if (begins(opened, item)) {
+      plan.items.emplace_back(item, Wanted{.name = item.name, .form = {}, .begins = true});
+      continue;
+    }
+    auto match = matched(opened.reader, item, options);
+    if (match) plan.items.emplace_back(item, std::move(*match));
+  }
+  if (options.weights_only) return plan;
+  if (!options.expect_partial) check_all_used(opened.reader, items);
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    if (!opened.state.callbacks.contains(key)) continue;
+    plan.callbacks.emplace_back(key, callback_tensors(parts, opened.reader, key));
+  }
+  return plan;
+}
+
+void read_values(const CheckpointReader& reader, Plan& plan) {
+  for (auto& [item, wanted] : plan.items) {
+    wanted.value = wanted.begins ? first_value(item.variable) : read_tensor(reader, wanted);
+  }
+  for (auto& [key, tensors] : plan.callbacks) {
+    for (Wanted& wanted : tensors) wanted.value = read_tensor(reader, wanted);
+  }
+}
+
+void apply_callbacks(const CheckpointParts& parts, const CheckpointState& state, Plan& plan) {
+  std::map<std::string, Callback*> known;
+  for (const auto& [key, callback] : named_callbacks(parts)) known[key] = callback;
+  for (const auto& [key, wanted] : plan.callbacks) {
+    NamedTensors tensors;
+    const size_t prefix = std::string("callbacks/" + key + "/").size();
+    for (const Wanted& one : wanted) tensors.emplace_back(one.name.substr(prefix), one.value);
+    known.at(key)->restore(state.callbacks.at(key), tensors);
+  }
+}
+
+void apply_state(CheckpointParts& parts, const CheckpointState& state) {
+  const bool in_fit = parts.model && parts.model->compiled();
+  if (in_fit && !state.metrics.is_null()) parts.model->restore_metric_totals(state.metrics);
+  if (in_fit) parts.model->set_fit_position(state.position);
+  if (in_fit && state.history) parts.model->set_history(*state.history);
+  const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
+  for (size_t i = 0; i < std::min(optimizers.size(), state.optimizers.size()); ++i) {
+    restore_state(*optimizers[i], state.optimizers[i]);
+  }
+  set_random_seed(state.seed);
+  parts.extra = state.extra;
+}
+
+}  // namespace
+
+CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
+                                      const CheckpointRestoreOptions& options) {
+  const Mesh mesh = mesh_of(parts);
+  std::optional<Opened> opened;
+  collectively(mesh, folder, [&] { opened.emplace(folder); });
+  // The same on every process, as what they have opened is.
+  Plan plan = make_plan(parts, *opened, options);
+  collectively(mesh, folder, [&] { read_values(opened->reader, plan); });
+  CheckpointRestored restored{.bytes_read = opened->reader.bytes_read()};
+  // What may throw comes before what may not.
+  if (!options.weights_only) {
+    apply_callbacks(parts, opened->state, plan);
+    apply_state(parts, opened->state);
+  }
+  for (auto& [item, wanted] : plan.items) {
+    item.variable.assign(std::exchange(wanted.value, {}));
+    ++restored.tensors;
+  }
+  return restored;
+}
+
+}  // namespace tessera

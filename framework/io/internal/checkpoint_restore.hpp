@@ -1,0 +1,12 @@
+#pragma once
+
+#include <tessera/framework/io/checkpoint.hpp>
+#include <tessera/framework/io/internal/checkpoint_parts.hpp>
+
+namespace tessera {
+
+/// What Checkpoint::restore() does.
+CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
+                                      const CheckpointRestoreOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,99 @@
+#include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/internal/checkpoint_state.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
+
+namespace tessera {
+namespace {
+
+/// Of the snapshots that the processes of a mesh make together, the next one's number: the same on
+/// all of them, as they are made in one order on the thread that makes collectives.
+int64_t next_number(const Mesh& mesh) {
+  static thread_local int64_t count = 0;
+  return mesh.is_local() ? 0 : ++count;
+}
+
+}  // namespace
+
+CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json& about)
+    : mesh_(mesh_of(parts)), number_(next_number(mesh_)) {
+  const Communicator& communicator = communicator_of(mesh_);
+  if (!mesh_.is_local()) rank_ = communicator.rank();
+  bytes_.resize(mesh_.is_local() ? 1 : static_cast<size_t>(communicator.size()));
+  for (const CheckpointItem& item : items_of(parts)) add(item.name, item.variable.value());
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    for (const auto& [path, value] : callback->tensors()) {
+      add("callbacks/" + key + "/" + path, value);
+    }
+  }
+  CheckpointState state = present_state(parts);
+  if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
+  state.about = about;
+  state_ = to_json(state);
+  state_["mesh"] = mesh_.describe();
+  state_["layouts"] = std::move(layouts_);
+}
+
+void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {
+  tensors_.push_back({name, safetensors_dtype(value.dtype(), name), value.shape()});
+  layouts_[name] = value.layout().describe();
+  for (const Tile& tile : tiles_of(*value.sharding())) {
+    const auto bytes =
+        static_cast<uint64_t>(numel(tile_shape(tile.intervals))) * c10::elementSize(value.dtype());
+    Piece piece{name, tile_begin(tile.intervals), tile_end(tile.intervals),
+                writer_of(tile.ranks, bytes)};
+    if (piece.writer == rank_) {
+      piece.data = value.blocks()[static_cast<size_t>(tile.block)].cpu().contiguous();
+    }
+    pieces_.push_back(std::move(piece));
+  }
+}
+
+void CheckpointSnapshot::add_step_losses(const std::vector<double>& losses) {
+  const Shape shape = {static_cast<int64_t>(losses.size())};
+  tensors_.push_back({step_losses_name, "F64", shape});
+  if (losses.empty()) return;
+  std::vector<int> everyone(bytes_.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const int writer = writer_of(everyone, losses.size() * sizeof(double));
+  pieces_.push_back({step_losses_name, {0}, shape, writer, at::tensor(losses, at::kDouble)});
+}
+
+int CheckpointSnapshot::writer_of(const std::vector<int>& ranks, uint64_t bytes) {
+  const int writer = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return bytes_[static_cast<size_t>(a)] < bytes_[static_cast<size_t>(b)];
+  });
+  bytes_[static_cast<size_t>(writer)] += bytes;
+  return writer;
+}
+
+void CheckpointSnapshot::write(const std::string& folder) const {
+  std::vector<CheckpointPiece> pieces;
+  for (const Piece& piece : pieces_) {
+    std::span<const std::byte> data;
+    if (piece.data.defined()) {
+      data = {static_cast<const std::byte*>(piece.data.const_data_ptr()), piece.data.nbytes()};
+    }
+    pieces.push_back({piece.tensor, piece.begin, piece.end, data, piece.writer});
+  }
+  CheckpointWriterOptions options{.rank = rank_, .writers = static_cast<int>(bytes_.size())};
+  if (!mesh_.is_local()) {
+    // Not the folder, which processes may know by different paths, and another save by a like one.
+    const std::string key = str("checkpoint ", number_);
+    options.gather = [this, key](const std::string& text) {
+      return communicator_of(mesh_).gather(key, text);
+    };
+  }
+  write_checkpoint(folder, tensors_, pieces, state_, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,168 @@
+#include <tessera/framework/io/internal/checkpoint_state.hpp>
+
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/callbacks/internal/python_repr.hpp>
+
+namespace tessera {
+namespace {
+
+/// Puts objects in the place of numbers that JSON lacks.
+void put_names(Json& json) {
+  if (json.is_number_float() && !std::isfinite(json.get<double>())) {
+    json = {{"float", python_repr(json.get<double>())}};
+  } else if (json.is_structured()) {
+    for (Json& part : json) put_names(part);
+  }
+}
+
+void put_numbers(Json& json) {
+  if (json.is_object() && json.size() == 1 && json.contains("float")) {
+    const Json name = json["float"];
+    if (name == "nan") json = std::nan("");
+    if (name == "inf") json = std::numeric_limits<double>::infinity();
+    if (name == "-inf") json = -std::numeric_limits<double>::infinity();
+  }
+  if (!json.is_structured()) return;
+  for (Json& part : json) put_numbers(part);
+}
+
+OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  OptimizerState state;
+  state.class_name = object.take<std::string>("class_name");
+  state.steps = object.take<int64_t>("steps");
+  state.learning_rate = object.take_optional<double>("learning_rate");
+  const double rate = state.learning_rate.value_or(0);
+  if (state.steps < 0) json_fail(json, path.key("steps"), "a number of steps");
+  if (!(rate >= 0)) json_fail(json, path.key("learning_rate"), "a rate of 0 or more");
+  state.own = object.take_or<Json>("own", nullptr);
+  const auto inner = object.take_or<std::vector<Json>>("inner", {});
+  for (size_t i = 0; i < inner.size(); ++i) {
+    state.inner.push_back(read_optimizer(inner[i], path.key("inner").index(i)));
+  }
+  return state;
+}
+
+OptimizerState state_of(const Optimizer& optimizer) {
+  OptimizerState kept{optimizer.class_name(), optimizer.steps()};
+  if (!optimizer.has_schedule()) kept.learning_rate = optimizer.learning_rate();
+  kept.own = optimizer.state();
+  for (const OptimizerHandle& each : optimizer.inner()) kept.inner.push_back(state_of(*each));
+  return kept;
+}
+
+/// Keys that most optimizers have no use for are left out.
+Json optimizer_json(const OptimizerState& state) {
+  const auto& rate = state.learning_rate;
+  Json json = {{"class_name", state.class_name},
+               {"steps", state.steps},
+               {"learning_rate", rate ? Json(*rate) : Json(nullptr)}};
+  if (!state.own.is_null()) json["own"] = state.own;
+  for (const OptimizerState& each : state.inner) json["inner"].push_back(optimizer_json(each));
+  return json;
+}
+
+FitPosition read_position(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  const FitPosition position{object.take<int64_t>("epoch"), object.take<int64_t>("step")};
+  if (position.epoch < 0 || position.step < 0) json_fail(json, path, "numbers of 0 or more");
+  return position;
+}
+
+CheckpointState read_state(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  CheckpointState state;
+  state.seed = object.take<int64_t>("seed");
+  state.position = read_position(object.take<Json>("position"), path.key("position"));
+  const Json history = object.take<Json>("history");
+  if (!history.is_null()) state.history = History::from_json(history, path.key("history"));
+  state.metrics = object.take<Json>("metrics");
+  const auto optimizers = object.take<std::vector<Json>>("optimizers");
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    state.optimizers.push_back(read_optimizer(optimizers[i], path.key("optimizers").index(i)));
+  }
+  state.callbacks = object.take<Json>("callbacks");
+  if (!state.callbacks.is_object()) json_fail(state.callbacks, path.key("callbacks"), "an object");
+  state.extra = object.take<Json>("extra");
+  state.about = object.take<Json>("about");
+  return state;
+}
+
+}  // namespace
+
+std::vector<double> read_step_losses(const CheckpointReader& reader) {
+  const CheckpointTensor& tensor = reader.at(step_losses_name);
+  if (tensor.dtype != "F64" || tensor.shape.size() != 1) {
+    throw FileError(reader.folder(), str("tensor ", in_quotes(step_losses_name),
+                    " is a list of float64"), tensor.dtype + to_string(tensor.shape),
+                    "restore a checkpoint that save() wrote");
+  }
+  std::vector<double> losses(static_cast<size_t>(tensor.shape[0]));
+  reader.read(step_losses_name, {0}, tensor.shape, std::as_writable_bytes(std::span(losses)));
+  return losses;
+}
+
+CheckpointState present_state(const CheckpointParts& parts) {
+  CheckpointState state;
+  state.seed = global_seed();
+  state.extra = parts.extra;
+  if (parts.model && parts.model->compiled()) {
+    state.position = parts.model->fit_position();
+    state.history = parts.model->history();
+    // Between epochs they are of no use.
+    if (state.position.step > 0) {
+      state.metrics = parts.totals.is_null() ? parts.model->metric_totals() : parts.totals;
+    }
+  }
+  for (const OptimizerHandle& optimizer : optimizers_of(parts)) {
+    state.optimizers.push_back(state_of(*optimizer));
+  }
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    const Json kept = callback->state();
+    if (!kept.is_null() || !callback->tensors().empty()) state.callbacks[key] = kept;
+  }
+  return state;
+}
+
+void restore_state(Optimizer& optimizer, const OptimizerState& state) {
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
+  for (size_t i = 0; i < inner.size(); ++i) restore_state(*inner[i], state.inner[i]);
+  optimizer.set_steps(state.steps);
+  if (state.learning_rate && !optimizer.has_schedule()) {
+    optimizer.set_learning_rate(*state.learning_rate);
+  }
+  if (!state.own.is_null()) optimizer.restore(state.own);
+}
+
+Json to_json(const CheckpointState& state) {
+  Json optimizers = Json::array();
+  for (const OptimizerState& optimizer : state.optimizers) {
+    optimizers.push_back(optimizer_json(optimizer));
+  }
+  Json json = {{"seed", state.seed},
+               {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},
+               {"history", state.history ? state.history->as_json() : Json(nullptr)},
+               {"metrics", state.metrics},
+               {"optimizers", optimizers},
+               {"callbacks", state.callbacks},
+               {"extra", state.extra},
+               {"about", state.about}};
+  put_names(json);
+  return json;
+}
+
+CheckpointState state_from_json(const Json& json, const std::string& folder) {
+  try {
+    Json state = json;
+    put_numbers(state);
+    return read_state(state, JsonPath(folder + ": state"));
+  } catch (const ConfigError& error) {
+    throw FileError(error.what());
+  }
+}
+
+}  // namespace tessera

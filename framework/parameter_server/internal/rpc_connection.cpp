@@ -1,0 +1,78 @@
+#include <tessera/framework/parameter_server/internal/rpc_connection.hpp>
+
+#include <chrono>
+#include <cstdlib>
+
+#include <grpc/support/log.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
+
+namespace tessera::strategy::internal {
+namespace {
+
+/// Handlers that wait: streams of the coordinator, pulls and pushes, and some for strangers.
+constexpr int spare_threads = 60;
+
+std::string listen_address(const HostPort& at) {
+  const bool loopback = at.host == "localhost" || at.host == "::1" || at.host.starts_with("127.");
+  if (!loopback) return str("[::]:", at.port);
+  const bool six = at.host == "::1";
+  return six ? str("[::1]:", at.port)
+             : str(at.host == "localhost" ? "127.0.0.1" : at.host, ":", at.port);
+}
+
+/// gRPC would write what strangers send to standard error, byte by byte as they send it.
+void silence_log() {
+  static const bool asked_for = std::getenv("GRPC_VERBOSITY") != nullptr;
+  if (!asked_for) gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+  silence_log();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(max_wire_bytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::string& address,
+                                          int clients,
+                                          const std::vector<grpc::Service*>& services) {
+  silence_log();
+  grpc::ResourceQuota quota("tessera");
+  quota.SetMaxThreads(spare_threads + 4 * clients);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(max_wire_bytes);
+  builder.AddListeningPort(listen_address(read_host_port(where, address)),
+                           grpc::InsecureServerCredentials(), &port);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    throw CommError(where, "this task can listen on its port", address + ", which is taken",
+                    "end what listens there, or give the task another port on every task");
+  }
+  return server;
+}
+
+void close_server(grpc::Server& server) {
+  server.Shutdown(std::chrono::system_clock::now());
+  server.Wait();
+}
+
+}  // namespace tessera::strategy::internal

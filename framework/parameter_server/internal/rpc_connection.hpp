@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server.h>
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <tessera/framework/parameter_server/closure.hpp>
+
+namespace tessera::strategy::internal {
+
+/// Largest message on the wire: a closure's values and what is around them.
+inline constexpr int max_wire_bytes = static_cast<int>(max_message_bytes) + (1 << 20);
+
+/// A connection of its own to "host:port", which begins with the first call and is made again
+/// whenever it breaks.
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address);
+
+/// Listens on the port of `address`: on loopback alone if that is the host, else on all interfaces.
+/// `clients`: how many call at the same time. Throws CommError naming `where` if the port is taken.
+std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::string& address,
+                                          int clients,
+                                          const std::vector<grpc::Service*>& services);
+
+/// Ends all calls and waits for their handlers.
+void close_server(grpc::Server& server);
+
+}  // namespace tessera::strategy::internal

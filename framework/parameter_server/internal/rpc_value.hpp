@@ -1,0 +1,18 @@
+#pragma once
+
+#include <rpc/parameter_server.pb.h>
+
+#include <string>
+
+#include <tessera/framework/parameter_server/closure.hpp>
+
+namespace tessera::strategy::internal {
+
+/// A closure's value as a message. Throws ConfigError beginning with `where` for a dtype that
+/// cannot be sent, or more than max_message_bytes.
+rpc::Value to_message(const ClosureValue& value, const std::string& where);
+
+/// Back again; copies. Throws ConfigError beginning with `where` for a message that makes no sense.
+ClosureValue from_message(const rpc::Value& message, const std::string& where);
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,217 @@
+#include <tessera/framework/parameter_server/internal/server_steps.hpp>
+
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/parameter_server/cluster_coordinator.hpp>
+#include <tessera/framework/parameter_server/worker/step_closure.hpp>
+#include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/history.hpp>
+
+namespace tessera::strategy {
+namespace {
+
+using internal::ServerJob;
+
+/// Closures of a worker that wait while it runs one, so that it never waits for the coordinator.
+constexpr int64_t waiting_per_worker = 3;
+
+const char* function_name(Phase phase) {
+  return phase == Phase::train ? "fit/train" : "fit/test";
+}
+
+/// What tells whether weights, or what the optimizer keeps, have been changed.
+struct Versions {
+  std::vector<uint64_t> values;
+  double learning_rate = 0;
+  int64_t steps = 0;
+  bool operator==(const Versions&) const = default;
+};
+
+Versions versions_of(const Model& model) {
+  const Optimizer& optimizer = optimizer_of(model);
+  Versions versions{{}, optimizer.learning_rate(), optimizer.steps()};
+  const auto add = [&](const std::vector<Variable>& variables) {
+    for (const Variable& v : variables) versions.values.push_back(v.value().tag()->version);
+  };
+  add(model.weights());
+  add(optimizer.variables());
+  return versions;
+}
+
+void check_weights(const Model& model, const Mesh& mesh) {
+  for (const Variable& weight : model.weights()) {
+    const Layout& layout = weight.layout();
+    const bool whole = layout.mesh() == mesh && layout.is_fully_replicated();
+    if (whole && !weight.placement().use) continue;
+    throw ConfigError("fit", "with parameter servers the layouts are the strategy's",
+                      str(weight.path(), " in ", layout.describe()),
+                      "leave layouts and mesh out of compile(), and call it in the scope");
+  }
+}
+
+void check_optimizer(const Model& model) {
+  const Json config = optimizer_of(model).config();
+  const auto found = config.find("gradient_accumulation_steps");
+  if (found == config.end() || found->is_null()) return;
+  throw ConfigError("fit", "with parameter servers every step sends its gradients",
+                    str("gradient_accumulation_steps=", found->dump()),
+                    "leave it out, and use larger batches");
+}
+
+class ServerSteps final : public StepExecutor {
+ public:
+  ServerSteps(std::shared_ptr<ServerJob> job, const ParameterServerStrategy& strategy)
+      : job_(std::move(job)), strategy_(strategy), layouts_(strategy.layouts()) {}
+
+  std::optional<History> work_for_leader(Model& model, const FitData& data,
+                                         const FitOptions& options) override;
+  void begin(Model& model, const FitData& data, const FitOptions& options) override;
+  int64_t run(const StepRange& range,
+              const std::function<bool(int64_t, const StepTotals&)>& done) override;
+  void fetch(Model& model) override;
+  void end(const History& history) override { job_->end_phase(history.to_json()); }
+  void fail(const std::string& what) noexcept override { job_->fail(what); }
+
+ private:
+  /// The variables of one model, whether each is trained, and its optimizer.
+  using Placed = std::pair<const Optimizer*, std::vector<uint64_t>>;
+
+  /// On every task alike.
+  void prepare(const Model& model);
+  void add_functions();
+  const VariableGroup& group() const { return job_->groups().at(static_cast<size_t>(group_)); }
+  void send_changes();
+  int64_t cancel(int64_t next);
+
+  std::shared_ptr<ServerJob> job_;
+  const ParameterServerStrategy& strategy_;
+  LayoutMap layouts_;
+  std::map<Placed, int> groups_;
+  int group_ = 0;
+  /// What makes the steps of the present fit; shared with the program's functions.
+  const std::shared_ptr<std::unique_ptr<StepMaker>> maker_ =
+      std::make_shared<std::unique_ptr<StepMaker>>();
+
+  // Of the coordinator.
+  std::unique_ptr<ClusterCoordinator> coordinator_;
+  Model* model_ = nullptr;
+  Versions sent_;
+  std::map<int64_t, int64_t> steps_;  ///< by the closures that make them, if not done
+};
+
+void ServerSteps::prepare(const Model& model) {
+  check_weights(model, layouts_.mesh());
+  check_optimizer(model);
+  if (groups_.empty()) add_functions();
+  Placed placed{&optimizer_of(model), {}};
+  for (const Variable& weight : model.weights()) {
+    placed.second.push_back(weight.id());
+    placed.second.push_back(weight.trainable());
+  }
+  const auto [found, fresh] = groups_.try_emplace(placed, 0);
+  if (fresh) found->second = job_->place(model.weights(), model.optimizer());
+  group_ = found->second;
+  job_->use(group_);
+}
+
+void ServerSteps::add_functions() {
+  for (const Phase phase : {Phase::train, Phase::test}) {
+    const auto make = [phase, maker = maker_](WorkerContext& context) -> ClosureValue {
+      if (*maker) return (*maker)->make(phase, context.arguments());
+      throw StateError("fit", "a worker makes steps while its fit runs", "one that is over",
+                       "start all tasks with the same program");
+    };
+    job_->add_function(function_name(phase), make);
+  }
+}
+
+std::optional<History> ServerSteps::work_for_leader(Model& model, const FitData& data,
+                                                    const FitOptions& options) {
+  if (job_->task_type() == TaskType::chief) return std::nullopt;
+  prepare(model);
+  const auto over = c10::make_scope_exit([this] { maker_->reset(); });
+  *maker_ = std::make_unique<StepMaker>(model, data, options, layouts_);
+  const Json history = parse_json(job_->serve(job_->next_phase()), "fit");
+  return History::from_json(history, JsonPath("fit"));
+}
+
+void ServerSteps::begin(Model& model, const FitData&, const FitOptions&) {
+  model_ = &model;
+  steps_.clear();
+  prepare(model);
+  // Throws if the strategy is gone.
+  job_->connect();
+  if (!coordinator_) coordinator_ = std::make_unique<ClusterCoordinator>(strategy_);
+  job_->begin_phase();
+  job_->send_new_groups();
+  sent_ = {};
+  send_changes();
+}
+
+/// Callbacks may set weights or the learning rate between two runs.
+void ServerSteps::send_changes() {
+  const Versions present = versions_of(*model_);
+  if (present == sent_) return;
+  sent_.learning_rate = present.learning_rate;
+  if (present == sent_) {
+    job_->store().set_learning_rate(group_, group());
+  } else {
+    job_->store().assign(group_, group(), true);
+  }
+  sent_ = present;
+}
+
+int64_t ServerSteps::run(const StepRange& range,
+                         const std::function<bool(int64_t, const StepTotals&)>& done) {
+  send_changes();
+  const int64_t before = optimizer_of(*model_).steps() - range.first;
+  const auto most = static_cast<size_t>((1 + waiting_per_worker) * job_->workers());
+  int64_t next = range.first;
+  for (bool more = true;;) {
+    while (more && next < range.last && steps_.size() < most) {
+      const RemoteValue value = coordinator_->schedule(
+          function_name(range.phase), to_closure(StepNumber{range.epoch, next, before + next}));
+      steps_[value.closure()] = next++;
+    }
+    if (steps_.empty()) return next - range.first;
+    const std::optional<RemoteValue> value = coordinator_->next_done();
+    if (!value) {
+      throw StateError("fit", "the coordinator's closures are those of fit while it runs",
+                       "closures that somebody else has taken", "use one ClusterCoordinator");
+    }
+    const auto ended = steps_.extract(value->closure());
+    if (ended.empty() || done(ended.mapped(), totals_of(value->fetch())) || !more) continue;
+    more = false;
+    next = cancel(next);
+  }
+}
+
+/// Takes back the steps that have not begun, the last ones before `next`.
+int64_t ServerSteps::cancel(int64_t next) {
+  for (int64_t left = coordinator_->cancel_waiting(); left > 0; --left, --next) {
+    steps_.erase(std::prev(steps_.end()));
+  }
+  return next;
+}
+
+void ServerSteps::fetch(Model& model) {
+  job_->store().pull(group_, group(), true);
+  sent_ = versions_of(model);
+}
+
+}  // namespace
+
+std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>& job,
+                                               const ParameterServerStrategy& strategy) {
+  return std::make_shared<ServerSteps>(job, strategy);
+}
+
+}  // namespace tessera::strategy

@@ -1,0 +1,298 @@
+#include <tessera/framework/serving/internal/model_worker.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+HttpResponse error_response(int status, const std::string& text) {
+  return {.status = status, .body = error_reply(one_line(text, 1000))};
+}
+
+/// Names, sizes and times of a folder's files: another text when one of them changed.
+std::string look_of(const std::string& folder) {
+  std::vector<std::string> lines;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    lines.push_back(str(at->path().filename().string(), ' ', at->file_size(ignored), ' ',
+                        at->last_write_time(ignored).time_since_epoch().count()));
+  }
+  std::sort(lines.begin(), lines.end());
+  return join(lines, "\n");
+}
+
+/// Whether two requests can be rows of one batch.
+bool alike(const PredictRequest& a, const PredictRequest& b) {
+  return a.is_text() == b.is_text() &&
+         std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1, b.shape.end());
+}
+
+}  // namespace
+
+ModelWorker::ModelWorker(std::string folder, ModelWorkerOptions options)
+    : folder_(std::move(folder)), options_(std::move(options)), thread_([this] { run(); }) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return served_ || failure_; });
+  if (!failure_) return;
+  lock.unlock();
+  thread_.join();
+  std::rethrow_exception(failure_);
+}
+
+ModelWorker::~ModelWorker() {
+  std::deque<Job> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    left.swap(waiting_);
+  }
+  changed_.notify_all();
+  for (const Job& job : left) job.respond(error_response(503, "[request] the server ends."));
+  thread_.join();
+}
+
+void ModelWorker::submit(PredictRequest&& request, std::optional<int64_t> version,
+                         HttpRespond respond) {
+  std::unique_lock lock(mutex_);
+  if (static_cast<int64_t>(waiting_.size()) < options_.max_waiting) {
+    waiting_.push_back({std::move(request), version, std::move(respond)});
+    lock.unlock();
+    changed_.notify_all();
+    return;
+  }
+  lock.unlock();
+  respond(error_response(503, str("[request] at most ", options_.max_waiting,
+                                  " requests wait. To fix: try again.")));
+}
+
+void ModelWorker::hurry() {
+  const std::lock_guard lock(mutex_);
+  options_.batch_window = {};
+  changed_.notify_all();
+}
+
+std::shared_ptr<const ServedModel> ModelWorker::served() const {
+  const std::lock_guard lock(mutex_);
+  return served_;
+}
+
+void ModelWorker::run() {
+  const c10::InferenceMode inference;
+  try {
+    reload();
+    // Of one version's own folder, or the reason why there is none.
+    if (!model_) take_over(load_export(folder_, {.layouts = options_.layouts}));
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    changed_.notify_all();
+    return;
+  }
+  changed_.notify_all();
+  auto next_look = Clock::now() + options_.poll;
+  while (true) {
+    std::vector<Job> jobs = take_batch(next_look);
+    if (!jobs.empty()) answer(jobs);
+    if (Clock::now() >= next_look) {
+      reload();
+      next_look = Clock::now() + options_.poll;
+    }
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+  }
+}
+
+int64_t ModelWorker::rows_waiting() const {
+  int64_t rows = 0;
+  for (const Job& job : waiting_) rows += job.request.instances();
+  return rows;
+}
+
+std::vector<ModelWorker::Job> ModelWorker::take_batch(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [this] { return stopping_ || !waiting_.empty(); });
+  if (waiting_.empty()) return {};
+  changed_.wait_for(lock, options_.batch_window, [this] {
+    const bool hurried = stopping_ || options_.batch_window.count() == 0;
+    return hurried || rows_waiting() >= options_.max_batch;
+  });
+  return take_alike();
+}
+
+std::vector<ModelWorker::Job> ModelWorker::take_alike() {
+  std::vector<Job> jobs;
+  int64_t rows = 0;
+  while (!waiting_.empty()) {
+    Job& next = waiting_.front();
+    rows += next.request.instances();
+    const bool fits = jobs.empty() || (rows <= options_.max_batch &&
+                                       alike(jobs[0].request, next.request));
+    if (!fits) break;
+    jobs.push_back(std::move(next));
+    waiting_.pop_front();
+  }
+  return jobs;
+}
+
+std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
+  const PredictRequest& request = job.request;
+  if (job.version && *job.version != model_->version) {
+    return error_response(404, str("[request] version ", model_->version,
+                                   " is served. Received: version ", *job.version, "."));
+  }
+  const bool takes_text = model_->text != nullptr;
+  if (takes_text != request.is_text()) {
+    return error_response(400, str("[request] the model takes ",
+                                   takes_text ? "texts" : "numbers", ". Received: ",
+                                   takes_text ? "numbers" : "texts", "."));
+  }
+  const bool whole = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
+  if (!whole) return std::nullopt;
+  for (const float value : request.values) {
+    const bool fraction = value != std::floor(value);
+    // Of larger ones float32 leaves some out.
+    if (!fraction && std::abs(value) < float{1 << 24}) continue;
+    return error_response(400, str("[request] the model takes whole numbers of less than 2^24 in "
+                                   "size. Received: ", fraction ? "a fraction." : "a larger one."));
+  }
+  return std::nullopt;
+}
+
+void ModelWorker::answer(std::vector<Job>& jobs) {
+  const auto refused = [this](const Job& job) {
+    const std::optional<HttpResponse> refusal = misfit(job);
+    if (refusal) job.respond(*refusal);
+    return refusal.has_value();
+  };
+  std::erase_if(jobs, refused);
+  if (jobs.empty()) return;
+  try {
+    predict(jobs);
+  } catch (...) {
+    answer_alone(jobs);
+  }
+}
+
+/// After a batch has failed: so that no request fails for another's sake.
+void ModelWorker::answer_alone(std::vector<Job>& jobs) {
+  for (Job& job : jobs) {
+    std::vector<Job> alone;
+    alone.push_back(std::move(job));
+    try {
+      predict(alone);
+    } catch (const Error& error) {
+      alone[0].respond(error_response(400, error.what()));
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      alone[0].respond(error_response(500, text.substr(0, text.find('\n'))));
+    }
+  }
+}
+
+void ModelWorker::predict(const std::vector<Job>& jobs) {
+  at::Tensor outputs;
+  if (model_->text) {
+    std::vector<std::string_view> texts;
+    for (const Job& job : jobs) {
+      texts.insert(texts.end(), job.request.texts.begin(), job.request.texts.end());
+    }
+    outputs = model_->predict(std::span<const std::string_view>(texts));
+  } else {
+    std::vector<at::Tensor> rows;
+    for (const Job& job : jobs) {
+      rows.push_back(at::tensor(at::ArrayRef<float>(job.request.values)).view(job.request.shape));
+    }
+    outputs = model_->predict(at::cat(rows));
+  }
+  outputs = outputs.to(at::kFloat).contiguous();
+  if (!at::isfinite(outputs).all().item<bool>()) {
+    throw ConfigError("request", "the model gives finite numbers", "an overflow",
+                      "send smaller numbers");
+  }
+  const std::vector<std::pair<std::string, double>> decided = model_->decide(outputs);
+  std::vector<std::string> labels;
+  for (const auto& [label, probability] : decided) labels.push_back(label);
+  const auto* values = outputs.const_data_ptr<float>();
+  const int64_t width = outputs.numel() / outputs.size(0);
+  Shape shape = outputs.sizes().vec();
+  std::span<const std::string> names(labels);
+  // All answers are made before the first is given: a failure leaves none of them answered.
+  std::vector<std::string> replies;
+  for (const Job& job : jobs) {
+    const auto rows = static_cast<size_t>(job.request.instances());
+    shape[0] = job.request.instances();
+    replies.push_back(predict_reply({values, rows * static_cast<size_t>(width)}, shape,
+                                    names.first(names.empty() ? 0 : rows), job.request.columnar));
+    values += shape[0] * width;
+    if (!names.empty()) names = names.subspan(rows);
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].respond({.body = std::move(replies[i])});
+}
+
+void ModelWorker::reload() {
+  std::vector<int64_t> versions;
+  try {
+    versions = list_versions(folder_);
+  } catch (const FileError& error) {
+    warn(error.what());
+    return;
+  }
+  std::erase_if(refused_, [&](const auto& entry) {
+    return std::find(versions.begin(), versions.end(), entry.first) == versions.end();
+  });
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+    if (model_ && *version == model_->version) return;
+    if (try_version(*version)) return;
+  }
+}
+
+/// Takes a version over; false if it cannot be loaded.
+bool ModelWorker::try_version(int64_t version) {
+  const std::string look = look_of(version_path(folder_, version));
+  const auto known = refused_.find(version);
+  if (known != refused_.end() && known->second == look) return false;
+  try {
+    take_over(load_export(folder_, {.layouts = options_.layouts, .version = version}));
+  } catch (const std::exception& error) {
+    if (known == refused_.end()) {
+      warn(str("version ", version, " is refused: ", error.what()));
+    }
+    refused_[version] = look;
+    return false;
+  }
+  refused_.erase(version);
+  return true;
+}
+
+void ModelWorker::take_over(ExportedModel&& model) {
+  model_ = std::move(model);
+  const ServedModel served{.version = model_->version,
+                           .takes_text = model_->text != nullptr,
+                           .input_shape = model_->input_shape,
+                           .output_shape = model_->output_shape,
+                           .input_dtype = model_->input_dtype,
+                           .labels = model_->labels};
+  const std::lock_guard lock(mutex_);
+  served_ = std::make_shared<const ServedModel>(served);
+}
+
+void ModelWorker::warn(const std::string& text) const {
+  const std::string line = "warning: " + one_line(text, 1000);
+  if (options_.warn) return options_.warn(line);
+  std::cerr << line << std::endl;
+}
+
+}  // namespace tessera

@@ -1,0 +1,239 @@
+#include <tessera/framework/strategy/internal/function_batches.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/cluster/internal/collective_error.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/status.hpp>
+#include <tessera/framework/tensor/internal/halo_exchange.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+
+namespace tessera::strategy::internal {
+namespace {
+
+constexpr const char* from_function = "distribute_datasets_from_function";
+
+std::string form_of(const std::string& name, const at::Tensor& tensor) {
+  const Shape shape = tensor.sizes().vec();
+  return str(name, " ", c10::toString(tensor.scalar_type()), " ",
+             to_string(Shape(shape.begin() + 1, shape.end())));
+}
+
+/// "x Float (28, 28), y Long ()": all but the rows.
+std::string form_of(const Examples& batch) {
+  std::vector<std::string> forms;
+  for (const at::Tensor& x : batch.x) forms.push_back(form_of("x", x));
+  for (const at::Tensor& y : batch.y) forms.push_back(form_of("y", y));
+  for (const at::Tensor& weight : batch.sample_weight) {
+    forms.push_back(form_of("sample_weight", weight));
+  }
+  return join(forms, ", ");
+}
+
+[[noreturn]] void throw_different_forms(const std::string& received) {
+  throw ShapeError(from_function, "all batches of a step differ in their rows alone", received,
+                   "make the same tensors for every replica");
+}
+
+std::vector<at::Tensor> joined(const std::vector<Examples>& parts,
+                               std::vector<at::Tensor> Examples::*member) {
+  std::vector<at::Tensor> whole;
+  for (size_t i = 0; i < (parts[0].*member).size(); ++i) {
+    std::vector<at::Tensor> tensors;
+    for (const Examples& part : parts) tensors.push_back((part.*member)[i]);
+    whole.push_back(at::cat(tensors, 0));
+  }
+  return whole;
+}
+
+/// Batches one after the other.
+Examples joined(std::vector<Examples>&& parts) {
+  if (parts.empty()) return {};
+  if (parts.size() == 1) return std::move(parts[0]);
+  const std::string form = form_of(parts[0]);
+  for (const Examples& part : parts) {
+    if (form_of(part) != form) throw_different_forms(form + "; " + form_of(part));
+  }
+  return {.x = joined(parts, &Examples::x),
+          .y = joined(parts, &Examples::y),
+          .sample_weight = joined(parts, &Examples::sample_weight)};
+}
+
+/// Coordinates along "batch" that a process holds of a mesh of `size` processes.
+Interval replicas_of(const Mesh& mesh, int size, int rank) {
+  const Interval ids = shard_interval(mesh.size(), size, rank);
+  const auto batch = static_cast<size_t>(mesh.index("batch"));
+  return {mesh.coordinates(ids.lo)[batch], mesh.coordinates(ids.hi - 1)[batch] + 1};
+}
+
+/// What a process has for a step.
+struct Share {
+  int64_t rows = 0;  ///< 0: its data have ended
+  std::string form;
+};
+
+class FunctionBatches final : public DistributedDataset::Batches {
+ public:
+  FunctionBatches(const DatasetHandle& data, const LayoutMap& layouts,
+                  const DistributeOptions& options, int64_t epoch)
+      : data_(data),
+        layouts_(layouts),
+        communicator_(communicator_of(layouts.mesh())),
+        processes_(layouts.mesh().is_local() ? 1 : communicator_.size()),
+        rank_(layouts.mesh().is_local() ? 0 : communicator_.rank()),
+        loader_(data_, {.batch_size = options.batch_size,
+                        .shuffle = options.shuffle,
+                        .seed = options.seed,
+                        .epoch = epoch}) {}
+
+  std::optional<Batch> next() override {
+    if (ended_) return std::nullopt;
+    const c10::InferenceMode inference;
+    Examples mine;
+    const std::vector<Share> shares = exchange(mine);
+    if (has_ended(shares)) return std::nullopt;
+    check_forms(shares);
+    ++steps_;
+    const Rows rows = place(shares);
+    mine.part = rows.part;
+    return rows.fit ? pack_batch(std::move(mine), layouts_) : moved_batch(mine, rows);
+  }
+
+ private:
+  /// A batch for each replica of this process, as long as there are some.
+  Examples take() {
+    std::vector<Examples> parts;
+    const int64_t replicas = replicas_of(layouts_.mesh(), processes_, rank_).size();
+    while (std::ssize(parts) < replicas) {
+      std::optional<Examples> part = loader_.next();
+      if (!part) break;
+      parts.push_back(std::move(*part));
+    }
+    return joined(std::move(parts));
+  }
+
+  std::vector<Share> exchange(Examples& mine) {
+    GatherTexts gather;
+    if (processes_ > 1) {
+      gather = [&](const std::string& text) { return communicator_.gather(from_function, text); };
+    }
+    const auto texts = collectively(gather, from_function, "every process has a batch", [&] {
+      mine = take();
+      return to_json_text(Json::array({mine.rows(), form_of(mine)}), -1);
+    });
+    std::vector<Share> shares;
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      const Json json = parse_json(texts[rank], str(from_function, ", rank ", rank));
+      shares.push_back({json.at(0).get<int64_t>(), json.at(1).get<std::string>()});
+    }
+    return shares;
+  }
+
+  bool has_ended(const std::vector<Share>& shares) {
+    std::vector<std::string> said;
+    for (const Share& share : shares) said.push_back(share.rows == 0 ? "ended" : "go on");
+    const auto over = std::count(said.begin(), said.end(), "ended");
+    ended_ = over > 0;
+    if (ended_ && over < std::ssize(said)) {
+      warn_once(layouts_.mesh(), str(from_function, ": after ", steps_, " steps the data ",
+                                     said_by(said), "; all processes end the epoch here"));
+    }
+    return ended_;
+  }
+
+  static void check_forms(const std::vector<Share>& shares) {
+    std::vector<std::string> forms;
+    for (const Share& share : shares) forms.push_back(share.form);
+    if (std::count(forms.begin(), forms.end(), forms[0]) == std::ssize(forms)) return;
+    throw_different_forms(said_by(forms));
+  }
+
+  /// Where the rows that processes have lie in the global batch.
+  struct Rows {
+    RowPart part;                ///< this process's
+    std::vector<Interval> have;  ///< those of each replica, from_function nothing is moved
+    std::vector<Interval> want;  ///< those that each replica is to hold
+    bool fit = true;             ///< whether every process has what its replicas are to hold
+  };
+
+  Rows place(const std::vector<Share>& shares) const {
+    Rows all;
+    for (const Share& share : shares) all.part.of += share.rows;
+    const Mesh& mesh = layouts_.mesh();
+    const int64_t replicas = mesh.dim_size(mesh.index("batch"));
+    int64_t begin = 0;
+    for (int rank = 0; rank < processes_; ++rank) {
+      const int64_t rows = shares[static_cast<size_t>(rank)].rows;
+      const Interval on = replicas_of(mesh, processes_, rank);
+      for (int64_t replica = on.lo; replica < on.hi; ++replica) {
+        const Interval part = shard_interval(rows, on.size(), replica - on.lo);
+        all.have.push_back({begin + part.lo, begin + part.hi});
+        all.want.push_back(shard_interval(all.part.of, replicas, replica));
+        const Interval want = all.want.back();
+        all.fit = all.fit && (want.empty() || (begin <= want.lo && want.hi <= begin + rows));
+      }
+      if (rank == rank_) all.part.rows = {begin, begin + rows};
+      begin += rows;
+    }
+    return all;
+  }
+
+  /// As pack_batch(), with the rows that replicas lack fetched from from_function they are.
+  Batch moved_batch(const Examples& mine, const Rows& rows) const {
+    Batch batch;
+    batch.rows = rows.part.of;
+    for (const at::Tensor& x : mine.x) batch.x.push_back(moved(x, "x", rows));
+    for (const at::Tensor& y : mine.y) batch.y.push_back(moved(y, "y", rows));
+    for (const at::Tensor& weight : mine.sample_weight) {
+      batch.sample_weight.push_back(moved(weight, "sample_weight", rows));
+    }
+    return batch;
+  }
+
+  DTensor moved(const at::Tensor& mine, const std::string& name, const Rows& rows) const {
+    const Layout layout = layouts_.data_layout(name, mine.dim());
+    Shape shape = mine.sizes().vec();
+    shape[0] = rows.part.of;
+    const ShardingPtr target = intern(shape, mine.scalar_type(), layout);
+    const BlockPolicyScope finest(BlockPolicy::per_device);
+    const ShardingPtr shards = intern(shape, mine.scalar_type(), layout);
+    const std::vector<int64_t> members = block_members(*shards, 0);
+    Blocks blocks;
+    for (size_t b = 0; b < shards->blocks.size(); ++b) {
+      const Interval have = rows.have[static_cast<size_t>(members[b])];
+      const at::Tensor piece = mine.narrow(0, have.lo - rows.part.rows.lo, have.size());
+      blocks.push_back(moved_to(piece, block_device(shards->mesh(), shards->blocks[b])));
+    }
+    const Blocks wanted =
+        gather_intervals(*shards, blocks, {.axis = 0, .have = rows.have}, rows.want, 0);
+    return relayout_to(DTensor(shards, wanted), target);
+  }
+
+  DatasetHandle data_;
+  LayoutMap layouts_;
+  Communicator& communicator_;
+  int processes_, rank_;
+  int64_t steps_ = 0;
+  bool ended_ = false;
+  /// Last, as its thread reads the data.
+  BatchLoader loader_;
+};
+
+}  // namespace
+
+std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetHandle& data,
+                                                              const LayoutMap& layouts,
+                                                              const DistributeOptions& options,
+                                                              int64_t epoch) {
+  return std::make_shared<FunctionBatches>(data, layouts, options, epoch);
+}
+
+}  // namespace tessera::strategy::internal

@@ -1,0 +1,187 @@
+#include <tessera/framework/tensor/internal/bucket.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout_step.hpp>
+
+namespace tessera {
+bool all_finite(const at::Tensor& tensor) {
+  // A sum is one cheap pass, but that of finite numbers may be infinite.
+  return std::isfinite(at::sum(tensor).item<double>()) ||
+         at::isfinite(tensor).all().item<bool>();
+}
+
+at::Tensor BufferPool::take(int64_t numel, at::TensorOptions options) {
+  const auto free = [](const at::Tensor& kept) {
+    return kept.use_count() == 1 && kept.storage().use_count() == 1;
+  };
+  for (const at::Tensor& kept : kept_) {
+    const bool same = kept.numel() == numel && kept.dtype() == options.dtype() &&
+                      kept.device() == options.device();
+    if (same && free(kept)) return kept;
+  }
+  std::erase_if(kept_, free);
+  kept_.push_back(at::empty({numel}, options));
+  return kept_.back();
+}
+
+Bucket::Key Bucket::key_of(const DTensor& value) {
+  const Sharding& form = *value.sharding();
+  const Layout& layout = form.layout;
+  // As a relayout cuts it: the value may have been made under another block policy.
+  Groups groups = used_groups(layout, form.groups);
+  refine(layout, groups);
+  return {layout.mesh(), layout.pending_dims(), layout.pending_kind(), form.dtype,
+          reduction_dtype(form.dtype, layout.pending_kind()), std::move(groups)};
+}
+
+bool Bucket::fits(const DTensor& value) const {
+  if (value.mesh().size_of(value.layout().pending_dims()) == 1) return false;
+  return values_.empty() || key_of(value) == key_;
+}
+
+void Bucket::add(const DTensor& value) {
+  if (values_.empty()) key_ = key_of(value);
+  const ShardingPtr& form = value.sharding();
+  const bool cut = form->groups == key_.groups;
+  values_.push_back(value);
+  cut_.push_back(cut ? value
+                     : rechunk(value, intern(form->shape, form->dtype, form->layout, key_.groups)));
+  bytes_ += shard_bytes(form->shape, key_.wide, form->layout);
+}
+
+Bucket::Place Bucket::place_of(const BlockInfo& block) const {
+  Place place = block.group;
+  for (size_t d = 0; d < place.size(); ++d) {
+    if (key_.dims >> d & 1) place[d] = 0;
+  }
+  return place;
+}
+
+/// Blocks are in row-major order of their groups, hence in that of the pending dimensions.
+void Bucket::find_places() {
+  const std::vector<BlockInfo>& blocks = cut_[0].sharding()->blocks;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    flats_[place_of(blocks[b])].members.push_back(static_cast<int>(b));
+  }
+}
+
+void Bucket::announce_collective() const {
+  if (key_.mesh.is_local()) return;
+  Shape whole = {0};
+  for (const DTensor& value : values_) whole[0] += value.numel();
+  communicator_of(key_.mesh)
+      .begin({.op = CommOp::all_reduce,
+              .mesh = key_.mesh,
+              .dims = key_.dims,
+              .dtype = key_.wide,
+              .shape = whole,
+              .kind = key_.kind});
+}
+
+void Bucket::fill(Flat& flat) const {
+  int64_t total = 0;
+  const auto block = [&](const DTensor& cut) -> const BlockInfo& {
+    return cut.sharding()->blocks[static_cast<size_t>(flat.members.front())];
+  };
+  for (const DTensor& cut : cut_) total += numel(extents(block(cut).intervals));
+  const at::TensorOptions options =
+      at::TensorOptions().dtype(key_.wide).device(block_device(key_.mesh, block(cut_[0])));
+  flat.addends = pool_->take(total, options);
+  int64_t offset = 0;
+  for (const DTensor& cut : cut_) {
+    const Shape shape = extents(block(cut).intervals);
+    at::Tensor piece = flat.addends.narrow(0, offset, numel(shape)).view(shape);
+    offset += numel(shape);
+    bool any = false;
+    for (int member : flat.members) {
+      const at::Tensor& addend = cut.blocks()[static_cast<size_t>(member)];
+      if (!addend.defined()) continue;
+      if (any) {
+        reduce_into(key_.kind, piece, moved_to(addend, piece.device()));
+      } else {
+        piece.copy_(addend);
+      }
+      any = true;
+    }
+    if (!any) piece.copy_(reduce_identity(key_.kind, shape, options));
+  }
+  flat.check = at::sum(flat.addends);
+}
+
+void Bucket::start() {
+  const c10::InferenceMode inference;
+  find_places();
+  announce_collective();
+  if (flats_.empty()) return;
+  Communicator& communicator = communicator_of(key_.mesh);
+  const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);
+  for (auto& [place, flat] : flats_) {
+    fill(flat);
+    flat.work = communicator.all_reduce(group, key_.kind, {flat.addends}, flat.result);
+  }
+}
+
+bool Bucket::done() const {
+  return std::all_of(flats_.begin(), flats_.end(), [](const auto& entry) {
+    return !entry.second.work || entry.second.work->done();
+  });
+}
+
+DTensor Bucket::resolved(const DTensor& cut) {
+  const Sharding& from = *cut.sharding();
+  const Layout layout = from.layout.resolved();
+  const ShardingPtr form =
+      intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
+  Blocks blocks;
+  std::map<Place, at::Tensor> given;
+  for (const BlockInfo& block : form->blocks) {
+    at::Tensor& value = given[place_of(block)];
+    if (value.defined()) {
+      // Every device has memory of its own under per_device.
+      blocks.push_back(moved_to(value.clone(), block_device(key_.mesh, block)));
+      continue;
+    }
+    Flat& flat = flats_.at(place_of(block));
+    const Shape shape = extents(block.intervals);
+    value = flat.result.narrow(0, flat.given, numel(shape)).view(shape).to(from.dtype);
+    flat.given += numel(shape);
+    blocks.push_back(moved_to(value, block_device(key_.mesh, block)));
+  }
+  return DTensor(form, std::move(blocks));
+}
+
+void Bucket::wait() {
+  for (auto& [place, flat] : flats_) tessera::wait(flat.work);
+}
+
+void Bucket::finish() {
+  const c10::InferenceMode inference;
+  wait();
+  for (size_t v = 0; v < values_.size(); ++v) values_[v].replace(resolved(cut_[v]));
+  values_.clear();
+  cut_.clear();
+  flats_.clear();
+  bytes_ = 0;
+}
+
+std::optional<size_t> Bucket::find_non_finite() const {
+  const c10::InferenceMode inference;
+  const bool suspect = std::any_of(flats_.begin(), flats_.end(), [](const auto& entry) {
+    return !std::isfinite(entry.second.check.template item<double>());
+  });
+  if (!suspect) return std::nullopt;
+  for (size_t v = 0; v < cut_.size(); ++v) {
+    for (const at::Tensor& addend : cut_[v].blocks()) {
+      if (addend.defined() && !all_finite(addend)) return v;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera

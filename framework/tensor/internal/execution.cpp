@@ -1,0 +1,50 @@
+#include <tessera/framework/tensor/internal/execution.hpp>
+
+#include <omp.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/nccl/cuda_device.hpp>
+
+namespace tessera {
+
+const ExecutionContext& ExecutionContext::of(Device device) {
+  static const ExecutionContext cpu{c10::Device(c10::kCPU)};
+  if (device.type == Device::Type::cpu) return cpu;
+  static std::mutex mutex;
+  static std::map<int, ExecutionContext> gpus;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = gpus.find(device.index);
+  if (found != gpus.end()) return found->second;
+  const ExecutionContext gpu(cuda_device(device.index).device);
+  return gpus.emplace(device.index, gpu).first->second;
+}
+
+namespace {
+
+/// Without OpenMP at compile time, at::parallel_for runs on one thread and says nothing.
+bool check_parallel_for() {
+  std::atomic<int> chunks{0};
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) { ++chunks; });
+  if (chunks < at::get_num_threads() && !at::in_parallel_region()) {
+    throw StateError("start", "parallel loops have " + std::to_string(at::get_num_threads()) +
+                     " threads", "they run on one thread",
+                     "compile Tessera and what includes it with -fopenmp");
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t worker_count() {
+  static const bool checked = check_parallel_for();
+  return checked ? at::get_num_threads() : 1;
+}
+
+void use_one_thread() { omp_set_num_threads(1); }
+
+}  // namespace tessera

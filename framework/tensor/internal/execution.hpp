@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <c10/core/Device.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/mesh/device.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
+
+namespace tessera {
+
+/// Where a device's work runs: its ATen device, on whose own stream a GPU computes. Only
+/// run_blocks() and engines enter one; communication has a stream of its own (CudaDevice).
+class ExecutionContext {
+ public:
+  /// The context of a device of this process. Throws ConfigError for a GPU that cannot be used, as
+  /// cuda_device().
+  static const ExecutionContext& of(Device device);
+  c10::Device torch_device() const { return torch_device_; }
+
+ private:
+  explicit ExecutionContext(c10::Device device) : torch_device_(device) {}
+  c10::Device torch_device_;
+};
+
+/// Worker threads that blocks of virtual CPUs are shared among: ATen's intra-op threads.
+int64_t worker_count();
+
+/// Of the task that runs blocks in one of many threads. ATen's kernels are serial there; oneDNN's
+/// would be made for threads that there are none of, and wait for them.
+void use_one_thread();
+
+/// Elements below which handing blocks to other threads costs more than it saves.
+inline constexpr int64_t inline_elements = 16384;
+
+/// Calls run(b) for b in [0, blocks), under InferenceMode: inline when there is one block or little
+/// work, else in fixed contiguous ranges on ATen's threads, inside which ATen is serial. Rethrows
+/// the exception of the lowest block.
+template <class Run>
+void run_blocks(int64_t blocks, bool parallel, const Run& run) {
+  const MemoryPlanner::Blocks memory;
+  if (blocks <= 1 || !parallel) {
+    const c10::InferenceMode inference;
+    MemoryPlanner::Blocks::Worker worker(memory);
+    for (int64_t b = 0; b < blocks; ++b) {
+      worker.at(b);
+      run(b);
+    }
+    return;
+  }
+  const ProfileSpan span(SpanKind::parallel, "blocks");
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(blocks));
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    if (at::in_parallel_region()) use_one_thread();
+    const c10::InferenceMode inference;
+    MemoryPlanner::Blocks::Worker worker(memory);
+    for (int64_t b = begin; b < end; ++b) {
+      try {
+        worker.at(b);
+        run(b);
+      } catch (...) {
+        errors[static_cast<size_t>(b)] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+/// As run_blocks(), for blocks that lie on these devices, either all on the CPU or all on GPUs.
+/// GPUs are given their work one after the other by this thread, each as the current one, and not
+/// waited for.
+template <class Run>
+void run_blocks(const std::vector<c10::Device>& devices, bool parallel, const Run& run) {
+  const auto blocks = static_cast<int64_t>(devices.size());
+  if (blocks == 0 || devices.front().is_cpu()) return run_blocks(blocks, parallel, run);
+  const c10::InferenceMode inference;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const c10::DeviceGuard guard(devices[static_cast<size_t>(b)]);
+    run(b);
+  }
+}
+
+}  // namespace tessera

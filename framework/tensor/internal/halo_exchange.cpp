@@ -1,0 +1,276 @@
+#include <tessera/framework/tensor/internal/halo_exchange.hpp>
+
+#include <map>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+
+namespace tessera {
+namespace {
+
+/// Local blocks that differ only along the axis' dimensions, in member order.
+std::vector<std::vector<int>> rows(const Sharding& sharding, int64_t axis) {
+  const std::vector<int64_t> members = block_members(sharding, axis);
+  std::map<std::vector<int64_t>, std::map<int64_t, int>> places;
+  for (size_t b = 0; b < sharding.blocks.size(); ++b) {
+    std::vector<int64_t> place = sharding.blocks[b].group;
+    for (int dim : sharding.layout.axis(axis)) place[size_t(dim)] = 0;
+    places[place][members[b]] = static_cast<int>(b);
+  }
+  std::vector<std::vector<int>> list;
+  for (const auto& [place, row] : places) {
+    list.emplace_back();
+    for (const auto& [member, block] : row) list.back().push_back(block);
+  }
+  return list;
+}
+
+at::Tensor part(const at::Tensor& tensor, int64_t axis, Interval have, Interval want) {
+  if (have == want) return tensor;
+  return tensor.narrow(axis, want.lo - have.lo, want.size());
+}
+
+using Matrix = std::vector<std::vector<at::Tensor>>;
+
+/// Sends each member of `to` what of its interval lies in the local members' intervals `from`.
+Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
+                const std::vector<int>& row, const Blocks& blocks,
+                const std::vector<Interval>& from, const std::vector<Interval>& to) {
+  Communicator& communicator = communicator_of(sharding.mesh());
+  Matrix send, recv;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const size_t me = static_cast<size_t>(group.local[i]);
+    const at::Tensor& mine = blocks[size_t(row[i])];
+    std::vector<at::Tensor> out(to.size()), in(to.size());
+    for (size_t m = 0; m < to.size(); ++m) {
+      const Interval piece = intersect(from[me], to[m]);
+      if (!piece.empty()) out[m] = part(mine, axis, from[me], piece);
+      const Interval wanted = intersect(from[m], to[me]);
+      if (wanted.empty() || group.owner[m] == communicator.rank()) continue;
+      Shape shape = mine.sizes().vec();
+      shape[size_t(axis)] = wanted.size();
+      in[m] = at::empty(shape, mine.options());
+    }
+    send.push_back(std::move(out));
+    recv.push_back(std::move(in));
+  }
+  wait(communicator.all_to_all(group, send, recv));
+  return recv;
+}
+
+at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double fill,
+                at::ScalarType dtype) {
+  Shape shape = tensor.sizes().vec();
+  shape[size_t(axis)] = extent;
+  return at::full(shape, fill, tensor.options().dtype(dtype));
+}
+
+/// The interval `want` of the axis from what each member gave of it.
+at::Tensor joined(const std::vector<at::Tensor>& got, int64_t axis,
+                  const std::vector<Interval>& from,
+                Interval want, const at::Tensor& mine, double fill) {
+  int64_t known = 0;
+  for (Interval interval : from) known += intersect(interval, want).size();
+  const auto make = [&] {
+    if (known < want.size()) return like(mine, axis, want.size(), fill, mine.scalar_type());
+    Shape shape = mine.sizes().vec();
+    shape[size_t(axis)] = want.size();
+    return at::empty(shape, mine.options());
+  };
+  at::Tensor result;
+  for (size_t m = 0; m < from.size(); ++m) {
+    const Interval piece = intersect(from[m], want);
+    if (piece.empty()) continue;
+    if (piece == want) return moved_to(got[m], mine.device());
+    if (!result.defined()) result = make();
+    part(result, axis, want, piece).copy_(got[m]);
+  }
+  if (result.defined()) return result;
+  return like(mine, axis, std::max<int64_t>(0, want.size()), fill, mine.scalar_type());
+}
+
+/// The sum, over the interval `have`, of what each member gave of it.
+at::Tensor add_up(const std::vector<at::Tensor>& got, int64_t axis,
+                  const std::vector<Interval>& from, Interval have, const at::Tensor& mine) {
+  const at::ScalarType wide = reduction_dtype(mine.scalar_type(), Reduce::sum);
+  const at::Tensor sum = like(mine, axis, have.size(), 0, wide);
+  for (size_t m = 0; m < from.size(); ++m) {
+    const Interval piece = intersect(from[m], have);
+    if (!piece.empty()) part(sum, axis, have, piece).add_(moved_to(got[m], mine.device()));
+  }
+  return sum.to(mine.scalar_type());
+}
+
+/// Most bytes that one of the receivers of `to` lacks of what the others hold in `from`.
+double missing_bytes(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
+                     const std::vector<Interval>& to) {
+  int64_t most = 0;
+  for (size_t m = 0; m < to.size(); ++m) {
+    int64_t missing = 0;
+    for (size_t j = 0; j < from.size(); ++j) {
+      if (j != m) missing += intersect(from[j], to[m]).size();
+    }
+    most = std::max(most, missing);
+  }
+  Shape rest = sharding.shape;
+  rest.erase(rest.begin() + axis);
+  return double(most) * shard_bytes(rest, sharding.dtype, sharding.layout.remove({axis}));
+}
+
+void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
+                  const std::vector<Interval>& to) {
+  CommLog* log = CommLogScope::current();
+  if (!log || to.size() <= 1) return;
+  const double bytes = missing_bytes(sharding, axis, from, to);
+  if (bytes == 0) return;
+  DimMask dims = 0;
+  for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
+  const Mesh& mesh = sharding.mesh();
+  log->add({CommOp::exchange, mesh.names(dims), mesh.size_of(dims), int64_t(bytes), bytes});
+}
+
+/// Tells the communicator what every rank of the mesh does now.
+void announce_collective(const Sharding& sharding, int64_t axis) {
+  const Mesh& mesh = sharding.mesh();
+  DimMask dims = 0;
+  for (int dim : sharding.layout.axis(axis)) dims |= 1u << dim;
+  if (mesh.is_local() || mesh.size_of(dims) == 1) return;
+  communicator_of(mesh).begin({.op = CommOp::exchange,
+                               .mesh = mesh,
+                               .dims = dims,
+                               .dtype = sharding.dtype,
+                               .shape = sharding.shape,
+                               .axis = axis});
+}
+
+/// Intervals by member, from those by member or by shard: a member's shards lie side by side.
+std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
+                                const std::vector<Interval>& intervals) {
+  const std::vector<int>& dims = sharding.layout.axis(axis);
+  int64_t count = 1;
+  for (int dim : dims) count *= sharding.groups[size_t(dim)];
+  if (count == int64_t(intervals.size())) return intervals;
+  std::vector<Interval> list(size_t(count), {0, 0});
+  for (int64_t shard = 0; shard < int64_t(intervals.size()); ++shard) {
+    int64_t rest = shard, member = 0, stride = 1;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const int64_t size = sharding.mesh().dim_size(dims[i]);
+      const int64_t groups = sharding.groups[size_t(dims[i])];
+      member += group_of(size, groups, rest % size) * stride;
+      stride *= groups;
+      rest /= size;
+    }
+    Interval& joined = list[size_t(member)];
+    const Interval one = intervals[size_t(shard)];
+    if (one.empty()) continue;
+    joined =
+        joined.empty() ? one : Interval{std::min(joined.lo, one.lo), std::max(joined.hi, one.hi)};
+  }
+  return list;
+}
+
+}  // namespace
+
+AxisShards axis_shards(const Sharding& sharding, int64_t axis) {
+  AxisShards shards{axis, {}};
+  const std::vector<int>& dims = sharding.layout.axis(axis);
+  int64_t count = 1;
+  for (int dim : dims) count *= sharding.groups[size_t(dim)];
+  std::vector<Interval> range(sharding.groups.size(), {0, 1});
+  for (int64_t m = 0; m < count; ++m) {
+    int64_t rest = m;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const size_t d = static_cast<size_t>(dims[i]);
+      range[d] = group_range(sharding.mesh().dim_size(dims[i]), sharding.groups[d],
+                             rest % sharding.groups[d]);
+      rest /= sharding.groups[d];
+    }
+    shards.have.push_back(
+        axis_interval(sharding.layout, axis, sharding.shape[size_t(axis)], range));
+  }
+  return shards;
+}
+
+AxisShards layout_shards(const Sharding& sharding, int64_t axis) {
+  AxisShards shards{axis, {}};
+  const int64_t count = sharding.layout.num_shards(axis);
+  for (int64_t i = 0; i < count; ++i) {
+    shards.have.push_back(shard_interval(sharding.shape[size_t(axis)], count, i));
+  }
+  return shards;
+}
+
+std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
+  std::vector<int64_t> members;
+  for (const BlockInfo& block : sharding.blocks) {
+    int64_t member = 0;
+    for (int dim : sharding.layout.axis(axis)) {
+      member = member * sharding.groups[size_t(dim)] + block.group[size_t(dim)];
+    }
+    members.push_back(member);
+  }
+  return members;
+}
+
+Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
+             const std::vector<Interval>& wanted, double fill) {
+  const c10::InferenceMode inference;
+  const int64_t axis = shards.axis;
+  log_exchange(sharding, axis, shards.have, wanted);
+  announce_collective(sharding, axis);
+  if (blocks.empty()) return {};
+  const std::vector<Interval> from = by_member(sharding, axis, shards.have);
+  const std::vector<Interval> to = by_member(sharding, axis, wanted);
+  const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
+  Blocks out(blocks.size());
+  for (const std::vector<int>& row : rows(sharding, axis)) {
+    const Matrix got = exchange(sharding, group, axis, row, blocks, from, to);
+    for (size_t i = 0; i < row.size(); ++i) {
+      const DeviceMemory::For device(row[i]);
+      const at::Tensor& mine = blocks[size_t(row[i])];
+      out[size_t(row[i])] = joined(got[i], axis, from, to[size_t(group.local[i])], mine, fill);
+    }
+  }
+  return out;
+}
+
+Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
+                        double fill) {
+  resolve(value);
+  const Sharding& sharding = *value.sharding();
+  const int64_t a = normalize_axis(axis, value.rank(), "fetch");
+  const AxisShards shards = int64_t(wanted.size()) == value.layout().num_shards(a)
+                                ? layout_shards(sharding, a)
+                                : axis_shards(sharding, a);
+  return gather_intervals(sharding, value.blocks(), shards, wanted, fill);
+}
+
+Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
+                             const AxisShards& shards, const std::vector<Interval>& wanted) {
+  const c10::InferenceMode inference;
+  const int64_t axis = shards.axis;
+  log_exchange(sharding, axis, wanted, shards.have);
+  announce_collective(sharding, axis);
+  if (pieces.empty()) return {};
+  const std::vector<Interval> from = by_member(sharding, axis, wanted);
+  const std::vector<Interval> to = by_member(sharding, axis, shards.have);
+  const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
+  Blocks out(pieces.size());
+  for (const std::vector<int>& row : rows(sharding, axis)) {
+    const Matrix got = exchange(sharding, group, axis, row, pieces, from, to);
+    for (size_t i = 0; i < row.size(); ++i) {
+      const DeviceMemory::For device(row[i]);
+      const at::Tensor& mine = pieces[size_t(row[i])];
+      out[size_t(row[i])] = add_up(got[i], axis, from, to[size_t(group.local[i])], mine);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include <tessera/framework/tensor/internal/host_allocator.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <c10/core/CPUAllocator.h>
+
+#include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
+
+namespace tessera {
+namespace {
+
+/// Of smaller tensors the usual allocator keeps lists that are as quick.
+constexpr size_t smallest = 1024;
+
+struct Watch {
+  void* context = nullptr;
+  void (*done)(void*) = nullptr;
+  std::unique_ptr<Watch> before = {};
+};
+
+struct Watches {
+  std::mutex mutex;
+  std::unordered_map<void*, Watch> at;
+
+  std::optional<Watch> take(void* data) {
+    const std::lock_guard lock(mutex);
+    const auto found = at.find(data);
+    if (found == at.end()) return std::nullopt;
+    Watch watch = std::move(found->second);
+    if (watch.before) {
+      found->second = std::move(*watch.before);
+    } else {
+      at.erase(found);
+    }
+    return watch;
+  }
+};
+
+/// Never destroyed: what lives until the end of the program may ask it.
+Watches& watches() {
+  static auto* const all = new Watches;
+  return *all;
+}
+
+void give_back_watched(void* data) {
+  const std::optional<Watch> watch = watches().take(data);
+  if (watch) watch->done(watch->context);
+}
+
+/// The usual allocator for all that does not belong to a run.
+class HookedAllocator final : public c10::Allocator {
+ public:
+  explicit HookedAllocator(c10::Allocator& usual) { usual_ = &usual; }
+  c10::DataPtr allocate(size_t bytes) override {
+    if (bytes < smallest) return usual_->allocate(bytes);
+    return DeviceMemory::counted(MemoryPlanner::allocate(bytes, *usual_), bytes);
+  }
+  bool is_simple_data_ptr(const c10::DataPtr& data) const override {
+    return data.get_deleter() != &give_back_watched && usual_->is_simple_data_ptr(data);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back_raw; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    usual_->copy_data(to, from, bytes);
+  }
+
+ private:
+  /// Of memory of which nothing is known but the address.
+  static void give_back_raw(void* data) {
+    const std::optional<Watch> watch = watches().take(data);
+    if (watch) return watch->done(watch->context);
+    usual_->raw_deleter()(data);
+  }
+
+  inline static c10::Allocator* usual_ = nullptr;
+};
+
+/// ATen's allocators are set while a program starts, before there are threads that ask.
+[[maybe_unused]] const bool hooked = [] {
+  static auto* const allocator = new HookedAllocator(*c10::GetCPUAllocator());
+  c10::SetCPUAllocator(allocator);
+  return true;
+}();
+
+}  // namespace
+
+c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*)) {
+  Watches& all = watches();
+  const std::lock_guard lock(all.mutex);
+  const auto [found, fresh] = all.at.try_emplace(data);
+  Watch watch{context, done};
+  if (!fresh) watch.before = std::make_unique<Watch>(std::move(found->second));
+  found->second = std::move(watch);
+  return {data, data, &give_back_watched, c10::Device(c10::DeviceType::CPU)};
+}
+
+}  // namespace tessera

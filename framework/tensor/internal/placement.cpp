@@ -1,0 +1,49 @@
+#include <tessera/framework/tensor/internal/placement.hpp>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+
+namespace tessera {
+
+bool on_gpus(const Mesh& mesh) {
+  const std::vector<Device>& devices = mesh.local_devices();
+  return !devices.empty() && devices.front().type == Device::Type::cuda;
+}
+
+Shape extents(const std::vector<Interval>& intervals) {
+  Shape shape;
+  for (Interval interval : intervals) shape.push_back(interval.size());
+  return shape;
+}
+
+c10::Device block_device(const Mesh& mesh, const BlockInfo& block) {
+  if (!on_gpus(mesh)) return c10::Device(c10::kCPU);
+  const auto first = static_cast<size_t>(block.devices.front());
+  return ExecutionContext::of(mesh.local_devices()[first]).torch_device();
+}
+
+at::TensorOptions block_options(const Sharding& sharding, const BlockInfo& block) {
+  return at::TensorOptions().dtype(sharding.dtype).device(block_device(sharding.mesh(), block));
+}
+
+at::Tensor moved_to(const at::Tensor& tensor, c10::Device device) {
+  if (!tensor.defined() || tensor.device() == device) return tensor;
+  if (!tensor.is_cpu() || tensor.numel() == 0) return tensor.to(device);
+  // Only from pinned memory are copies not waited for; the allocator keeps it until they are done.
+  const at::Tensor pinned = tensor.contiguous().pin_memory();
+  const bool is_copy = !pinned.is_same(tensor);
+  return pinned.to(device, pinned.scalar_type(), /*non_blocking=*/is_copy);
+}
+
+DTensor host_input(at::Tensor value, const Mesh& mesh) {
+  const Layout layout = Layout::replicated(mesh, value.dim());
+  if (!on_gpus(mesh)) return pack(std::move(value), layout);
+  const c10::InferenceMode inference;
+  const ShardingPtr form = intern(value.sizes().vec(), value.scalar_type(), layout);
+  return DTensor(form, Blocks(form->blocks.size(), value));
+}
+
+}  // namespace tessera

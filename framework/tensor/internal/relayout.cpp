@@ -1,0 +1,89 @@
+#include <tessera/framework/tensor/internal/relayout.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout_step.hpp>
+
+namespace tessera {
+namespace {
+
+/// One block of another cut of the same layout: a view where one block covers it, else a copy; on
+/// its device.
+at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
+  Shape shape;
+  for (Interval i : want.intervals) shape.push_back(i.size());
+  const at::TensorOptions options = block_options(*value.sharding(), want);
+  if (want.empty) return at::empty(shape, options);
+  at::Tensor out;
+  for (size_t b = 0; b < value.blocks().size(); ++b) {
+    const BlockInfo& have = value.sharding()->blocks[b];
+    at::Tensor piece = value.blocks()[b];
+    std::vector<Interval> common;
+    bool covers = true, meets = true;
+    for (size_t a = 0; a < want.intervals.size(); ++a) {
+      common.push_back(intersect(have.intervals[a], want.intervals[a]));
+      covers = covers && common[a] == want.intervals[a];
+      meets = !common[a].empty();
+      if (!meets) break;
+      piece = piece.narrow(int64_t(a), common[a].lo - have.intervals[a].lo, common[a].size());
+    }
+    if (covers) return moved_to(piece, options.device());
+    if (!meets) continue;
+    if (!out.defined()) out = at::empty(shape, options);
+    at::Tensor place = out;
+    for (size_t a = 0; a < common.size(); ++a) {
+      place = place.narrow(int64_t(a), common[a].lo - want.intervals[a].lo, common[a].size());
+    }
+    place.copy_(piece);
+  }
+  return out;
+}
+
+void check_target(const DTensor& value, const Layout& layout) {
+  if (!layout.defined() || !(layout.mesh() == value.mesh())) {
+    throw MeshError("relayout", "the layout lies on the value's mesh " + value.mesh().describe(),
+                    layout.defined() ? "mesh " + layout.mesh().describe() : "no layout",
+                    "use copy_to_mesh to move a value to another mesh");
+  }
+  if (layout.rank() != value.rank()) {
+    throw LayoutError("relayout", "a layout names every axis of its tensor",
+                      layout.describe() + " for shape " + tessera::to_string(value.shape()),
+                      str("give it ", value.rank(), " entries"));
+  }
+}
+
+}  // namespace
+
+DTensor relayout_value(const DTensor& value, const Layout& layout) {
+  check_target(value, layout);
+  if (value.layout() == layout) return value;
+  const ProfileSpan span(SpanKind::op, "relayout");
+  const c10::InferenceMode inference;
+  DTensor now = value;
+  for (const RelayoutStep& step : plan_relayout(value.layout(), layout)) {
+    now = run_step(now, step);
+    if (!value.layout().is_pending() || now.layout().is_pending()) continue;
+    if (now.layout() == value.layout().resolved()) value.replace(now);
+  }
+  return now;
+}
+
+DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
+  const DTensor moved = relayout_value(value, target->layout);
+  if (moved.sharding() == target) return moved;
+  const ProfileSpan span(SpanKind::op, "recut");
+  const c10::InferenceMode inference;
+  if (target->layout.is_pending()) return rechunk(moved, target);
+  Blocks out;
+  for (const BlockInfo& block : target->blocks) out.push_back(assemble(moved, block));
+  return DTensor(target, std::move(out));
+}
+
+void resolve(const DTensor& value) {
+  if (value.layout().is_pending()) relayout_value(value, value.layout().resolved());
+}
+
+}  // namespace tessera

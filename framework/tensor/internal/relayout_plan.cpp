@@ -1,0 +1,222 @@
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/relayout_step.hpp>
+
+namespace tessera {
+namespace {
+
+using Dims = std::vector<int>;
+using Kind = RelayoutStep::Kind;
+
+bool starts_with(const Dims& whole, const Dims& head) {
+  return head.size() <= whole.size() && std::equal(head.begin(), head.end(), whole.begin());
+}
+
+Dims tail(const Dims& dims, size_t from) {
+  return {dims.begin() + static_cast<int64_t>(from), dims.end()};
+}
+
+DimMask mask_of(const Dims& dims) {
+  DimMask mask = 0;
+  for (int dim : dims) mask |= 1u << dim;
+  return mask;
+}
+
+class Planner {
+ public:
+  Planner(const Layout& from, const Layout& to) : now_(from), goal_(to) {}
+
+  std::vector<RelayoutStep> plan() {
+    // What slices first has fewer bytes to reduce.
+    while (slice() || reduce_scatter()) {
+    }
+    all_reduce();
+    while (slice() || move() || gather()) {
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  void push(Kind kind, Dims dims, int64_t axis, int64_t to_axis, Layout after) {
+    now_ = after;
+    if (kind == Kind::all_gather && !steps_.empty() && steps_.back().kind == kind &&
+        steps_.back().axis == axis) {
+      // The dimension gathered before lay inside this one.
+      Dims& inner = steps_.back().dims;
+      inner.insert(inner.begin(), dims.begin(), dims.end());
+      steps_.back().after = std::move(after);
+      return;
+    }
+    steps_.push_back({kind, std::move(dims), axis, to_axis, std::move(after)});
+  }
+
+  Layout with_axis(int64_t axis, Dims dims, DimMask pending) const {
+    std::vector<Dims> axes = now_.axes();
+    axes[static_cast<size_t>(axis)] = std::move(dims);
+    return Layout::from_axes(now_.mesh(), std::move(axes), pending, now_.pending_kind());
+  }
+
+  DimMask open() const { return now_.pending_dims() & ~goal_.pending_dims(); }
+
+  /// The dimensions that the goal cuts `axis` by next, as long as `fits` allows.
+  template <class Fits>
+  Dims next_dims(int64_t axis, const Fits& fits) const {
+    const Dims& have = now_.axis(axis);
+    const Dims& want = goal_.axis(axis);
+    Dims next;
+    if (!starts_with(want, have)) return next;
+    for (int dim : tail(want, have.size())) {
+      if (!fits(DimMask{1} << dim)) break;
+      next.push_back(dim);
+    }
+    return next;
+  }
+
+  /// Cuts one axis further by dimensions that `fits` allows; these are pending no longer.
+  template <class Fits>
+  bool cut(Kind kind, const Fits& fits) {
+    for (int64_t a = 0; a < now_.rank(); ++a) {
+      const Dims next = next_dims(a, fits);
+      if (next.empty()) continue;
+      Dims joined = now_.axis(a);
+      joined.insert(joined.end(), next.begin(), next.end());
+      push(kind, next, a, a, with_axis(a, joined, now_.pending_dims() & ~mask_of(next)));
+      return true;
+    }
+    return false;
+  }
+
+  bool slice() {
+    return cut(Kind::slice, [this](DimMask dim) { return !(now_.used_dims() & dim); });
+  }
+
+  /// Pending dimensions that the goal has on an axis go there at once.
+  bool reduce_scatter() {
+    return cut(Kind::reduce_scatter, [this](DimMask dim) { return (open() & dim) != 0; });
+  }
+
+  /// The other pending dimensions become replicas.
+  void all_reduce() {
+    if (const DimMask rest = open()) {
+      push(Kind::all_reduce, dims_of(rest), 0, 0,
+           now_.with_pending(now_.pending_dims() & ~rest, now_.pending_kind()));
+    }
+  }
+
+  /// Dimensions that leave the end of one axis for the end of another.
+  bool move() {
+    for (int64_t a = 0; a < now_.rank(); ++a) {
+      const Dims leaving = surplus(a);
+      for (size_t first = 0; first < leaving.size(); ++first) {
+        for (int64_t b = 0; b < now_.rank(); ++b) {
+          if (b != a && move(a, b, tail(leaving, first))) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  bool move(int64_t from, int64_t to, const Dims& dims) {
+    const DimMask moved = mask_of(dims);
+    Dims next = next_dims(to, [moved](DimMask dim) { return (moved & dim) != 0; });
+    if (next != dims) return false;
+    std::vector<Dims> axes = now_.axes();
+    axes[static_cast<size_t>(from)].resize(now_.axis(from).size() - dims.size());
+    Dims& target = axes[static_cast<size_t>(to)];
+    target.insert(target.end(), dims.begin(), dims.end());
+    push(Kind::all_to_all, dims, from, to,
+         Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(), now_.pending_kind()));
+    return true;
+  }
+
+  /// One dimension at a time: what remains may then move, which costs less.
+  bool gather() {
+    for (int64_t a = 0; a < now_.rank(); ++a) {
+      if (surplus(a).empty()) continue;
+      Dims kept = now_.axis(a);
+      const int last = kept.back();
+      kept.pop_back();
+      push(Kind::all_gather, {last}, a, a, with_axis(a, kept, now_.pending_dims()));
+      return true;
+    }
+    return false;
+  }
+
+  Dims surplus(int64_t axis) const {
+    const Dims& have = now_.axis(axis);
+    const Dims& want = goal_.axis(axis);
+    size_t common = 0;
+    while (common < have.size() && common < want.size() && have[common] == want[common]) ++common;
+    return tail(have, common);
+  }
+
+  Layout now_;
+  Layout goal_;
+  std::vector<RelayoutStep> steps_;
+};
+
+}  // namespace
+
+std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
+  if (from == to) return {};
+  const DimMask kept = to.pending_dims();
+  if ((kept & ~from.pending_dims()) || (kept && to.pending_kind() != from.pending_kind())) {
+    throw LayoutError("relayout", "a value becomes pending only inside an operation",
+                      from.describe() + " to " + to.describe(),
+                      "relayout to a layout without a pending reduction");
+  }
+  return Planner(from, to).plan();
+}
+
+double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
+                      const Layout& to) {
+  double bytes = 0;
+  Layout now = from;
+  for (const RelayoutStep& step : plan_relayout(from, to)) {
+    bytes += step_entry(shape, dtype, now, step).received;
+    now = step.after;
+  }
+  return bytes;
+}
+
+CommOp comm_op(RelayoutStep::Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return CommOp::all_reduce;
+    case Kind::reduce_scatter:
+      return CommOp::reduce_scatter;
+    case Kind::all_to_all:
+      return CommOp::all_to_all;
+    default:
+      return CommOp::all_gather;
+  }
+}
+
+CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
+                     const RelayoutStep& step) {
+  const DimMask mask = mask_of(step.dims);
+  const int64_t members = before.mesh().size_of(mask);
+  const at::ScalarType wide = reduction_dtype(dtype, before.pending_kind());
+  double bytes = 0;
+  switch (step.kind) {
+    case Kind::slice:
+      return {};
+    case Kind::all_gather:
+      bytes = shard_bytes(shape, dtype, step.after);
+      break;
+    case Kind::all_reduce:
+    case Kind::reduce_scatter:
+      bytes = shard_bytes(shape, wide, before);
+      break;
+    case Kind::all_to_all:
+      bytes = shard_bytes(shape, dtype, before);
+      break;
+  }
+  const CommOp op = comm_op(step.kind);
+  return {op, before.mesh().names(mask), members, static_cast<int64_t>(bytes),
+          received_bytes(op, bytes, members)};
+}
+
+}  // namespace tessera

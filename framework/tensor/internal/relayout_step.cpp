@@ -1,0 +1,348 @@
+#include <tessera/framework/tensor/internal/relayout_step.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/comm/cross_device.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+
+namespace tessera {
+namespace {
+
+using Kind = RelayoutStep::Kind;
+
+class Executor {
+ public:
+  Executor(const Sharding& from, const Blocks& blocks, const RelayoutStep& step, const Sharding& to)
+      : from_(from), in_(blocks), step_(step), to_(to), out_(to.blocks.size()) {
+    for (int dim : step.dims) mask_ |= 1u << dim;
+  }
+
+  Blocks run() {
+    if (CommLog* log = CommLogScope::current(); log && from_.mesh().size_of(mask_) > 1) {
+      log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
+    }
+    announce_collective();
+    if (in_.empty()) return std::move(out_);
+    group_ = make_group(from_.mesh(), step_.dims, from_.groups);
+    for (const auto& [key, members] : members_by_place()) {
+      switch (step_.kind) {
+        case Kind::all_gather:
+          all_gather(members);
+          break;
+        case Kind::all_reduce:
+          all_reduce(members);
+          break;
+        case Kind::reduce_scatter:
+          reduce_scatter(members);
+          break;
+        default:
+          all_to_all(members);
+          break;
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using Place = std::vector<int64_t>;
+
+  void announce_collective() const {
+    const Mesh& mesh = from_.mesh();
+    if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
+    const CommOp op = comm_op(step_.kind);
+    const Reduce kind = from_.layout.pending_kind();
+    const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
+    communicator().begin({.op = op,
+                          .mesh = mesh,
+                          .dims = mask_,
+                          .dtype = reduces ? reduction_dtype(from_.dtype, kind) : from_.dtype,
+                          .shape = from_.shape,
+                          .kind = kind,
+                          .axis = step_.axis,
+                          .to_axis = step_.to_axis});
+  }
+
+  /// Local blocks that differ only in their coordinates along the step's dimensions, in order.
+  std::map<Place, std::vector<int>> members_by_place() const {
+    std::map<Place, std::vector<int>> places;
+    for (size_t b = 0; b < from_.blocks.size(); ++b) {
+      places[place(from_.blocks[b].group)].push_back(static_cast<int>(b));
+    }
+    for (auto& [key, blocks] : places) {
+      std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) {
+        return order(from_.blocks[size_t(a)]) < order(from_.blocks[size_t(b)]);
+      });
+    }
+    return places;
+  }
+
+  Place place(Place group) const {
+    for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
+    return group;
+  }
+
+  Place order(const BlockInfo& block) const {
+    Place at;
+    for (int dim : step_.dims) at.push_back(block.group[static_cast<size_t>(dim)]);
+    return at;
+  }
+
+  at::TensorOptions options(int block) const {
+    return block_options(from_, from_.blocks[static_cast<size_t>(block)]);
+  }
+
+  at::Tensor part(int block) const {
+    const at::Tensor& tensor = in_[static_cast<size_t>(block)];
+    if (tensor.defined()) return tensor;
+    return reduce_identity(from_.layout.pending_kind(),
+                           extents(from_.blocks[size_t(block)].intervals), options(block));
+  }
+
+  /// The members' blocks, on the first one's device.
+  std::vector<at::Tensor> parts(const std::vector<int>& members) const {
+    std::vector<at::Tensor> list;
+    const c10::Device device = options(members.front()).device();
+    for (int block : members) list.push_back(moved_to(part(block), device));
+    return list;
+  }
+
+  /// Addends that exist; at least one, so that every process takes part. On the first member's
+  /// device.
+  std::vector<at::Tensor> addends(const std::vector<int>& members) const {
+    std::vector<at::Tensor> list;
+    for (int block : members) {
+      if (in_[static_cast<size_t>(block)].defined()) list.push_back(part(block));
+    }
+    if (list.empty()) list.push_back(part(members.front()));
+    const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.pending_kind());
+    const c10::Device device = options(members.front()).device();
+    for (at::Tensor& addend : list) addend = moved_to(addend, device).to(wide);
+    return list;
+  }
+
+  /// The interval along `axis` of each member, local or not, where `like` is one of them.
+  std::vector<Interval> pieces(const Sharding& sharding, const BlockInfo& like,
+                               int64_t axis) const {
+    std::vector<Interval> range;
+    const Mesh& mesh = sharding.mesh();
+    for (size_t d = 0; d < like.group.size(); ++d) {
+      range.push_back(group_range(mesh.dim_size(int(d)), sharding.groups[d], like.group[d]));
+    }
+    std::vector<Interval> list;
+    for (int64_t m = 0; m < group_.size(); ++m) {
+      int64_t rest = m;
+      for (size_t i = step_.dims.size(); i-- > 0;) {
+        const size_t d = static_cast<size_t>(step_.dims[i]);
+        range[d] =
+            group_range(mesh.dim_size(step_.dims[i]), from_.groups[d], rest % from_.groups[d]);
+        rest /= from_.groups[d];
+      }
+      list.push_back(axis_interval(sharding.layout, axis, sharding.shape[size_t(axis)], range));
+    }
+    return list;
+  }
+
+  /// Hands `value` to the blocks of the result that stand where these members stood.
+  void give(const std::vector<int>& members, const at::Tensor& value) {
+    const Place here = place(from_.blocks[size_t(members.front())].group);
+    bool given = false;
+    for (size_t b = 0; b < to_.blocks.size(); ++b) {
+      if (place(to_.blocks[b].group) != here) continue;
+      const c10::Device device = block_device(to_.mesh(), to_.blocks[b]);
+      if (device != value.device()) {
+        out_[b] = moved_to(value, device);
+        continue;
+      }
+      // Every device has memory of its own under per_device.
+      out_[b] = given ? value.clone() : value;
+      given = true;
+    }
+  }
+
+  /// On GPUs, where every device has a block, also of the result.
+  void all_reduce_each(const std::vector<int>& members, DeviceReducer& reducer) {
+    const Reduce kind = from_.layout.pending_kind();
+    std::vector<at::Tensor> each;
+    for (int block : members) each.push_back(part(block).to(reduction_dtype(from_.dtype, kind)));
+    each = reducer.all_reduce_each(kind, each);
+    for (size_t m = 0; m < members.size(); ++m) {
+      give_member(members[m], each[m].to(from_.dtype));
+    }
+  }
+
+  void all_reduce(const std::vector<int>& members) {
+    DeviceReducer* reducer = device_reducer(communicator());
+    if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
+    at::Tensor out;
+    wait(communicator().all_reduce(group_, from_.layout.pending_kind(), addends(members), out));
+    give(members, out.to(from_.dtype));
+  }
+
+  void all_gather(const std::vector<int>& members) {
+    std::vector<int64_t> counts;
+    for (Interval i : pieces(from_, from_.blocks[size_t(members.front())], step_.axis)) {
+      counts.push_back(i.size());
+    }
+    at::Tensor out;
+    wait(communicator().all_gather(group_, step_.axis, counts, parts(members), out));
+    give(members, out);
+  }
+
+  void reduce_scatter(const std::vector<int>& members) {
+    const BlockInfo& like = from_.blocks[size_t(members.front())];
+    std::vector<Interval> mine = pieces(to_, like, step_.axis);
+    const int64_t base = like.intervals[size_t(step_.axis)].lo;
+    for (Interval& piece : mine) piece = {piece.lo - base, piece.hi - base};
+    std::vector<at::Tensor> out;
+    wait(communicator().reduce_scatter(group_, from_.layout.pending_kind(), step_.axis, mine,
+                                       addends(members), out));
+    for (size_t m = 0; m < members.size(); ++m) {
+      give_member(members[m], out[m].to(from_.dtype));
+    }
+  }
+
+  void all_to_all(const std::vector<int>& members) {
+    const BlockInfo& like = from_.blocks[size_t(members.front())];
+    const std::vector<Interval> from_pieces = pieces(from_, like, step_.axis);
+    const std::vector<Interval> to_pieces = pieces(to_, like, step_.to_axis);
+    const int64_t base = like.intervals[size_t(step_.to_axis)].lo;
+    std::vector<std::vector<at::Tensor>> send, recv;
+    for (size_t i = 0; i < members.size(); ++i) {
+      const at::TensorOptions here = options(members[i]);
+      const at::Tensor mine = part(members[i]);
+      std::vector<at::Tensor> row, space;
+      Shape shape = extents(from_.blocks[size_t(members[i])].intervals);
+      shape[size_t(step_.to_axis)] = to_pieces[size_t(group_.local[i])].size();
+      for (size_t m = 0; m < to_pieces.size(); ++m) {
+        row.push_back(mine.narrow(step_.to_axis, to_pieces[m].lo - base, to_pieces[m].size()));
+        shape[size_t(step_.axis)] = from_pieces[m].size();
+        const bool remote = group_.owner[m] != communicator().rank();
+        space.push_back(remote ? at::empty(shape, here) : at::Tensor());
+      }
+      send.push_back(std::move(row));
+      recv.push_back(std::move(space));
+    }
+    wait(communicator().all_to_all(group_, send, recv));
+    for (size_t i = 0; i < members.size(); ++i) {
+      for (at::Tensor& piece : recv[i]) piece = moved_to(piece, options(members[i]).device());
+      give_member(members[i], at::cat(recv[i], step_.axis));
+    }
+  }
+
+  void give_member(int member, const at::Tensor& value) {
+    const std::vector<int64_t>& group = from_.blocks[size_t(member)].group;
+    for (size_t b = 0; b < to_.blocks.size(); ++b) {
+      if (to_.blocks[b].group == group) {
+        out_[b] = moved_to(value, block_device(to_.mesh(), to_.blocks[b]));
+      }
+    }
+  }
+
+  Communicator& communicator() const { return communicator_of(from_.mesh()); }
+
+  const Sharding& from_;
+  const Blocks& in_;
+  const RelayoutStep& step_;
+  const Sharding& to_;
+  Blocks out_;
+  DimMask mask_ = 0;
+  Group group_;
+};
+
+/// Groups that the policy allows and that suit both sides of the step; a value may have been made
+/// under another policy.
+Groups groups_of_step(const Sharding& from, const RelayoutStep& step) {
+  Groups groups = used_groups(from.layout, from.groups);
+  if (step.kind == Kind::slice) {
+    const Groups base = groups_for(step.after);
+    for (int dim : step.dims) {
+      const size_t d = static_cast<size_t>(dim);
+      groups[d] = std::max(groups[d], base[d]);
+    }
+  }
+  refine(step.after, groups);
+  return groups;
+}
+
+}  // namespace
+
+std::vector<int> dims_of(DimMask mask) {
+  std::vector<int> dims;
+  for (int d = 0; d < 32; ++d) {
+    if (mask >> d & 1) dims.push_back(d);
+  }
+  return dims;
+}
+
+DTensor rechunk(const DTensor& value, const ShardingPtr& finer) {
+  return DTensor(finer, slice_blocks(*value.sharding(), value.blocks(), *finer));
+}
+
+DTensor run_step(const DTensor& value, const RelayoutStep& step) {
+  ShardingPtr from = value.sharding();
+  Blocks blocks = value.blocks();
+  const Groups groups = groups_of_step(*from, step);
+  if (step.kind != Kind::slice && groups != from->groups) {
+    from = intern(from->shape, from->dtype, from->layout, groups);
+    blocks = rechunk(value, from).blocks();
+  }
+  const ShardingPtr to =
+      intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));
+  if (step.kind == Kind::slice) return DTensor(to, slice_blocks(*from, blocks, *to));
+  return DTensor(to, Executor(*from, blocks, step, *to).run());
+}
+
+namespace {
+
+std::vector<int64_t> first_coordinates(const Sharding& sharding, const BlockInfo& block) {
+  std::vector<int64_t> at;
+  const Mesh& mesh = sharding.mesh();
+  for (size_t d = 0; d < block.group.size(); ++d) {
+    const int64_t size = mesh.dim_size(static_cast<int>(d));
+    // An unused dimension's single group may begin in another process.
+    at.push_back(
+        std::max(mesh.local_box()[d].lo, group_range(size, sharding.groups[d], block.group[d]).lo));
+  }
+  return at;
+}
+
+/// Whether this block of the result is the one that a block's addend goes to.
+bool keeps_addend(const Sharding& from, const BlockInfo& whole, const Sharding& to,
+                  const BlockInfo& block) {
+  for (size_t d = 0; d < block.group.size(); ++d) {
+    if (!(from.layout.pending_dims() >> d & 1)) continue;
+    const int64_t size = from.mesh().dim_size(static_cast<int>(d));
+    if (group_range(size, from.groups[d], whole.group[d]).lo !=
+        group_range(size, to.groups[d], block.group[d]).lo) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& to) {
+  Blocks out;
+  for (const BlockInfo& block : to.blocks) {
+    const auto source = static_cast<size_t>(from.block_of(first_coordinates(to, block)));
+    const BlockInfo& whole = from.blocks[source];
+    at::Tensor piece = blocks[source];
+    // An addend that stood for several devices stays with the first.
+    if (!keeps_addend(from, whole, to, block)) piece = at::Tensor();
+    for (size_t a = 0; piece.defined() && a < block.intervals.size(); ++a) {
+      const Interval want = block.intervals[a], have = whole.intervals[a];
+      if (want == have) continue;
+      piece = piece.narrow(static_cast<int64_t>(a), want.lo - have.lo, want.size());
+    }
+    out.push_back(std::move(piece));
+  }
+  return out;
+}
+
+}  // namespace tessera

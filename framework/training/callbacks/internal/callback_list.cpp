@@ -1,0 +1,124 @@
+#include <tessera/framework/training/callbacks/internal/callback_list.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
+
+namespace tessera {
+
+CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer,
+                           const Mesh& mesh, CallbackParams params)
+    : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
+  params.is_first_rank = is_first_rank(mesh);
+  std::stable_partition(callbacks_.begin(), callbacks_.end(),
+                        [](const CallbackHandle& callback) { return !callback->is_told_last(); });
+  callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
+  for (const CallbackHandle& callback : callbacks_) params.callbacks.push_back(&*callback);
+  for (const CallbackHandle& callback : callbacks_) {
+    callback->set_model(trainer);
+    callback->set_params(params);
+  }
+}
+
+template <class Tell>
+void CallbackList::tell_all(const Tell& tell) const {
+  std::exception_ptr first;
+  for (const CallbackHandle& callback : callbacks_) {
+    try {
+      tell(*callback);
+    } catch (...) {
+      if (is_alone_) throw;
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+void CallbackList::begin(Phase phase) const {
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_begin();
+    if (phase == Phase::test) callback.on_test_begin();
+    if (phase == Phase::predict) callback.on_predict_begin();
+  });
+}
+
+void CallbackList::end(Phase phase, const Logs& logs) const {
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_end(logs);
+    if (phase == Phase::test) callback.on_test_end(logs);
+    if (phase == Phase::predict) callback.on_predict_end();
+  });
+}
+
+void CallbackList::epoch_begin(int64_t epoch) const {
+  const ProfileSpan span(SpanKind::callback, "epoch_begin");
+  tell_all([&](Callback& callback) { callback.on_epoch_begin(epoch); });
+}
+
+void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
+  const ProfileSpan span(SpanKind::callback, "epoch_end");
+  tell_all([&](Callback& callback) { callback.on_epoch_end(epoch, logs); });
+}
+
+void CallbackList::batch_begin(Phase phase, int64_t batch) const {
+  const ProfileSpan span(SpanKind::callback, "batch_begin");
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_batch_begin(batch);
+    if (phase == Phase::test) callback.on_test_batch_begin(batch);
+    if (phase == Phase::predict) callback.on_predict_batch_begin(batch);
+  });
+}
+
+void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
+  const ProfileSpan span(SpanKind::callback, "batch_end");
+  tell_all([&](Callback& callback) {
+    if (phase == Phase::train) callback.on_train_batch_end(batch, logs);
+    if (phase == Phase::test) callback.on_test_batch_end(batch, logs);
+    if (phase == Phase::predict) callback.on_predict_batch_end(batch);
+  });
+}
+
+void CallbackList::interrupt() const {
+  tell_all([](Callback& callback) { callback.on_interrupt(); });
+}
+
+bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
+  bool wanted = false;
+  for (const CallbackHandle& callback : callbacks_) {
+    const bool hears = (phase == Phase::train && callback.hears_train_batches()) ||
+                       (phase == Phase::test && callback.hears_test_batches());
+    // All are asked: the answer may be kept for the call that follows.
+    if (hears && callback->wants_batch_logs(batch)) wanted = true;
+  }
+  return wanted;
+}
+
+bool CallbackList::accepts_non_finite_loss() const {
+  return std::any_of(callbacks_.begin(), callbacks_.end(), [](const CallbackHandle& callback) {
+    return callback->accepts_non_finite_loss();
+  });
+}
+
+std::optional<int64_t> CallbackList::batches_to_weights() const {
+  std::optional<int64_t> soonest;
+  // The last one is the progress bar.
+  for (auto at = callbacks_.begin(); at != callbacks_.end() - 1; ++at) {
+    if (!at->hears_train_batches()) continue;
+    const std::optional<int64_t> next = (*at)->batches_to_weights();
+    if (next && (!soonest || *next < *soonest)) soonest = next;
+  }
+  return soonest;
+}
+
+bool CallbackList::hears_train_batches() const {
+  // The last one is the progress bar.
+  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackHandle& callback) {
+    return callback.hears_train_batches();
+  });
+}
+
+}  // namespace tessera

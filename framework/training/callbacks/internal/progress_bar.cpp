@@ -1,0 +1,213 @@
+#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int64_t bar_width = 20;
+constexpr double redraw_interval = 0.05;
+constexpr const char* bold = "\x1b[1m";
+constexpr const char* green = "\x1b[32m";
+constexpr const char* white = "\x1b[37m";
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string print(const char* format, double value) {
+  const int size = std::snprintf(nullptr, 0, format, value);
+  std::string text(static_cast<size_t>(size) + 1, '\0');
+  std::snprintf(text.data(), text.size(), format, value);
+  text.pop_back();
+  return text;
+}
+
+/// Text and its width on the screen: escape sequences have none, and a code point has one cell.
+struct Styled {
+  std::string text;
+  int64_t width = 0;
+
+  void plain(const std::string& part) {
+    text += part;
+    width += std::count_if(part.begin(), part.end(), [](char c) { return (c & 0xc0) != 0x80; });
+  }
+  void styled(const char* escape, const std::string& part) {
+    text += escape;
+    plain(part);
+    text += "\x1b[0m";
+  }
+};
+
+std::string cells_text(int64_t cells) {
+  std::string text;
+  for (int64_t i = 0; i < cells; ++i) text += "━";
+  return text;
+}
+
+std::string remaining_text(double seconds) {
+  if (!std::isfinite(seconds)) return "0s";
+  const auto whole = static_cast<long long>(seconds);
+  char text[64];
+  if (seconds > 3600) {
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole % 3600 / 60,
+                  whole % 60);
+  } else if (seconds > 60) {
+    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%llds", whole);
+  }
+  return text;
+}
+
+std::string step_text(double seconds) {
+  if (seconds >= 1 || seconds == 0) return print(" %.0fs/step", seconds);
+  if (seconds >= 1e-3) return print(" %.0fms/step", seconds * 1e3);
+  return print(" %.0fus/step", seconds * 1e6);
+}
+
+std::string value_text(double value) {
+  // printf gives NaN a sign, which means nothing here.
+  if (std::isnan(value)) return "nan";
+  return print(std::abs(value) > 1e-3 ? "%.4f" : "%.4e", value);
+}
+
+std::string count_text(int64_t current, std::optional<int64_t> target) {
+  const std::string count = std::to_string(current);
+  const std::string total = target.value_or(0) > 0 ? std::to_string(*target) : "Unknown";
+  const size_t width = target.value_or(0) > 0 ? total.size() : 7;
+  return std::string(width - std::min(width, count.size()), ' ') + count + "/" + total;
+}
+
+void draw_bar(Styled& line, int64_t current, int64_t target) {
+  const double done = static_cast<double>(current) / static_cast<double>(target);
+  const int64_t cells = std::min(static_cast<int64_t>(bar_width * done), bar_width);
+  line.styled(bold, count_text(current, target));
+  line.plain(" ");
+  if (cells > 0) line.styled(green, cells_text(cells));
+  line.styled(white, cells_text(bar_width - cells));
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(options)) {
+  if (options_.verbose < 0 || options_.verbose > 2) {
+    throw ConfigError("verbose", "must be 0 (silent), 1 (bar) or 2 (one line per epoch)",
+                      std::to_string(options_.verbose), "pass 0, 1 or 2");
+  }
+  if (!options_.is_terminal) options_.is_terminal = [] { return isatty(STDOUT_FILENO) != 0; };
+  if (!options_.clock) options_.clock = steady_seconds;
+  if (options_.out == nullptr) options_.out = &std::cout;
+  in_place_ = options_.verbose == 1 && options_.is_terminal();
+  start_ = options_.clock();
+}
+
+ProgressBar::~ProgressBar() {
+  if (line_open_) *options_.out << '\n' << std::flush;
+}
+
+void ProgressBar::start(std::optional<int64_t> target) {
+  target_ = target ? target : learned_target_;
+  values_.clear();
+  seen_ = 0;
+  first_step_end_.reset();
+  last_draw_.reset();
+  last_width_ = 0;
+  start_ = options_.clock();
+}
+
+void ProgressBar::start_epoch(int64_t epoch, int64_t epochs, std::optional<int64_t> target) {
+  start(target);
+  if (options_.verbose == 0 || epochs <= 1) return;
+  put("Epoch " + std::to_string(epoch + 1) + "/" + std::to_string(epochs) + "\n");
+}
+
+void ProgressBar::update(int64_t current, const Logs& logs) {
+  if (options_.verbose == 0) return;
+  remember(logs);
+  seen_ = current;
+  const double now = options_.clock();
+  // Every step counts here, drawn or not: the first one's end is needed for the mean.
+  if (current == 1) first_step_end_ = now;
+  if (!in_place_ || (last_draw_ && now - *last_draw_ < redraw_interval)) return;
+  draw(now, false);
+}
+
+void ProgressBar::finish(const Logs& logs) {
+  if (!target_) learned_target_ = target_ = seen_;
+  seen_ = *target_;
+  if (options_.verbose == 0) return;
+  remember(logs);
+  const double now = options_.clock();
+  if (in_place_) {
+    draw(now, true);
+  } else {
+    write_line(now);
+  }
+}
+
+void ProgressBar::remember(const Logs& logs) {
+  for (const auto& [name, value] : logs) {
+    const auto known = std::find_if(values_.begin(), values_.end(),
+                                    [&name = name](const auto& v) { return v.first == name; });
+    if (known == values_.end()) {
+      values_.emplace_back(name, value);
+    } else {
+      known->second = value;
+    }
+  }
+}
+
+double ProgressBar::seconds_per_step(double now) const {
+  if (seen_ == 0) return 0;
+  if (first_step_end_ && seen_ > 1) {
+    return (now - *first_step_end_) / static_cast<double>(seen_ - 1);
+  }
+  return (now - start_) / static_cast<double>(seen_);
+}
+
+void ProgressBar::draw(double now, bool final) {
+  const bool bounded = target_.value_or(0) > 0;
+  const double step = seconds_per_step(now);
+  Styled line;
+  if (bounded) {
+    draw_bar(line, seen_, *target_);
+  } else {
+    line.plain(count_text(seen_, target_));
+  }
+  line.plain(" ");
+  line.styled(bold, bounded && !final ? remaining_text(step * static_cast<double>(*target_ - seen_))
+                                      : print("%.0fs", now - start_));
+  line.plain(step_text(step) + values_text());
+  std::string text(static_cast<size_t>(last_width_), '\b');
+  text += "\r" + line.text;
+  text.append(static_cast<size_t>(std::max<int64_t>(last_width_ - line.width, 0)), ' ');
+  line_open_ = !final;
+  put(final ? text + "\n" : text);
+  last_width_ = line.width;
+  last_draw_ = now;
+}
+
+void ProgressBar::write_line(double now) {
+  if (target_.value_or(0) <= 0) return;
+  put(count_text(seen_, target_) + print(" - %.0fs", now - start_) + " -" +
+      step_text(seconds_per_step(now)) + values_text() + "\n");
+}
+
+std::string ProgressBar::values_text() const {
+  std::string text;
+  for (const auto& [name, value] : values_) text += " - " + name + ": " + value_text(value);
+  return text;
+}
+
+void ProgressBar::put(const std::string& text) { *options_.out << text << std::flush; }
+
+}  // namespace tessera

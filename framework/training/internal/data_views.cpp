@@ -1,0 +1,163 @@
+#include <tessera/framework/training/internal/data_views.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+class RowRange final : public Dataset {
+ public:
+  RowRange(std::shared_ptr<const Dataset> data, int64_t begin, int64_t end)
+      : data_(std::move(data)), begin_(begin), end_(end) {}
+  int64_t size() const override { return end_ - begin_; }
+  Examples get(std::span<const int64_t> rows) const override { return data_->get(moved(rows)); }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return data_->get_placed(moved(rows), layouts);
+  }
+  std::string name() const override { return data_->name(); }
+  std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
+
+ private:
+  std::vector<int64_t> moved(std::span<const int64_t> rows) const {
+    std::vector<int64_t> numbers(rows.begin(), rows.end());
+    for (int64_t& number : numbers) number += begin_;
+    return numbers;
+  }
+
+  std::shared_ptr<const Dataset> data_;
+  int64_t begin_, end_;
+};
+
+void check_no_weights(const Examples& batch, const std::string& argument) {
+  if (batch.sample_weight.empty()) return;
+  throw ConfigError(argument, "data have one kind of weights", "data with sample weights",
+                    "leave out " + argument);
+}
+
+class WithSampleWeight final : public Dataset {
+ public:
+  WithSampleWeight(std::shared_ptr<const Dataset> data, at::Tensor weight)
+      : data_(std::move(data)), weight_(std::move(weight)) {}
+  int64_t size() const override { return data_->size(); }
+  Examples get(std::span<const int64_t> rows) const override {
+    return weighted_rows(data_->get(rows), rows);
+  }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return weighted_rows(data_->get_placed(rows, layouts), rows);
+  }
+  std::string name() const override { return data_->name(); }
+  std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
+
+ private:
+  Examples weighted_rows(Examples batch, std::span<const int64_t> rows) const {
+    const c10::InferenceMode inference;
+    check_no_weights(batch, "sample_weight");
+    if (const auto& part = batch.part) {
+      rows = rows.subspan(size_t(part->rows.lo), size_t(part->rows.size()));
+    }
+    const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
+    batch.sample_weight = {weight_.index_select(0, numbers)};
+    return batch;
+  }
+
+  std::shared_ptr<const Dataset> data_;
+  at::Tensor weight_;
+};
+
+/// The class of each row: of numbers as they are, else the place of the largest.
+at::Tensor classes(at::Tensor y) {
+  if (y.dim() > 1) y = y.size(-1) == 1 ? y.squeeze(-1) : y.argmax(-1);
+  if (y.dim() != 1) {
+    throw ConfigError("class_weight", "labels are (rows), (rows, 1) or (rows, classes)",
+                      str(y.dim() + 1, " axes"), "use sample_weight");
+  }
+  return y.to(at::kDouble).round().to(at::kLong);
+}
+
+Examples weighted(Examples batch, const ClassWeight& class_weight) {
+  const c10::InferenceMode inference;
+  check_no_weights(batch, "class_weight");
+  if (batch.y.size() != 1) {
+    throw ConfigError("class_weight", "the model has a single output",
+                      str(batch.y.size(), " labels"), "use sample_weight");
+  }
+  const at::Tensor numbers = classes(batch.y[0]);
+  at::Tensor weight = at::ones({numbers.size(0)});
+  for (int64_t i = 0; i < numbers.size(0); ++i) {
+    const auto found = class_weight.find(numbers.const_data_ptr<int64_t>()[i]);
+    if (found != class_weight.end()) {
+      weight.mutable_data_ptr<float>()[i] = static_cast<float>(found->second);
+    }
+  }
+  batch.sample_weight = {weight};
+  return batch;
+}
+
+class WithClassWeight final : public Dataset {
+ public:
+  WithClassWeight(std::shared_ptr<const Dataset> data, ClassWeight weight)
+      : data_(std::move(data)), weight_(std::move(weight)) {}
+  int64_t size() const override { return data_->size(); }
+  Examples get(std::span<const int64_t> rows) const override {
+    return weighted(data_->get(rows), weight_);
+  }
+  Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
+    return weighted(data_->get_placed(rows, layouts), weight_);
+  }
+  std::string name() const override { return data_->name(); }
+  std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  ClassWeight weight_;
+};
+
+class StreamWithClassWeight final : public StreamDataset {
+ public:
+  StreamWithClassWeight(std::shared_ptr<const StreamDataset> data, ClassWeight weight)
+      : data_(std::move(data)), weight_(std::move(weight)) {}
+  BatchFunction start(int64_t epoch) const override {
+    return [next = data_->start(epoch), weight = weight_]() -> std::optional<Examples> {
+      std::optional<Examples> batch = next();
+      if (!batch) return std::nullopt;
+      return weighted(std::move(*batch), weight);
+    };
+  }
+  std::optional<int64_t> steps() const override { return data_->steps(); }
+  bool endless() const override { return data_->endless(); }
+  std::string name() const override { return data_->name(); }
+  std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
+
+ private:
+  std::shared_ptr<const StreamDataset> data_;
+  ClassWeight weight_;
+};
+
+}  // namespace
+
+DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begin, int64_t end) {
+  return RowRange(data, begin, end);
+}
+
+DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sample_weight,
+                              const std::string& caller) {
+  const std::string where = caller + ", sample_weight";
+  const auto& rows = data.rows(where);
+  if (sample_weight.dim() > 0 && sample_weight.size(0) == rows->size()) {
+    return WithSampleWeight(rows, sample_weight);
+  }
+  throw ConfigError(where, str("there is one weight for each of the ", rows->size(), " rows"),
+                    "shape " + to_string(sample_weight.sizes().vec()), "pass one for every row");
+}
+
+DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight) {
+  if (data.stream()) return StreamWithClassWeight(data.stream(), class_weight);
+  return WithClassWeight(data.rows("class_weight"), class_weight);
+}
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+#include <tessera/framework/training/internal/executor_loop.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
+
+namespace tessera {
+namespace {
+
+/// The steps [part.first, part.last), at the end of which a callback needs the weights; how many
+/// were made.
+int64_t run_part(Trainer& trainer, TrainingState& state, const StepRange& part,
+                 const CallbackList& callbacks) {
+  const bool trains = part.phase == Phase::train;
+  MetricTracker& metrics = state.metrics;
+  std::vector<double> losses(static_cast<size_t>(part.last - part.first));
+  int64_t number = part.first;
+  const auto tell = [&] {
+    callbacks.batch_begin(part.phase, number);
+    const bool all = callbacks.wants_batch_logs(part.phase, number);
+    callbacks.batch_end(part.phase, number,
+                        all ? metrics.logs() : Logs{{"loss", metrics.loss().value()}});
+  };
+  const auto add = [&](int64_t step, const StepTotals& totals) {
+    metrics.add(totals);
+    const double value = totals.loss / static_cast<double>(std::max<int64_t>(1, totals.rows));
+    losses[static_cast<size_t>(step - part.first)] = value;
+    if (trains && state.must_be_finite) {
+      check_finite(value, {part.epoch, step}, state.layouts.mesh());
+    }
+    // The last one waits for the weights.
+    if (number + 1 < part.last) tell();
+    ++number;
+    return !(trains && state.exchange.stops()) && stop_signal() == 0;
+  };
+  const int64_t done = state.executor->run(part, add);
+  if (trains) {
+    losses.resize(static_cast<size_t>(done));
+    std::vector<double>& steps = state.progress.history.steps;
+    steps.insert(steps.end(), losses.begin(), losses.end());
+    state.executor->fetch(trainer.model());
+    state.progress.position = {part.epoch, part.first + done};
+  }
+  if (number == part.last) {
+    --number;
+    tell();
+  }
+  return done;
+}
+
+}  // namespace
+
+void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
+                    const FitOptions& options) {
+  const auto need_steps = [](const DatasetHandle& d, const auto& steps, const char* option) {
+    if (!d || !d.stream() || steps || d.stream()->steps()) return;
+    throw ConfigError("fit", str(option, " tells how many batches a stream has"), "nothing",
+                      "set it: steps are handed out by their numbers");
+  };
+  need_steps(data.train, options.steps_per_epoch, "steps_per_epoch");
+  need_steps(data.validation, options.validation_steps, "validation_steps");
+  // Planning begins the metrics anew.
+  const Json kept = state.metrics.restored();
+  try {
+    // Chooses the metrics, whose totals the steps give.
+    if (state.metrics.metrics().empty() && !data.train.stream()) {
+      trainer.plan(data.train, {.batch_size = options.batch_size});
+    }
+  } catch (const StateError&) {
+    // A train_step() of the user's own that reads numbers: values are averaged over rows instead.
+  }
+  if (!kept.is_null()) state.metrics.set_restored(kept);
+  state.metrics.begin_sums();
+  state.executor->begin(trainer.model(), data, options);
+}
+
+void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& range,
+                   const CallbackList& callbacks) {
+  const bool trains = range.phase == Phase::train;
+  for (int64_t at = range.first; at < range.last && !(trains && state.exchange.stops());) {
+    StepRange part = range;
+    part.first = at;
+    if (trains) {
+      const auto next = callbacks.batches_to_weights();
+      if (next) part.last = std::min(range.last, at + std::max<int64_t>(1, *next));
+    }
+    at += run_part(trainer, state, part, callbacks);
+    if (const int signal = stop_signal()) {
+      throw interrupted(signal, trains ? "fit" : "fit, validation", range.phase,
+                        place_of(range.phase, range.epoch, at));
+    }
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,250 @@
+#include <tessera/framework/training/internal/metric_tracker.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+namespace {
+
+/// What compile() names for each output, before shapes are known.
+struct Choices {
+  Choices(const CompileOptions& options, const std::vector<std::string>& names)
+      : losses(options.loss.values("loss", names, {})),
+        weights(options.loss_weights.values("loss_weights", names, 1)),
+        metrics(options.metrics.values("metrics", names)),
+        weighted_metrics(options.weighted_metrics.values("weighted_metrics", names)) {}
+
+  std::vector<LossChoice> losses;
+  std::vector<double> weights;
+  std::vector<std::vector<MetricHandle>> metrics;
+  std::vector<std::vector<MetricHandle>> weighted_metrics;
+
+  bool needs_labels() const {
+    const auto any = [](const auto& lists) {
+      return std::any_of(lists.begin(), lists.end(), [](const auto& l) { return !l.empty(); });
+    };
+    return losses_given() > 0 || any(metrics) || any(weighted_metrics);
+  }
+  int64_t losses_given() const {
+    return std::count_if(losses.begin(), losses.end(),
+                         [](const LossChoice& loss) { return static_cast<bool>(loss); });
+  }
+};
+
+std::vector<std::shared_ptr<Metric>> made(const std::vector<MetricHandle>& metrics,
+                                          const Shape& y_true, const Shape& y_pred) {
+  std::vector<std::shared_ptr<Metric>> list;
+  for (const MetricHandle& metric : metrics) list.push_back(metric_for(metric, y_true, y_pred));
+  return list;
+}
+
+void check_totals(const Json& totals) {
+  const auto number = [](const Json& value) { return value.is_number(); };
+  const auto numbers = [&](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), number);
+  };
+  const auto metric = [&](const Json& value) {
+    return value.is_object() && value.contains("totals") && numbers(value["totals"]) &&
+           value.contains("value") && number(value["value"]);
+  };
+  const bool fits = totals.is_object() && totals.contains("loss") && numbers(totals["loss"]) &&
+                    totals["loss"].size() == 2 && totals.contains("metrics") &&
+                    totals["metrics"].is_object() &&
+                    std::all_of(totals["metrics"].begin(), totals["metrics"].end(), metric);
+  if (fits) return;
+  throw ConfigError("restore_metric_totals", "totals are what metric_totals() gave", totals.dump(),
+                    "pass those of a checkpoint");
+}
+
+StepTotals::Of& sum_of(std::vector<StepTotals::Of>& sums, const std::string& name) {
+  const auto found = std::find_if(sums.begin(), sums.end(),
+                                  [&](const StepTotals::Of& of) { return of.name == name; });
+  if (found != sums.end()) return *found;
+  return sums.emplace_back(StepTotals::Of{.name = name, .totals = {}});
+}
+
+void add_all(std::vector<double>& sum, const std::vector<double>& addends) {
+  sum.resize(std::max(sum.size(), addends.size()));
+  for (size_t i = 0; i < addends.size(); ++i) sum[i] += addends[i];
+}
+
+}  // namespace
+
+void LossMean::add_loss(const DTensor& loss, int64_t rows) {
+  const NoRecording untaped;
+  const auto count = static_cast<double>(rows);
+  add(ops::reshape(ops::scale(ops::cast(loss, at::kDouble), count), {1}), {0, count});
+}
+
+double LossMean::result(const std::vector<double>& totals) const {
+  return totals.size() < 2 || totals[1] == 0 ? 0 : totals[0] / totals[1];
+}
+
+void MetricTracker::check_names(const CompileOptions& options,
+                                const std::vector<std::string>& outputs) {
+  Choices(options, outputs);
+}
+
+void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
+                             const std::vector<DTensor>& y_pred) {
+  if (outputs_.empty()) {
+    if (names.size() != y_pred.size()) {
+      names.clear();
+      for (size_t i = 0; i < y_pred.size(); ++i) names.push_back(str("output_", i + 1));
+    }
+    const Choices chosen(options_, names);
+    if (!chosen.needs_labels()) return;
+    if (batch.y.empty()) {
+      throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
+    }
+    // Taken over when all are made, so that an error leaves none behind.
+    std::vector<CompiledOutput> all(batch.y.size() == names.size() ? names.size() : 0);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Shape& labels = batch.y[i].shape();
+      const Shape& shape = y_pred[i].shape();
+      CompiledOutput& output = all[i];
+      output.loss = chosen.losses[i].loss(labels, shape);
+      output.weight = chosen.weights[i];
+      if (chosen.losses_given() > 1 && output.loss) {
+        output.mean = std::make_shared<LossMean>(names[i] + "_loss");
+      }
+      output.metrics = made(chosen.metrics[i], labels, shape);
+      output.weighted_metrics = made(chosen.weighted_metrics[i], labels, shape);
+    }
+    outputs_ = std::move(all);
+    name_metrics(names);
+    restore_metrics();
+  }
+  if (batch.y.size() == y_pred.size()) return;
+  throw ConfigError("fit", str("there are labels for each of the ", y_pred.size(), " outputs"),
+                    str(batch.y.size(), " labels"), "give one y for each output");
+}
+
+/// Names as Keras gives them: after the output where there are several, and numbered if taken.
+void MetricTracker::name_metrics(const std::vector<std::string>& names) {
+  metrics_.clear();
+  std::map<std::string, int64_t> uses;
+  const auto add = [&](const std::string& name, const std::string& other,
+                       const std::shared_ptr<Metric>& metric) {
+    std::string chosen = uses.count(name) ? other : name;
+    const int64_t number = uses[chosen]++;
+    if (number > 0) chosen += str("_", number);
+    metrics_.emplace_back(chosen, metric);
+  };
+  const auto prefix = [&](size_t i) { return outputs_.size() > 1 ? names[i] + "_" : ""; };
+  for (const CompiledOutput& output : outputs_) {
+    if (output.mean) metrics_.emplace_back(output.mean->name(), output.mean);
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    for (const auto& m : outputs_[i].metrics) add(prefix(i) + m->name(), prefix(i) + m->name(), m);
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    for (const auto& m : outputs_[i].weighted_metrics) {
+      add(prefix(i) + m->name(), prefix(i) + "weighted_" + m->name(), m);
+    }
+  }
+}
+
+void MetricTracker::reset() {
+  loss_ = RowMean();
+  restored_ = nullptr;
+  for (const auto& [name, metric] : metrics_) metric->reset();
+  if (sums_) sums_->clear();
+}
+
+void MetricTracker::set_restored(const Json& totals) {
+  check_totals(totals);
+  restored_ = totals;
+}
+
+void MetricTracker::begin_epoch(int64_t first_step) {
+  const Json kept = std::exchange(restored_, nullptr);
+  reset();
+  // An epoch that begins has nothing to count on from.
+  if (kept.is_null() || first_step == 0) return;
+  restored_ = kept;
+  loss_ = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
+  if (sums_) {
+    restore_sums();
+  } else if (!metrics_.empty()) {
+    restore_metrics();
+  }
+}
+
+/// Metrics of other names than then begin anew.
+void MetricTracker::restore_metrics() {
+  const Json kept = std::exchange(restored_, nullptr);
+  if (kept.is_null()) return;
+  for (const auto& [name, metric] : metrics_) {
+    const auto found = kept["metrics"].find(name);
+    if (found != kept["metrics"].end()) {
+      metric->restore((*found)["totals"].get<std::vector<double>>());
+    }
+  }
+}
+
+void MetricTracker::restore_sums() {
+  const Json kept = std::exchange(restored_, nullptr);
+  if (kept.is_null()) return;
+  for (const auto& [name, metric] : kept["metrics"].items()) {
+    StepTotals::Of& sum = sum_of(*sums_, name);
+    sum.totals = metric["totals"].get<std::vector<double>>();
+    sum.value = metric["value"].get<double>() * static_cast<double>(loss_.rows());
+  }
+}
+
+Json MetricTracker::totals() const {
+  const ProfileSpan span(SpanKind::metrics, "read metrics");
+  if (sums_) return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", summed()}};
+  std::vector<const Metric*> list;
+  for (const auto& [name, metric] : metrics_) list.push_back(metric.get());
+  const std::vector<std::vector<double>> sums = Metric::totals(list);
+  Json values = Json::object();
+  for (size_t i = 0; i < list.size(); ++i) {
+    values[metrics_[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
+  }
+  // The epoch goes on, but without a batch that would tell which metrics there are.
+  if (!restored_.is_null()) values = restored_["metrics"];
+  return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", values}};
+}
+
+Logs MetricTracker::logs_of(const Json& totals) const {
+  Logs logs = {{"loss", loss_.value()}};
+  for (const auto& [name, metric] : totals.at("metrics").items()) {
+    logs.emplace_back(name, metric.at("value").get<double>());
+  }
+  std::stable_sort(logs.begin(), logs.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return logs;
+}
+
+void MetricTracker::add(const StepTotals& step) {
+  if (step.rows > 0) loss_.add(step.loss / static_cast<double>(step.rows), step.rows);
+  for (const StepTotals::Of& of : step.metrics) {
+    StepTotals::Of& sum = sum_of(*sums_, of.name);
+    add_all(sum.totals, of.totals);
+    sum.value += of.value * static_cast<double>(step.rows);
+  }
+}
+
+Json MetricTracker::summed() const {
+  Json values = Json::object();
+  for (const StepTotals::Of& sum : *sums_) {
+    const auto found = std::find_if(metrics_.begin(), metrics_.end(),
+                                    [&](const auto& entry) { return entry.first == sum.name; });
+    const double rows = static_cast<double>(std::max<int64_t>(1, loss_.rows()));
+    const double value =
+        found == metrics_.end() ? sum.value / rows : found->second->result(sum.totals);
+    values[sum.name] = {{"totals", sum.totals}, {"value", value}};
+  }
+  return values;
+}
+
+}  // namespace tessera

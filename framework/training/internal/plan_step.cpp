@@ -1,0 +1,194 @@
+#include <tessera/framework/training/internal/plan_step.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+
+namespace tessera {
+namespace {
+
+/// Bytes of a tensor on every device.
+std::vector<double> bytes_by_device(const Shape& shape, at::ScalarType dtype,
+                                    const Layout& layout) {
+  const Mesh& mesh = layout.mesh();
+  std::vector<double> bytes;
+  for (int64_t id = 0; id < mesh.size(); ++id) {
+    std::vector<Interval> at;
+    for (int64_t coordinate : mesh.coordinates(id)) at.push_back({coordinate, coordinate + 1});
+    double size = static_cast<double>(c10::elementSize(dtype));
+    for (int64_t a = 0; a < layout.rank(); ++a) {
+      const int64_t extent = shape[static_cast<size_t>(a)];
+      size *= static_cast<double>(axis_interval(layout, a, extent, at).size());
+    }
+    bytes.push_back(size);
+  }
+  return bytes;
+}
+
+void add_to(std::vector<double>& sum, const std::vector<double>& bytes) {
+  sum.resize(std::max(sum.size(), bytes.size()));
+  for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
+}
+
+/// The rows of a plan by the path of what they are for.
+class Rows {
+ public:
+  explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
+
+  LayerPlan& add(const std::string& path, const std::string& type) {
+    index_[path] = rows_.size();
+    return append(path, type);
+  }
+  /// Adds the row of what is for no layer.
+  void add_loss() {
+    loss_ = rows_.size();
+    append("loss", "");
+  }
+  void add_layers(const Layer& model) {
+    if (!model.Layer::weights().empty()) add(model.path(), model.class_name());
+    for (const auto& layer : model.sublayers()) {
+      if (layer->is_model()) {
+        add_layers(*layer);
+      } else if (seen_.insert(layer.get()).second) {
+        add(layer->path(), layer->class_name());
+      }
+    }
+  }
+  /// The row of a layer, or of a weight's layer.
+  LayerPlan& of(const std::string& place) {
+    const auto found = index_.find(place);
+    if (found != index_.end()) return rows_[found->second];
+    const size_t slash = place.rfind('/');
+    if (slash != std::string::npos) return of(place.substr(0, slash));
+    return rows_[loss_];
+  }
+  std::vector<LayerPlan> take() { return std::move(rows_); }
+
+ private:
+  LayerPlan& append(const std::string& path, const std::string& type) {
+    const std::vector<double> none(devices_);
+    rows_.push_back({path, type, none, none, none, none});
+    return rows_.back();
+  }
+
+  size_t devices_;
+  size_t loss_ = 0;
+  std::vector<LayerPlan> rows_;
+  std::map<std::string, size_t> index_;
+  std::set<const Layer*> seen_;
+};
+
+/// A batch without numbers, cut as the layouts say.
+Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
+  const std::vector<int64_t> first = {0};
+  const Examples sample = data.get(first);
+  const auto cut = [&](const at::Tensor& tensor, const char* name) {
+    Shape shape = tensor.sizes().vec();
+    shape[0] = rows;
+    const Layout layout = layouts.data_layout(name, tensor.dim());
+    return DTensor(intern(shape, tensor.scalar_type(), layout), {});
+  };
+  Batch batch;
+  batch.rows = rows;
+  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x"));
+  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y"));
+  for (const at::Tensor& weight : sample.sample_weight) {
+    batch.sample_weight.push_back(cut(weight, "sample_weight"));
+  }
+  return batch;
+}
+
+void add_batch(Rows& rows, const Batch& batch) {
+  LayerPlan& row = rows.add("batch", "data");
+  const auto add = [&](const std::vector<DTensor>& tensors) {
+    for (const DTensor& tensor : tensors) {
+      add_to(row.activations, bytes_by_device(tensor.shape(), tensor.dtype(), tensor.layout()));
+    }
+  };
+  add(batch.x);
+  add(batch.y);
+  add(batch.sample_weight);
+}
+
+/// Bytes of what a variable holds on every device of the plan's mesh; of one that rests on another
+/// mesh, on the device that both have, if there is one.
+std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
+  const Layout& layout = variable.layout();
+  const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
+  if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
+  std::vector<double> found(static_cast<size_t>(mesh.size()));
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::vector<Device>& devices = layout.mesh().local_devices();
+    const auto at = std::find(devices.begin(), devices.end(), mesh.local_devices()[i]);
+    if (at != devices.end()) found[i] = bytes[static_cast<size_t>(at - devices.begin())];
+  }
+  return found;
+}
+
+void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerHandle& optimizer,
+                 const Mesh& mesh) {
+  for (const Variable& weight : weights) {
+    LayerPlan& row = rows.of(weight.path());
+    add_to(row.weights, bytes_at_rest(weight, mesh));
+    if (!optimizer || !weight.trainable()) continue;
+    for (const Variable& slot : optimizer->variables_of(weight)) {
+      add_to(row.slots, bytes_at_rest(slot, mesh));
+    }
+  }
+}
+
+void add_notes(Rows& rows, const AbstractNotes& notes) {
+  for (const auto& [place, form] : notes.kept) {
+    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+  for (const auto& [place, form] : notes.gradients) {
+    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
+  }
+}
+
+bool holds(const std::vector<DTensor>& tensors, const ShardingPtr& form) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const DTensor& tensor) { return tensor.sharding() == form; });
+}
+
+}  // namespace
+
+StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,
+                   const Dataset& data, const PlanOptions& options,
+                   const std::function<DTensor(const Batch&)>& train_step) {
+  const int64_t steps = optimizer ? optimizer->steps() : 0;
+  StepPlan plan;
+  plan.mesh = layouts.mesh();
+  Rows rows(plan.mesh);
+  CommLog log;
+  AbstractNotes notes;
+  {
+    const AbstractScope plans_only(plan.mesh, &notes);
+    const CommLogScope logged(log);
+    const Batch batch = planned_batch(data, layouts, options.batch_size);
+    add_batch(rows, batch);
+    ops::relayout(train_step(batch), Layout());
+    std::erase_if(notes.kept, [&](const PlannedTensor& kept) {
+      return holds(batch.x, kept.form) || holds(batch.y, kept.form);
+    });
+  }
+  if (optimizer) optimizer->set_steps(steps);
+  model.clear_losses();
+  rows.add_layers(model);
+  rows.add_loss();
+  add_weights(rows, model.weights(), optimizer, plan.mesh);
+  add_notes(rows, notes);
+  plan.layers = rows.take();
+  plan.collectives = log.entries();
+  return plan;
+}
+
+}  // namespace tessera

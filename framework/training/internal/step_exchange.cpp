@@ -1,0 +1,113 @@
+#include <tessera/framework/training/internal/step_exchange.hpp>
+
+#include <iostream>
+#include <span>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+
+namespace tessera {
+
+std::string form_of(const Examples& batch) {
+  std::string text = str(batch.rows(), " rows of");
+  const auto add = [&](const char* name, const std::vector<int64_t>& shape, at::ScalarType dtype) {
+    const Shape row(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
+    text += str(text.ends_with("of") ? " " : ", ", name, " ", to_string(row), " ",
+                c10::toString(dtype));
+  };
+  for (const auto& x : batch.placed_x) add("x", x.shape(), x.dtype());
+  for (const auto& x : batch.x) add("x", x.sizes().vec(), x.scalar_type());
+  for (const auto& y : batch.y) add("y", y.sizes().vec(), y.scalar_type());
+  for (const auto& weight : batch.sample_weight) {
+    add("sample_weight", weight.sizes().vec(), weight.scalar_type());
+  }
+  return text;
+}
+
+uint64_t hash_of(const std::string& text) {
+  return std::stoull(xxh128(std::as_bytes(std::span(text))).substr(0, 16), nullptr, 16);
+}
+
+std::string place_of(Phase phase, int64_t epoch, int64_t step) {
+  return str(phase == Phase::train ? str(" at epoch ", epoch + 1, ", ") : " at ", "step ", step);
+}
+
+Interrupted interrupted(int signal, const std::string& caller, Phase phase,
+                        const std::string& at) {
+  return Interrupted(signal, caller, signal_name(signal) + at,
+                     phase == Phase::train
+                         ? "start it again; from a checkpoint (--resume, BackupAndRestore) "
+                           "it goes on there"
+                         : "start it again");
+}
+
+void StepExchange::do_on_all_ranks(const std::function<void()>& local) {
+  exchange([&](StepStatus&) { local(); });
+}
+
+StepStatus StepExchange::exchange(const std::function<void(StepStatus&)>& local) {
+  const StepStatus status = all_reduce_status(mesh_, [&](StepStatus& own) {
+    local(own);
+    if (stop_) own.raise(StatusLevel::stop, "");
+  });
+  if (status.status() == StatusLevel::error) {
+    throw CommError("step", "every process goes on", status.error_text(), "");
+  }
+  stop_ = status.status() >= StatusLevel::stop;
+  return status;
+}
+
+std::optional<Examples> StepExchange::next_batch(
+    const std::string& caller, Phase phase, const FitPosition& position,
+    const std::function<std::optional<Examples>(StepStatus&)>& read) {
+  std::optional<Examples> examples;
+  std::string form = "no more";
+  const StepStatus status = exchange([&](StepStatus& own) {
+    examples = read(own);
+    if (examples) form = form_of(*examples);
+    own.set_next_batch(examples ? examples->rows() : 0, hash_of(form));
+  });
+  check(caller, phase, position, status);
+  if (!all_have_more(caller, status, form, position.step)) examples.reset();
+  return examples;
+}
+
+void StepExchange::check(const std::string& caller, Phase phase, const FitPosition& position,
+                         const StepStatus& status) const {
+  const std::string on = mesh_.is_local() ? "" : str(" on rank ", status.rank());
+  const std::string at = place_of(phase, position.epoch, position.step);
+  if (status.status() == StatusLevel::non_finite) {
+    throw StateError(caller, "gradients stay finite",
+                     str("infinite numbers or NaN in that of ", status.reason(), on, at),
+                     "lower the learning rate, or look for bad values in the data");
+  }
+  if (status.status() == StatusLevel::save) {
+    throw interrupted(std::stoi(status.reason()), caller, phase, on + at);
+  }
+}
+
+/// Whether every process has a batch for the next step, of the same form. Collective.
+bool StepExchange::all_have_more(const std::string& caller, const StepStatus& status,
+                                    const std::string& form, int64_t step) const {
+  if (status.same_form()) return status.max_rows() > 0;
+  const bool ends = status.min_rows() == 0;
+  const bool more = form != "no more";
+  const std::string who =
+      said_by(communicator_of(mesh_).gather("batch", ends && more ? "more" : form));
+  if (!ends) {
+    throw ShapeError(caller, "all processes have batches of one form",
+                     str(who, ", at step ", step + 1),
+                     "give every process the same data, whose shape does not depend on the rows "
+                     "that are read");
+  }
+  if (is_first_rank(mesh_)) {
+    std::cerr << "Warning: " << caller << ": the data do not end together (" << who
+              << ", after step " << step << "): the epoch ends for all\n";
+  }
+  return false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+#include <tessera/framework/training/internal/step_runner.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+
+namespace tessera {
+namespace {
+
+/// " (the part of rank 1)", for a loss whose addends are not all finite; empty where that tells
+/// nothing, since all ranks have such ones or none has. Collective.
+std::string culprits(const Mesh& mesh, const Blocks& parts) {
+  if (mesh.is_local()) return "";
+  const bool here = std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) {
+    return part.defined() && !at::isfinite(part).all().item<bool>();
+  });
+  const auto answers = communicator_of(mesh).gather("loss is finite", here ? "no" : "yes");
+  std::vector<int> ranks;
+  for (size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r] == "no") ranks.push_back(static_cast<int>(r));
+  }
+  if (ranks.empty() || ranks.size() == answers.size()) return "";
+  return str(" (the part of ", rank_names(ranks), ")");
+}
+
+}  // namespace
+
+void check_one_number(const DTensor& loss) {
+  if (loss.numel() == 1) return;
+  throw ShapeError("loss", "a step's loss is one number", to_string(loss.shape()),
+                   "reduce it: sum_over_batch_size or sum");
+}
+
+double read_loss(const DTensor& loss) {
+  const ProfileSpan span(SpanKind::metrics, "read loss");
+  check_one_number(loss);
+  return loss.full().item<double>();
+}
+
+void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts) {
+  if (std::isfinite(loss)) return;
+  const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
+  throw StateError("fit", "the loss stays finite", str(loss, place, culprits(mesh, parts)),
+                   "lower the learning rate, or look for bad values in the data");
+}
+
+DTensor captured_step(Layer& model, TrainingState& state, const Batch& batch, bool whole,
+                      const std::function<DTensor()>& eager) {
+  const CompileOptions& options = state.options;
+  const StepCapture::Options how = {.off = options.run_eagerly || options.record_steps == false,
+                                    .any_code = options.record_steps == true,
+                                    .whole = whole};
+  // Where a replay ends in an error.
+  const auto over = c10::make_scope_exit([&] {
+    if (options.optimizer) options.optimizer->reducer().reset();
+  });
+  const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
+  return state.capture.run(model, batch, step, how, eager);
+}
+
+Batch StepRunner::prepare(Examples&& examples) {
+  communicator_of(state_.layouts.mesh())
+      .begin_step(state_.steps_begun++, hash_of(form_of(examples)));
+  trainer_.layer().clear_losses();
+  return pack_batch(std::move(examples), state_.layouts);
+}
+
+double StepRunner::train(Examples&& examples) {
+  const Batch batch = prepare(std::move(examples));
+  const auto by_code = [&] { return trainer_.train_step(batch); };
+  const DTensor loss = state_.options.record_steps == true
+                           ? captured_step(trainer_.layer(), state_, batch, true, by_code)
+                           : by_code();
+  // Before they are summed up: they tell whose part is at fault.
+  const Blocks parts = loss.blocks();
+  const double value = read_loss(loss);
+  if (state_.must_be_finite) {
+    check_finite(value, state_.progress.position, state_.layouts.mesh(), parts);
+  }
+  state_.metrics.add_loss(value, batch.rows);
+  return value;
+}
+
+double StepRunner::test(Examples&& examples) {
+  const Batch batch = prepare(std::move(examples));
+  const double value = read_loss(trainer_.test_step(batch));
+  state_.metrics.add_loss(value, batch.rows);
+  return value;
+}
+
+std::vector<at::Tensor> StepRunner::predict(Examples&& examples) {
+  std::vector<at::Tensor> whole;
+  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples)))) {
+    whole.push_back(output.full());
+  }
+  return whole;
+}
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <tessera/framework/training/internal/training_state.hpp>
+#include <tessera/framework/training/trainer.hpp>
+
+namespace tessera {
+
+/// Makes single steps of a model on the examples of a batch, whose losses add up in its metrics.
+class StepRunner {
+ public:
+  StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
+
+  /// The loss of a training step. Collective. Throws StateError if it must be finite and is not.
+  double train(Examples&& examples);
+  /// The loss of a test step. Collective.
+  double test(Examples&& examples);
+  /// Every output, whole, on the host. Collective.
+  std::vector<at::Tensor> predict(Examples&& examples);
+
+ private:
+  Batch prepare(Examples&& examples);
+
+  Trainer& trainer_;
+  TrainingState& state_;
+};
+
+/// A training step by `eager`, or as it was captured where that may be; `whole`: of a train_step()
+/// of any class, not the stock one. Collective.
+DTensor captured_step(Layer& model, TrainingState& state, const Batch& batch, bool whole,
+                      const std::function<DTensor()>& eager);
+
+/// Throws StateError for a loss of the step `at` that is not finite; `parts` are its addends here.
+void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts = {});
+
+/// The number in a loss, reduced if it is pending. Collective.
+double read_loss(const DTensor& loss);
+/// Throws ShapeError unless a step's loss is one number.
+void check_one_number(const DTensor& loss);
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <tessera/framework/mesh/layout_map.hpp>
+#include <tessera/framework/training/capture/step_capture.hpp>
+#include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/internal/metric_tracker.hpp>
+#include <tessera/framework/training/internal/step_exchange.hpp>
+#include <tessera/framework/training/internal/step_executor.hpp>
+#include <tessera/framework/training/logs.hpp>
+#include <tessera/framework/training/options.hpp>
+
+namespace tessera {
+
+/// How far a fit has come.
+struct FitProgress {
+  FitPosition position;
+  History history;
+  Logs epoch_logs;          ///< of the last epoch
+  bool epoch_ends = false;  ///< whether they are to go into history yet
+};
+
+/// What compile() leaves in a model, and what runs of fit, evaluate and predict work on.
+struct TrainingState {
+  TrainingState(const CompileOptions& given, const LayoutMap& lie)
+      : options(given), layouts(lie), metrics(given), exchange(lie.mesh()) {}
+
+  CompileOptions options;
+  LayoutMap layouts;
+  bool placed = false;       ///< whether weights and slots lie where the layouts say
+  int64_t steps_begun = 0;   ///< of training, tests and predictions
+  MetricTracker metrics;
+  StepExchange exchange;
+  StepCapture capture;
+  FitProgress progress;
+  /// Whether fit runs and ends where loss or gradients are infinite or no numbers.
+  bool must_be_finite = false, gradients_must_be_finite = false;
+  std::shared_ptr<StepExecutor> executor;  ///< null: this process makes the steps of fit
+
+  const OptimizerHandle& optimizer() const { return options.optimizer; }
+};
+
+}  // namespace tessera
