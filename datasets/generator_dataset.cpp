@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 GeneratorDataset::GeneratorDataset(std::function<BatchFunction()> start,
                                    GeneratorDatasetOptions options)
     : start_(std::move(start)), options_(std::move(options)) {

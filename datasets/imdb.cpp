@@ -17,6 +17,9 @@
 #include <tessera/framework/base/random.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t split_size = 25000;

@@ -40,7 +40,7 @@ struct ImdbOptions {
 class ImdbReviews final : public TextData {
  public:
   /// What imdb() makes. `announcement`: as below.
-  ImdbReviews(LabelledTexts texts, bool synthetic, std::string announcement);
+  ImdbReviews(detail::LabelledTexts texts, bool synthetic, std::string announcement);
 
   int64_t size() const override { return texts_.size(); }
   /// Throws ShapeError unless 0 <= row < size().
@@ -55,7 +55,7 @@ class ImdbReviews final : public TextData {
   const std::string& announcement() const { return announcement_; }
 
  private:
-  LabelledTexts texts_;
+  detail::LabelledTexts texts_;
   at::Tensor labels_;
   bool synthetic_;
   std::string announcement_;

@@ -15,6 +15,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t side = 28;

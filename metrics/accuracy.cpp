@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(BinaryAccuracyOptions& o, const Visit& visit) {
   visit("name", o.name);

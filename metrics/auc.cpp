@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AUCOptions& o, const Visit& visit) {
   visit("num_thresholds", o.num_thresholds);

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(PearsonCorrelationOptions& o, const Visit& visit) {
   visit("name", o.name);

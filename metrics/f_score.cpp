@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(FBetaScoreOptions& o, const Visit& visit) {
   visit("average", o.average);

@@ -17,6 +17,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(IoUOptions& o, const Visit& visit) {
   visit("name", o.name);

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LogCoshErrorOptions& o, const Visit& visit) {
   visit("name", o.name);

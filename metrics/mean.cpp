@@ -13,6 +13,9 @@
 #include <tessera/metrics/internal/metric_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 const Registered registered_mean(metric_factories(), {"mean"}, metric_of<Mean, MetricOptions>);

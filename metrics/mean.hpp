@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// Base of the metrics that average a value of each sample. Totals: the weighted sum, the sum of
 /// weights.
 class MeanMetric : public Metric {
@@ -30,9 +32,11 @@ class MeanMetric : public Metric {
   virtual DTensor values(const DTensor& y_true, const DTensor& y_pred) const = 0;
 };
 
+}  // namespace detail
+
 /// Mean of the values that a function of labels and predictions gives for each sample
 /// (keras.metrics.MeanMetricWrapper).
-class MeanMetricWrapper : public MeanMetric {
+class MeanMetricWrapper : public detail::MeanMetric {
  public:
   using Function = std::function<DTensor(const DTensor& y_true, const DTensor& y_pred)>;
   /// `config` is that of the metric, with its name.

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(PrecisionRecallOptions& o, const Visit& visit) {
   visit("thresholds", o.thresholds);

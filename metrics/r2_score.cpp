@@ -16,6 +16,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(R2ScoreOptions& o, const Visit& visit) {
   visit("class_aggregation", o.class_aggregation);

@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AtRateOptions& o, const Visit& visit) {
   visit("class_id", o.class_id);

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AdadeltaOptions& o, const Visit& visit) {
   visit("rho", o.rho);

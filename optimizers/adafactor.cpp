@@ -17,6 +17,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AdafactorOptions& o, const Visit& visit) {
   visit("beta_2_decay", o.beta_2_decay);

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AdagradOptions& o, const Visit& visit) {
   visit("initial_accumulator_value", o.initial_accumulator_value);

@@ -10,6 +10,9 @@
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 const Registered registered_adam(optimizer_factories(), {"Adam"}, optimizer_of<Adam, AdamOptions>);
@@ -75,7 +78,7 @@ class AdamOptimizer : public Optimizer {
 
 }  // namespace
 
-OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
+OptimizerHandle detail::make_adam(const std::string& class_name, const LearningRate& learning_rate,
                           const AdamOptions& options) {
   return OptimizerHandle(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
 }

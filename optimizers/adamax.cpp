@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AdamaxOptions& o, const Visit& visit) {
   moment_fields(o, visit);

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AdamWOptions& o, const Visit& visit) {
   adam_fields(o, visit);

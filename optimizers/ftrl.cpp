@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(FtrlOptions& o, const Visit& visit) {
   visit("learning_rate_power", o.learning_rate_power);

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LambOptions& o, const Visit& visit) {
   moment_fields(o, visit);

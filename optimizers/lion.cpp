@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LionOptions& o, const Visit& visit) {
   visit("beta_1", o.beta_1);

@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LossScaleOptimizerOptions& o, const Visit& visit) {
   visit("initial_scale", o.initial_scale);

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(MultiOptimizerOptions& o, const Visit& visit) {
   visit("loss_scale_factor", o.loss_scale_factor);

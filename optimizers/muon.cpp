@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(MuonOptions& o, const Visit& visit) {
   visit("adam_beta_1", o.adam_beta_1);

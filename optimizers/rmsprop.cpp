@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(RMSpropOptions& o, const Visit& visit) {
   visit("rho", o.rho);

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ScheduleFreeAdamWOptions& o, const Visit& visit) {
   moment_fields(o, visit);

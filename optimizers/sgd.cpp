@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(SGDOptions& o, const Visit& visit) {
   visit("momentum", o.momentum);

@@ -27,6 +27,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t mega = int64_t{1} << 20;

@@ -18,6 +18,9 @@
 #include "apps/common/temporary_folder.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 struct CompareFlags {

@@ -18,6 +18,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t many_devices = 8;

@@ -20,6 +20,9 @@
 #include "apps/common/temporary_folder.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 struct ServerFlags {

@@ -22,6 +22,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t step_warm_up_steps = 3;

@@ -17,6 +17,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t batch_size = 64;

@@ -16,6 +16,9 @@
 #include "apps/bench/timing.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

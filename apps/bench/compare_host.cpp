@@ -14,6 +14,9 @@
 #include "apps/bench/timing.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 /// Texts one after the other, a zero byte behind each.

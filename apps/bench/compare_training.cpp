@@ -8,6 +8,9 @@
 #include "apps/bench/models.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 std::string devices_text(const std::string& devices) {

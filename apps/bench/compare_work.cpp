@@ -17,6 +17,9 @@
 #include "apps/common/app_options.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 struct WorkFlags {

@@ -6,6 +6,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 int decimals(double value) { return value < 10 ? 3 : 1; }

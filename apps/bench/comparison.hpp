@@ -8,6 +8,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 /// What one contender took: a value for each round, of which the least is compared.
 struct Figure {
   std::string who;

@@ -10,6 +10,9 @@
 #include "apps/bench/timing.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 /// What a turn may take: slower contenders make fewer steps.

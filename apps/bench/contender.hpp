@@ -10,6 +10,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 /// A program that does the work of a comparison: a LineProcess that answers with the
 /// "milliseconds" of as many steps as it is told to make.
 struct Contender {

@@ -13,6 +13,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 /// Where to read and where to write.

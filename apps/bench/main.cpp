@@ -10,6 +10,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.

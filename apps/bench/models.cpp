@@ -5,6 +5,9 @@
 #include "apps/imdb/layout_texts.hpp"
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t batches = 8;

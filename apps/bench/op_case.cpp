@@ -13,6 +13,9 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 Specs specs_of(const std::vector<SampleInput>& inputs) {

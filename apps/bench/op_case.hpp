@@ -9,6 +9,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 /// One sample of an operation, to be timed.
 struct OpCase {
   const OpInfo* info = nullptr;

@@ -14,6 +14,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::bench {
+
+using namespace detail;
+
 namespace {
 
 constexpr int max_ranks = 16;

@@ -8,6 +8,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 const std::vector<std::pair<std::string, BlockPolicy>>& block_policies() {
   static const std::vector<std::pair<std::string, BlockPolicy>> all = {
       {"per_worker", BlockPolicy::per_worker},

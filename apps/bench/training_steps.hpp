@@ -9,6 +9,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 /// The block policies by name.
 const std::vector<std::pair<std::string, BlockPolicy>>& block_policies();
 

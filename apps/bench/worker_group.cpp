@@ -4,6 +4,8 @@
 
 namespace tessera::bench {
 
+using namespace detail;
+
 WorkerGroup::WorkerGroup(int count, const std::vector<std::string>& command) {
   const std::string port = std::to_string(free_port());
   for (int i = 0; i < count; ++i) {

@@ -12,6 +12,9 @@
 #include "apps/common/processes.hpp"
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t max_processes = 4096, max_seconds = 7 * 86400;

@@ -10,6 +10,8 @@
 
 namespace tessera::app {
 
+using namespace detail;
+
 void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags) {
   options.add({"checkpoint-dir", "Checkpoints",
                "folder for checkpoints; training begins with the weights of its newest one",

@@ -6,6 +6,9 @@
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 std::string sizes_text(const Json& json, const JsonPath& path) {

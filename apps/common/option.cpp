@@ -12,6 +12,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

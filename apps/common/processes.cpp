@@ -3,6 +3,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 int64_t device_count(const MeshDims& mesh) {

@@ -8,6 +8,9 @@
 #include "apps/common/processes.hpp"
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 /// The file of one process; FILE.json itself where there is no other.

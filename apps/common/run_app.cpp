@@ -13,6 +13,9 @@
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::app {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t longest_text = 4000;

@@ -7,6 +7,8 @@
 
 namespace tessera::app {
 
+using namespace detail;
+
 Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {
   set_random_seed(options.seed);
   set_default_dtype_policy(dtype_policy(options.dtype));

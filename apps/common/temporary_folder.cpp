@@ -11,6 +11,8 @@
 
 namespace tessera::app {
 
+using namespace detail;
+
 namespace {
 
 std::string make_folder() {

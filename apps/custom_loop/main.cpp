@@ -14,6 +14,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 class DenseLayer {
  public:

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 struct Flags {
   std::string strategy = "mirrored";

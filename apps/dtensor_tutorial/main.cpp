@@ -22,6 +22,7 @@
 namespace tutorial {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 constexpr int64_t num_tokens = 1200, num_hidden = 48, num_classes = 2, batch_size = 64;
 

@@ -7,6 +7,9 @@
 #include "apps/common/processes.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 /// Runs a pass over texts under a headline and a bar.

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 constexpr const char* help =
     "Tells praise from blame in film reviews: the DTensor tutorial's model, trained on any mesh.\n"

@@ -1,6 +1,9 @@
 #include "apps/imdb/models.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 /// tf.random.stateless_normal's numbers for this seed.

@@ -4,6 +4,8 @@
 
 namespace tessera::imdb {
 
+using namespace detail;
+
 /// The DTensor tutorial's classifier of reviews, a Sequential of
 ///
 ///     Dense(48, relu) "dense1", BatchNormalization "bn" without gamma and beta, Dense(2) "dense2"

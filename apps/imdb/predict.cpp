@@ -13,6 +13,9 @@
 #include "apps/common/table.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t max_lines = 256;

@@ -3,6 +3,9 @@
 #include "apps/imdb/layout_texts.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 Scheme scheme(const std::string& name, const char* text) {

@@ -13,6 +13,9 @@
 #include "apps/common/app_options.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 struct ServeFlags {

@@ -15,6 +15,9 @@
 #include "apps/imdb/training_run.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 /// All schemes as if they had been trained in one call of fit.

@@ -16,6 +16,9 @@
 #include "apps/imdb/models.hpp"
 
 namespace tessera::imdb {
+
+using namespace detail;
+
 namespace {
 
 double learning_rate(const app::CommonOptions& common) {

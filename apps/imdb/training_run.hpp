@@ -12,6 +12,8 @@
 
 namespace tessera::imdb {
 
+using namespace detail;
+
 /// What became of one scheme.
 struct Phase {
   std::string scheme;

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 constexpr const char* help =
     "Runs a program as several processes of this machine that train together.\n"

@@ -19,6 +19,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 struct MnistFlags {
   std::string model = "core-api";

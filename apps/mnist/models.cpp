@@ -3,6 +3,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::mnist {
+
+using namespace detail;
+
 namespace {
 
 using Layers = std::vector<LayerHandle>;

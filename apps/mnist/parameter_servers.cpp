@@ -5,6 +5,7 @@
 #include "apps/mnist/strategies.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::mnist;
 
 namespace {

@@ -14,6 +14,9 @@
 #include "apps/common/processes.hpp"
 
 namespace tessera::mnist {
+
+using namespace detail;
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& why, const StrategyFlags& flags,

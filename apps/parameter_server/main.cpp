@@ -18,6 +18,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 constexpr int rounds = 8, steps_per_round = 30;
 

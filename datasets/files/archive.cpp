@@ -17,7 +17,7 @@
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr size_t chunk_bytes = size_t{1} << 18;
@@ -239,4 +239,4 @@ void read_archive(const std::string& path, const std::function<bool(std::string_
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What an archive may hold at most.
 struct ArchiveLimits {
@@ -30,4 +30,4 @@ void read_archive(const std::string& path, const std::function<bool(std::string_
                   const std::function<void(std::string_view name, std::string_view bytes)>& take,
                   const ArchiveLimits& limits = {});
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string environment(const char* name) {
@@ -48,4 +48,4 @@ std::string try_download(const DownloadSource& source, const std::string& folder
   return failure;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/datasets/files/download.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Folder of a data set in the user's cache: `tessera/name` in $XDG_CACHE_HOME, else in ~/.cache;
 /// empty where neither variable is set.
@@ -22,4 +22,4 @@ bool offline();
 /// wait for it again, nor succeed beside it.
 std::string try_download(const DownloadSource& source, const std::string& folder);
 
-}  // namespace tessera
+}  // namespace tessera::detail

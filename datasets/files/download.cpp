@@ -21,6 +21,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr long slowest_bytes_per_second = 1000;
@@ -241,7 +244,7 @@ void complete(const DownloadOptions& options, ResumableFile& part) {
 
 }  // namespace
 
-void download(const DownloadOptions& options) {
+void detail::download(const DownloadOptions& options) {
   check_options(options);
   make_folder_of(options.path);
   if (holds(options.path, options.sha256)) return;

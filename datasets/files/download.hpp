@@ -26,6 +26,8 @@ struct DownloadOptions {
   bool progress = true;
 };
 
+namespace detail {
+
 /// Fetches a file over https and puts it at its path, whole and with the right SHA-256, or not at
 /// all. A file that is there already with that SHA-256 is left as it is; an interrupted transfer
 /// goes on where it stopped; of several processes at once one fetches and the others wait for it.
@@ -40,17 +42,23 @@ struct SourceFile {
   std::string sha256 = {};
 };
 
+}  // namespace detail
+
 /// Files that belong together and the https folder that has them.
 struct DownloadSource {
   std::string url;
-  std::vector<SourceFile> files;
+  std::vector<detail::SourceFile> files;
   /// As in DownloadOptions.
   std::string ca_file = {};
 };
+
+namespace detail {
 
 /// Fetches all files of a source into a folder, which appears with all of them or not at all; one
 /// that has anything in it already is left as it is. What came of an interrupted call lies in
 /// `folder`.part, and the next one goes on with it. Throws as download() does.
 void download_folder(const DownloadSource& source, const std::string& folder);
+
+}  // namespace detail
 
 }  // namespace tessera

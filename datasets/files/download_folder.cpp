@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 void fetch_all(const DownloadSource& source, const std::string& folder) {
@@ -44,4 +44,4 @@ void download_folder(const DownloadSource& source, const std::string& folder) {
                   "check its path and permissions");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

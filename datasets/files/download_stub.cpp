@@ -4,6 +4,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& url, const std::string& path) {
@@ -14,9 +17,9 @@ namespace {
 
 }  // namespace
 
-void download(const DownloadOptions& options) { refuse(options.url, options.path); }
+void detail::download(const DownloadOptions& options) { refuse(options.url, options.path); }
 
-void download_folder(const DownloadSource& source, const std::string& folder) {
+void detail::download_folder(const DownloadSource& source, const std::string& folder) {
   refuse(source.url, folder);
 }
 

@@ -8,7 +8,7 @@
 #include <tessera/framework/base/internal/byte_reader.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr size_t magic_bytes = 4;
@@ -71,4 +71,4 @@ IdxArray read_idx(const std::string& path, uint64_t max_bytes) {
   return array;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// An array of bytes with its shape, row-major.
 struct IdxArray {
@@ -19,4 +19,4 @@ struct IdxArray {
 /// unless the file is exactly what its header declares, and that at most `max_bytes`.
 IdxArray read_idx(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
-}  // namespace tessera
+}  // namespace tessera::detail

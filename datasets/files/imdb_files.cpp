@@ -9,7 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ std::vector<LabelledTexts> read_reviews(const std::string& path,
   return found.in_order();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

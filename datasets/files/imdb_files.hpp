@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Texts with a class number each, their bytes one after the other.
 struct LabelledTexts {
@@ -40,4 +40,4 @@ std::string find_reviews(const std::string& place);
 std::vector<LabelledTexts> read_reviews(const std::string& path,
                                         std::span<const std::string> splits);
 
-}  // namespace tessera
+}  // namespace tessera::detail

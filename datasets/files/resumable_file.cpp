@@ -11,7 +11,7 @@
 #include <tessera/datasets/files/sha256.hpp>
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 ResumableFile::ResumableFile(const std::string& path) : path_(path) {
   while (!take()) ::close(descriptor_);
@@ -71,4 +71,4 @@ void ResumableFile::fail() const {
                   "check the folder, its permissions and the free space");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A file that grows until it is whole and then takes its final name. One process at a time holds
 /// it; what one leaves behind the next goes on with. Failures are FileErrors naming the path.
@@ -36,4 +36,4 @@ class ResumableFile {
   uint64_t size_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 18;
@@ -47,4 +47,4 @@ std::string sha256_of(int descriptor) {
   return hexadecimal(value.data(), count);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

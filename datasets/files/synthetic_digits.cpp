@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t side = 28;
@@ -208,4 +208,4 @@ LabelledImages synthetic_digits(int64_t n, Seed seed, int64_t first) {
   return digits;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

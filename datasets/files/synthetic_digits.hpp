@@ -5,7 +5,7 @@
 #include <tessera/datasets/files/idx.hpp>
 #include <tessera/framework/base/random.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Images (n, 28, 28), 0 background to 255 ink, and their labels (n,) in [0, 10).
 struct LabelledImages {
@@ -19,4 +19,4 @@ struct LabelledImages {
 /// reaches more than 0.9 test accuracy on it.
 LabelledImages synthetic_digits(int64_t n, Seed seed, int64_t first = 0);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Words = std::span<const std::string_view>;
@@ -143,4 +143,4 @@ LabelledTexts synthetic_reviews(int64_t n, Seed seed, int64_t first) {
   return reviews;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

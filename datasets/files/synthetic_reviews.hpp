@@ -5,7 +5,7 @@
 #include <tessera/datasets/files/imdb_files.hpp>
 #include <tessera/framework/base/random.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Writes film reviews of made-up sentences: lengths, word frequencies, punctuation, line breaks
 /// (`<br /><br />`) and UTF-8 letters as in IMDB's, label 1 praises more often than it blames and 0
@@ -14,4 +14,4 @@ namespace tessera {
 /// linear model of the words reaches more than 0.8 test accuracy.
 LabelledTexts synthetic_reviews(int64_t n, Seed seed, int64_t first = 0);
 
-}  // namespace tessera
+}  // namespace tessera::detail

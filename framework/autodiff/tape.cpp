@@ -11,6 +11,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// As an operation: a tape around this one differentiates through it.

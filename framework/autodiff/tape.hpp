@@ -32,7 +32,7 @@ struct GradientOptions {
 ///
 /// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable,
 /// what the backward pass leaves, possibly pending, for the optimizer to reduce once.
-class GradientTape final : private Recorder {
+class GradientTape final : private detail::Recorder {
  public:
   explicit GradientTape(TapeOptions options = {});
   ~GradientTape() override;
@@ -55,19 +55,19 @@ class GradientTape final : private Recorder {
 
  private:
   struct Entry {
-    const OpInfo* info;
+    const detail::OpInfo* info;
     std::shared_ptr<const void> op;
     std::vector<uint64_t> in_ids, out_ids;
     std::vector<DTensor> in, out;              ///< undefined where not saved
-    std::vector<ShardingPtr> in_forms, out_forms;
+    std::vector<detail::ShardingPtr> in_forms, out_forms;
     uint32_t tracked = 0;                      ///< inputs that may want a gradient
     uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
-    std::vector<std::pair<std::shared_ptr<const VariableTag>, uint64_t>> versions;
+    std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>> versions;
     std::string place;                         ///< for comm logs and communicators
   };
   class Backward;
 
-  void record(const OpInfo& info, const std::shared_ptr<const void>& op,
+  void record(const detail::OpInfo& info, const std::shared_ptr<const void>& op,
               std::span<const DTensor> in, std::span<const DTensor> out) override;
 
   void note_kept(const Entry& entry, std::span<const DTensor> in, std::span<const DTensor> out);

@@ -1,6 +1,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::string sentence(const std::string& text) {
@@ -33,7 +36,7 @@ template <class E>
 
 }  // namespace
 
-void rethrow_at(const std::string& place) {
+void detail::rethrow_at(const std::string& place) {
   try {
     throw;
   } catch (const ShapeError& error) {

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// Text of all arguments, one after the other, as operator<< writes them.
 template <class... Args>
 std::string str(const Args&... args) {
@@ -13,6 +15,8 @@ std::string str(const Args&... args) {
   (out << ... << args);
   return out.str();
 }
+
+}  // namespace detail
 
 /// Base of every error Tessera throws at its user. The text is one line in four parts:
 /// `[where] expected. Received: received. To fix: action.`; empty parts are left out.
@@ -51,9 +55,13 @@ class Interrupted : public Error {
   int signal_;
 };
 
+namespace detail {
+
 /// In a catch clause: throws the caught error again, its class kept, with `place` before what its
 /// brackets name: "[matmul] …" becomes "[Dense hidden, matmul] …". An error that names the place
 /// already, and any that is not Tessera's, stays as it is.
 [[noreturn]] void rethrow_at(const std::string& place);
+
+}  // namespace detail
 
 }  // namespace tessera

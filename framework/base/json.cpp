@@ -12,6 +12,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t max_depth = 64;
@@ -149,7 +152,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& where) {
+Json detail::parse_json(std::string_view text, const std::string& where) {
   // The library takes a NUL for the end of the text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
@@ -159,11 +162,11 @@ Json parse_json(std::string_view text, const std::string& where) {
   return Builder(text, where).build();
 }
 
-Json read_json_file(const std::string& path) {
+Json detail::read_json_file(const std::string& path) {
   return parse_json(read_file(path, max_file_bytes), path);
 }
 
-std::string to_json_text(const Json& json, int indent) {
+std::string detail::to_json_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -202,27 +205,27 @@ JsonPath JsonPath::index(size_t position) const {
 
 std::string JsonPath::text() const { return path_.empty() ? source_ : source_ + ": " + path_; }
 
-void json_fail(const Json& json, const JsonPath& path, const std::string& expected) {
+void detail::json_fail(const Json& json, const JsonPath& path, const std::string& expected) {
   throw ConfigError(path.text(), "the value must be " + expected, describe(json),
                     "correct the value");
 }
 
-void json_get(const Json& json, const JsonPath& path, bool& out) {
+void detail::json_get(const Json& json, const JsonPath& path, bool& out) {
   if (!json.is_boolean()) json_fail(json, path, "true or false");
   out = json.get<bool>();
 }
 
-void json_get(const Json& json, const JsonPath& path, int& out) { get_integer(json, path, out); }
+void detail::json_get(const Json& json, const JsonPath& path, int& out) { get_integer(json, path, out); }
 
-void json_get(const Json& json, const JsonPath& path, int64_t& out) {
+void detail::json_get(const Json& json, const JsonPath& path, int64_t& out) {
   get_integer(json, path, out);
 }
 
-void json_get(const Json& json, const JsonPath& path, uint64_t& out) {
+void detail::json_get(const Json& json, const JsonPath& path, uint64_t& out) {
   get_integer(json, path, out);
 }
 
-void json_get(const Json& json, const JsonPath& path, float& out) {
+void detail::json_get(const Json& json, const JsonPath& path, float& out) {
   const auto value = json_as<double>(json, path);
   if (std::abs(value) > std::numeric_limits<float>::max()) {
     json_fail(json, path, "a number that fits float32");
@@ -230,17 +233,17 @@ void json_get(const Json& json, const JsonPath& path, float& out) {
   out = static_cast<float>(value);
 }
 
-void json_get(const Json& json, const JsonPath& path, double& out) {
+void detail::json_get(const Json& json, const JsonPath& path, double& out) {
   if (!json.is_number()) json_fail(json, path, "a number");
   out = json.get<double>();
 }
 
-void json_get(const Json& json, const JsonPath& path, std::string& out) {
+void detail::json_get(const Json& json, const JsonPath& path, std::string& out) {
   if (!json.is_string()) json_fail(json, path, "a text in quotes");
   out = json.get_ref<const std::string&>();
 }
 
-void json_get(const Json& json, const JsonPath&, Json& out) { out = json; }
+void detail::json_get(const Json& json, const JsonPath&, Json& out) { out = json; }
 
 JsonObject::JsonObject(const Json& json, JsonPath path) : json_(&json), path_(std::move(path)) {
   if (!json.is_object()) json_fail(json, path_, "an object");

@@ -13,6 +13,8 @@ namespace tessera {
 /// A JSON value; the keys of its objects keep their order.
 using Json = nlohmann::ordered_json;
 
+namespace detail {
+
 /// Value of a JSON text that nobody vouches for. Throws ConfigError
 /// `[where:line:column] ...` for anything but one valid JSON value: also for nesting deeper than
 /// 64, a key twice in one object, a number beyond float64, bytes that are not UTF-8 or a NUL.
@@ -83,16 +85,18 @@ void json_get(const Json& json, const JsonPath& path, std::vector<T>& out) {
   for (size_t i = 0; i < json.size(); ++i) out.push_back(json_as<T>(json[i], path.index(i)));
 }
 
+}  // namespace detail
+
 /// Reads an object key by key and complains about the keys that nobody read.
 class JsonObject {
  public:
   /// `json` must outlive the reader. Throws ConfigError unless it is an object.
-  JsonObject(const Json& json, JsonPath path);
+  JsonObject(const Json& json, detail::JsonPath path);
 
   /// Value of a key that must be there. Throws ConfigError.
   template <class T>
   T take(const std::string& key) {
-    return json_as<T>(required(key), path_.key(key));
+    return detail::json_as<T>(required(key), path_.key(key));
   }
 
   /// Value of a key, or nothing where it is absent or null.
@@ -100,7 +104,7 @@ class JsonObject {
   std::optional<T> take_optional(const std::string& key) {
     const Json* value = find(key);
     if (value == nullptr || value->is_null()) return std::nullopt;
-    return json_as<T>(*value, path_.key(key));
+    return detail::json_as<T>(*value, path_.key(key));
   }
 
   /// Value of a key, or `fallback` where it is absent or null.
@@ -115,7 +119,7 @@ class JsonObject {
   bool has(const std::string& key) const { return json_->contains(key); }
 
   /// Place of this object, to name it in further errors.
-  const JsonPath& path() const { return path_; }
+  const detail::JsonPath& path() const { return path_; }
 
   /// Throws ConfigError if the object has a key that none of the calls above asked for.
   void finish() const;
@@ -125,7 +129,7 @@ class JsonObject {
   const Json& required(const std::string& key);
 
   const Json* json_;
-  JsonPath path_;
+  detail::JsonPath path_;
   std::vector<std::string> known_;
 };
 

@@ -11,6 +11,9 @@
 #include <tessera/framework/base/internal/profile_lane.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace detail {
 
 std::atomic<uint64_t> current_profile{0};

@@ -32,19 +32,17 @@ extern std::atomic<uint64_t> current_profile;
 bool begin_span(uint64_t profile, SpanKind kind, std::string_view name, int64_t bytes) noexcept;
 /// Ends the innermost one of this thread.
 void end_span() noexcept;
-}  // namespace detail
-
 /// A span from here to the end of the block, of this thread; nothing if no profile is taken.
 class ProfileSpan {
  public:
   /// `name` has to live as long as the profile: a literal, an operation's name. `bytes` are those
   /// of one member of a collective, as CommEntry has them.
   explicit ProfileSpan(SpanKind kind, std::string_view name, int64_t bytes = 0) noexcept {
-    const uint64_t profile = detail::current_profile.load(std::memory_order_relaxed);
-    recorded_ = profile != 0 && detail::begin_span(profile, kind, name, bytes);
+    const uint64_t profile = current_profile.load(std::memory_order_relaxed);
+    recorded_ = profile != 0 && begin_span(profile, kind, name, bytes);
   }
   ~ProfileSpan() {
-    if (recorded_) detail::end_span();
+    if (recorded_) end_span();
   }
   ProfileSpan(const ProfileSpan&) = delete;
   ProfileSpan& operator=(const ProfileSpan&) = delete;
@@ -52,6 +50,8 @@ class ProfileSpan {
  private:
   bool recorded_ = false;
 };
+
+}  // namespace detail
 
 struct ProfileOptions {
   /// Spans that are kept at most, of 56 bytes each; later ones are counted only.

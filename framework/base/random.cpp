@@ -10,6 +10,9 @@
 #include <tessera/framework/base/internal/philox.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using namespace philox;
@@ -137,18 +140,18 @@ std::vector<uint32_t> shifts(const Words& key, uint32_t first, uint64_t count, u
 
 }  // namespace
 
-uint64_t stable_hash(std::string_view text) {
+uint64_t detail::stable_hash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return hash;
 }
 
-Seed fold_in(Seed seed, uint64_t data) {
+Seed detail::fold_in(Seed seed, uint64_t data) {
   const Words m = generate(words_of(seed), {low(data), high(data)});
   return {static_cast<int64_t>(join(m[0], m[1])), static_cast<int64_t>(join(m[2], m[3]))};
 }
 
-void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
+void detail::stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
                     uint32_t* out) {
   const Stream stream(seed);
   const auto make = [](const uint32_t* words, size_t n, uint32_t* to) {
@@ -157,7 +160,7 @@ void stateless_bits(Seed seed, const Shape& global, std::span<const Interval> sl
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,
+void detail::stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,
                        float hi, float* out) {
   const Stream stream(seed);
   const auto make = [lo, range = hi - lo](const uint32_t* words, size_t n, float* to) {
@@ -166,7 +169,7 @@ void stateless_uniform(Seed seed, const Shape& global, std::span<const Interval>
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice, float mean,
+void detail::stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice, float mean,
                       float stddev, float* out) {
   const Stream stream(seed);
   const auto make = [mean, stddev](const uint32_t* words, size_t n, float* to) {
@@ -179,7 +182,7 @@ void stateless_normal(Seed seed, const Shape& global, std::span<const Interval> 
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
+void detail::stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
                                 float mean, float stddev, float* out) {
   const Stream stream(seed);
   fill_slice(global, slice, out, [&](uint64_t group, uint64_t count, float* to) {

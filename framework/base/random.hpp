@@ -16,6 +16,8 @@ struct Seed {
   bool operator==(const Seed&) const = default;
 };
 
+namespace detail {
+
 /// 64-bit hash of a text, the same on every machine and in every run (FNV-1a).
 uint64_t stable_hash(std::string_view text);
 
@@ -64,5 +66,7 @@ class Permutation {
   std::vector<uint32_t> row_shifts_;
   std::vector<uint32_t> column_shifts_;
 };
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -6,12 +6,14 @@
 
 namespace tessera {
 
-Interval intersect(Interval a, Interval b) {
+using namespace detail;
+
+Interval detail::intersect(Interval a, Interval b) {
   const int64_t lo = std::max(a.lo, b.lo);
   return {lo, std::max(lo, std::min(a.hi, b.hi))};
 }
 
-int64_t numel(const Shape& shape) {
+int64_t detail::numel(const Shape& shape) {
   int64_t n = 1;
   for (int64_t extent : shape) {
     if (!__builtin_mul_overflow(n, extent, &n)) continue;
@@ -29,9 +31,9 @@ std::string to_string(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-Interval shard_interval(int64_t n, int64_t k, int64_t i) { return {i * n / k, (i + 1) * n / k}; }
+Interval detail::shard_interval(int64_t n, int64_t k, int64_t i) { return {i * n / k, (i + 1) * n / k}; }
 
-int64_t normalize_axis(int64_t axis, int64_t rank, const std::string& where) {
+int64_t detail::normalize_axis(int64_t axis, int64_t rank, const std::string& where) {
   if (axis < -rank || axis >= rank) {
     throw ShapeError(where, str("axis must lie in [", -rank, ", ", rank, ")"), str("axis ", axis),
                      "name an axis the tensor has");

@@ -5,6 +5,9 @@
 #include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int default_port = 29500;

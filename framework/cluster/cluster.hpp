@@ -41,14 +41,18 @@ struct ClusterFlags {
   int size = -1;
 };
 
+namespace detail {
+
 /// Value of an environment variable; null if there is none.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
+
+}  // namespace detail
 
 /// Finds the cluster from, in this order: flags, TF_CONFIG (cluster and task, types chief, worker,
 /// ps and evaluator), DTENSOR_JOBS with DTENSOR_CLIENT_ID, RANK with WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT (LOCAL_RANK), Slurm's variables of a job of more than one task; else this process is
 /// alone. Throws ConfigError naming flag, variable or key for what is missing, malformed, repeated
 /// or out of range.
-Cluster find_cluster(const ClusterFlags& flags = {}, const EnvironmentLookup& environment = {});
+Cluster find_cluster(const ClusterFlags& flags = {}, const detail::EnvironmentLookup& environment = {});
 
 }  // namespace tessera

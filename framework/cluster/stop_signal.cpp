@@ -7,6 +7,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int signals[] = {SIGTERM, SIGINT};
@@ -39,14 +42,14 @@ StopSignals::~StopSignals() {
   for (int i = 0; i < 2; ++i) sigaction(signals[i], &before_[i], nullptr);
 }
 
-int stop_signal() { return first; }
+int detail::stop_signal() { return first; }
 
-void clear_stop_signal() {
+void detail::clear_stop_signal() {
   first = 0;
   for (std::atomic<bool>& flag : seen) flag = false;
 }
 
-std::string signal_name(int signal) {
+std::string detail::signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? str("signal ", signal) : str("SIG", name);
 }

@@ -20,6 +20,8 @@ class StopSignals {
   struct sigaction before_[2];
 };
 
+namespace detail {
+
 /// The signal that asked this process to stop; 0 if none did. May be called from any thread.
 int stop_signal();
 
@@ -28,5 +30,7 @@ void clear_stop_signal();
 
 /// "SIGKILL".
 std::string signal_name(int signal);
+
+}  // namespace detail
 
 }  // namespace tessera

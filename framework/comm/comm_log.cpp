@@ -3,6 +3,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 thread_local CommLog* current_log = nullptr;
 const std::string nowhere;
@@ -27,7 +30,7 @@ std::string to_string(CommOp op) {
   return "?";
 }
 
-double received_bytes(CommOp op, double bytes, int64_t members) {
+double detail::received_bytes(CommOp op, double bytes, int64_t members) {
   if (members <= 1) return 0;
   if (op == CommOp::exchange || op == CommOp::broadcast) return bytes;
   const double share = static_cast<double>(members - 1) / static_cast<double>(members);

@@ -19,10 +19,14 @@ enum class CommOp : uint8_t {
 /// "all_reduce", "all_gather", …
 std::string to_string(CommOp op);
 
+namespace detail {
+
 /// Bytes that each of `members` receives when the collective handles `bytes` per member:
 /// all_reduce 2(k-1)/k of its addend, all_gather (k-1)/k of its result, reduce_scatter and
 /// all_to_all (k-1)/k of its input.
 double received_bytes(CommOp op, double bytes, int64_t members);
+
+}  // namespace detail
 
 /// One collective: all its groups together count once.
 struct CommEntry {
@@ -65,6 +69,8 @@ class CommLogScope {
   CommLog* former_;
 };
 
+namespace detail {
+
 /// While alive, collectives of this thread are for the layer or weight of this path. The text must
 /// outlive it.
 class CommLabel {
@@ -79,5 +85,7 @@ class CommLabel {
  private:
   const std::string* former_;
 };
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -17,6 +17,9 @@
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using OpsKind = CrossDeviceOps::Kind;
@@ -164,7 +167,7 @@ HierarchicalCopyAllReduce::HierarchicalCopyAllReduce(int64_t packs)
 ReductionToOneDevice::ReductionToOneDevice(const std::string& device)
     : CrossDeviceOps{OpsKind::reduction_to_one_device, 1, device} {}
 
-std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& ops,
+std::shared_ptr<Communicator> detail::cross_device_communicator(const CrossDeviceOps& ops,
                                                         const std::vector<Device>& devices) {
   CrossDeviceOps used = ops;
   used.num_packs = checked_packs(ops.kind, ops.num_packs);
@@ -188,7 +191,7 @@ std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& op
   return std::make_shared<CrossDeviceCommunicator>(used, reduce_to, nccl);
 }
 
-DeviceReducer* device_reducer(Communicator& communicator) {
+DeviceReducer* detail::device_reducer(Communicator& communicator) {
   return dynamic_cast<DeviceReducer*>(&communicator);
 }
 

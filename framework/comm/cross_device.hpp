@@ -10,7 +10,9 @@
 
 namespace tessera {
 
+namespace detail {
 class DeviceReducer;
+}  // namespace detail
 
 /// How the devices of one process add up what each of them holds (tf.distribute.CrossDeviceOps).
 /// It decides how data travels and in which order addends meet, so results differ by rounding at
@@ -44,6 +46,8 @@ struct ReductionToOneDevice : CrossDeviceOps {
   explicit ReductionToOneDevice(const std::string& device = "");
 };
 
+namespace detail {
+
 /// The communicator of a mesh of these devices, all of this process: reductions add in that way,
 /// everything else is as with local_communicator(). Throws ConfigError for a negative number of
 /// packs, a GPU named twice with NcclAllReduce, or one that cannot be used; MeshError for what is
@@ -54,5 +58,7 @@ std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& op
 /// What reduces parts where they lie, each on its own GPU, if that is how this communicator does
 /// it; else null.
 DeviceReducer* device_reducer(Communicator& communicator);
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -17,6 +17,9 @@
 #include <tessera/framework/comm/internal/status.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
@@ -220,7 +223,7 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   return create_mesh_part(dims, ids, devices, run.communicator);
 }
 
-void check_same_on_all_ranks(const Mesh& mesh, const std::string& caller, const Facts& facts) {
+void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller, const Facts& facts) {
   if (!mesh.is_local()) compare(communicator_of(mesh), caller, facts);
 }
 

@@ -13,7 +13,9 @@
 
 namespace tessera {
 
+namespace detail {
 class Communicator;
+}  // namespace detail
 
 /// How the processes of a run find each other and how patient they are.
 struct DistributedOptions {
@@ -47,10 +49,14 @@ Mesh create_distributed_mesh(const MeshDims& dims, const DistributedOptions& opt
 /// The number of processes that create_distributed_mesh() spans, before it is called.
 int process_count(const DistributedOptions& options = {});
 
+namespace detail {
+
 /// Compares facts that every process of the mesh must share, such as its model and seed; returns
 /// where they are equal. Throws ConfigError naming `caller` and the keys that differ, with the
 /// values and ranks; the same on every rank. Collective.
 void check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,
                             const std::vector<std::pair<std::string, std::string>>& facts);
+
+}  // namespace detail
 
 }  // namespace tessera

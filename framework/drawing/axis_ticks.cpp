@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string print(const char* format, int digits, double value) {
@@ -84,4 +84,4 @@ std::string short_number(double value) {
   return print("%.*g", 4, value);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Round numbers along an axis.
 struct Ticks {
@@ -24,4 +24,4 @@ Ticks whole_ticks(int64_t first, int64_t last, int count);
 /// A number in few digits: "0.0312", "97.5", "1.2e-07", "nan".
 std::string short_number(double value);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/svg.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// What holds for the whole picture. Of the fonts the first that a viewer has is taken.
@@ -83,4 +83,4 @@ std::string DotGraph::text() const {
   return out + "}\n";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

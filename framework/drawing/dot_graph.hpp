@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A box of a graph: a layer, or a model that is not unfolded.
 struct DotNode {
@@ -41,4 +41,4 @@ struct DotGraph {
   std::string text() const;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

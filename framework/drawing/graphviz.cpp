@@ -14,7 +14,7 @@
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// dot reads the file as its standard input, so that no name of a file is taken for an option. It
@@ -73,4 +73,4 @@ std::string draw_dot_file(const std::string& path, const std::string& picture) {
   return "";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 const char* begin_style(TextStyle style) {
@@ -209,4 +209,4 @@ std::string readable_bytes(double bytes) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

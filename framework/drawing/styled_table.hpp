@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How a piece of text looks in a terminal.
 enum class TextStyle : uint8_t { plain, bold, number, symbol, none, yes, no };
@@ -48,4 +48,4 @@ std::string draw_table(const std::vector<TableColumn>& columns,
 /// A number of bytes for people: "397.54 KB".
 std::string readable_bytes(double bytes);
 
-}  // namespace tessera
+}  // namespace tessera::detail

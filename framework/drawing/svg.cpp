@@ -8,7 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // Advances of Helvetica's characters 0x20 to 0x7E, in thousandths of the size.
@@ -127,4 +127,4 @@ void Svg::text(Point at, const std::string& text, const std::string& style) {
 
 std::string Svg::document() const { return body_ + "</svg>\n"; }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A place in a picture: pixels from its upper left corner, y grows downwards.
 struct Point {
@@ -53,4 +53,4 @@ double text_width(std::string_view text, double size, bool bold = false);
 /// The text, or its beginning and "…" where it would be wider than `width` pixels.
 std::string fit_text(const std::string& text, double size, double width, bool bold = false);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Character positions of the cuts, in proportion, on a line of `length` characters.
@@ -225,4 +225,4 @@ std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns,
   return canvas.text();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A rectangle cut into rows and columns, each cell with a label.
 struct TextGrid {
@@ -26,4 +26,4 @@ std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, 
 /// Lines of at most `width` characters, broken after "," and "+"; longer only where one part is.
 std::vector<std::string> break_list(const std::string& text, size_t width);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,6 +6,9 @@
 #include <tessera/framework/io/checkpoint_manager.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Backup final : public Callback {

@@ -15,7 +15,7 @@ struct BackupAndRestoreOptions {
   bool delete_checkpoint = true;
   /// Whether backups are written in the background.
   bool asynchronous = false;
-  SaveFailure save_failure = SaveFailure::raise;
+  detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 
 /// Makes fit() go on where an interrupted one was, in the middle of an epoch too

@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 struct Checkpoint::State {
   explicit State(CheckpointParts made) : parts(std::move(made)) {}
   /// Nobody is left to throw to.

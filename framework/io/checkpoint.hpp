@@ -12,7 +12,9 @@
 namespace tessera {
 
 class Callback;
+namespace detail {
 struct CheckpointParts;
+}  // namespace detail
 
 /// A checkpoint is whole, but of something else: other names, shapes, dtypes or optimizers.
 class CheckpointMismatch : public FileError {
@@ -88,7 +90,7 @@ class Checkpoint {
 
  private:
   struct State;
-  explicit Checkpoint(CheckpointParts parts);
+  explicit Checkpoint(detail::CheckpointParts parts);
 
   std::shared_ptr<State> state_;
 };

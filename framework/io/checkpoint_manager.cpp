@@ -14,6 +14,9 @@
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 void check(const std::string& directory, const CheckpointManagerOptions& options) {

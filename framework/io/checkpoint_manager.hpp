@@ -25,7 +25,7 @@ struct CheckpointManagerOptions {
   bool asynchronous = false;
   /// Whether restore_latest() throws for a damaged checkpoint instead of taking the one before.
   bool strict = false;
-  SaveFailure save_failure = SaveFailure::raise;
+  detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 
 /// Keeps the newest checkpoints of a run in a directory, "step-000120" and so on
@@ -80,9 +80,9 @@ class CheckpointManager {
   int64_t next_number() const;
   void warn_without_monitor(const Logs& metrics);
   /// All there are, the one that was saved first first.
-  std::vector<CheckpointEntry> by_age() const;
+  std::vector<detail::CheckpointEntry> by_age() const;
   /// Those of the first process, as file systems may show others something else. Collective.
-  std::vector<CheckpointEntry> common_by_age() const;
+  std::vector<detail::CheckpointEntry> common_by_age() const;
   void report(const std::string& line) const;
 
   Checkpoint checkpoint_;
@@ -90,7 +90,7 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
-  std::shared_ptr<const FileDescriptor> claim_;  ///< of the first process
+  std::shared_ptr<const detail::FileDescriptor> claim_;  ///< of the first process
   bool claimed_ = false;
   bool warned_ = false;
 };

@@ -18,6 +18,9 @@
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t batch_rows = 256;
@@ -110,12 +113,12 @@ void write_text_layer(NewVersion& version, const TextLayer& text) {
 
 }  // namespace
 
-Shape with_unknown_rows(Shape shape) {
+Shape detail::with_unknown_rows(Shape shape) {
   shape.front() = -1;
   return shape;
 }
 
-bool labels_fit(const std::vector<std::string>& labels, const Shape& output) {
+bool detail::labels_fit(const std::vector<std::string>& labels, const Shape& output) {
   const int64_t classes = output.back() == 1 ? 2 : output.back();
   const bool one_each = output.size() == 2 && static_cast<int64_t>(labels.size()) == classes;
   return labels.empty() || one_each;

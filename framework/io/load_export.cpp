@@ -16,6 +16,9 @@
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +32,7 @@ constexpr double other_place = 1e-5;
 constexpr double half_types = 5e-2;
 
 /// What numbers may differ by: the mesh, and the vector instructions of the processor.
-std::string place_of(const LayoutMap& layouts) {
+std::string computed_on(const LayoutMap& layouts) {
   return layouts.mesh().describe() + ", " + at::get_cpu_capability();
 }
 
@@ -226,7 +229,7 @@ class Loader {
     const at::Tensor found = actual.to(at::kDouble);
     const bool half = actual.element_size() < 4;
     const double tolerance = half                         ? half_types
-                             : place == place_of(layouts_) ? same_place
+                             : place == computed_on(layouts_) ? same_place
                                                            : other_place;
     const bool same_shape = found.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
@@ -249,12 +252,12 @@ class Loader {
 
 }  // namespace
 
-const std::vector<at::ScalarType>& export_dtypes() {
+const std::vector<at::ScalarType>& detail::export_dtypes() {
   static const std::vector<at::ScalarType> dtypes{at::kFloat, at::kDouble, at::kLong, at::kInt};
   return dtypes;
 }
 
-void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output) {
+void detail::write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output) {
   const at::Tensor outputs = output.to(at::kDouble).contiguous();
   std::vector<SafeTensor> tensors{doubles("output", outputs)};
   at::Tensor inputs;
@@ -265,7 +268,7 @@ void write_sample(const std::string& path, const at::Tensor& rows, const at::Ten
   write_safetensors(path, tensors);
 }
 
-Json export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts) {
+Json detail::export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts) {
   Json manifest = {{"format", format_name},
                    {"format_version", format_version},
                    {"input", exported.text ? "text" : "tensor"},
@@ -275,7 +278,7 @@ Json export_manifest(const ExportedModel& exported, const std::vector<std::strin
                    {"labels", exported.labels},
                    {"activation", exported.activation},
                    {"step", exported.step},
-                   {"computed_on", place_of(exported.layouts)}};
+                   {"computed_on", computed_on(exported.layouts)}};
   if (exported.text) manifest["sample_texts"] = texts;
   return manifest;
 }

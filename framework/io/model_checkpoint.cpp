@@ -12,6 +12,9 @@
 #include <tessera/framework/training/callbacks/internal/monitor.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 void check(const std::string& filepath, bool weights_only) {

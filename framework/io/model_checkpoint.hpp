@@ -18,7 +18,7 @@ struct ModelCheckpointOptions {
   SaveFreq save_freq = "epoch";
   /// What has to be bettered for the first save with `save_best_only`.
   std::optional<double> initial_value_threshold = std::nullopt;
-  SaveFailure save_failure = SaveFailure::raise;
+  detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 
 /// Saves the model while it trains, always or when it is the best so far

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 SaveFreq::SaveFreq(const char* word) {
   if (word == std::string("epoch")) return;
   throw ConfigError("save_freq", "\"epoch\" or a number of batches", in_quotes(word),

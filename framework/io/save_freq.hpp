@@ -20,6 +20,8 @@ class SaveFreq {
   int64_t batches_ = 0;
 };
 
+namespace detail {
+
 /// How many batches on the next save is due, `batches` after the last; nothing where it is not
 /// counted in batches.
 inline std::optional<int64_t> batches_to_save(const SaveFreq& freq, int64_t batches) {
@@ -30,5 +32,7 @@ inline std::optional<int64_t> batches_to_save(const SaveFreq& freq, int64_t batc
 /// What happens when a checkpoint cannot be written: the error is thrown, or a warning says so and
 /// training goes on.
 enum class SaveFailure : uint8_t { raise, warn };
+
+}  // namespace detail
 
 }  // namespace tessera

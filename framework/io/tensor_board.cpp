@@ -13,6 +13,9 @@
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 double now() {

@@ -4,6 +4,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::vector<Device> devices(Device::Type type, int64_t n) {

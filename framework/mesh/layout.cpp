@@ -4,6 +4,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::string axis_text(const AxisSpec& axis) {

@@ -91,16 +91,16 @@ class Layout {
   size_t hash() const { return state_ ? state_->hash : 0; }
 
   // For the runtime.
-  DimMask sharded_dims() const { return state_->sharded; }
-  DimMask pending_dims() const { return state_->pending; }
+  detail::DimMask sharded_dims() const { return state_->sharded; }
+  detail::DimMask pending_dims() const { return state_->pending; }
   Reduce pending_kind() const { return state_->kind; }
   bool is_pending() const { return state_->pending != 0; }
-  DimMask used_dims() const { return state_->sharded | state_->pending; }
+  detail::DimMask used_dims() const { return state_->sharded | state_->pending; }
   /// From positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
-  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, DimMask pending = 0,
+  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, detail::DimMask pending = 0,
                           Reduce kind = Reduce::sum);
   const std::vector<std::vector<int>>& axes() const { return state_->axes; }
-  Layout with_pending(DimMask dims, Reduce kind) const;
+  Layout with_pending(detail::DimMask dims, Reduce kind) const;
   /// The layout of the value once its pending reduction is done: replicated over those dimensions.
   Layout resolved() const { return is_pending() ? with_pending(0, Reduce::sum) : *this; }
 
@@ -108,8 +108,8 @@ class Layout {
   struct State {
     Mesh mesh;
     std::vector<std::vector<int>> axes;
-    DimMask sharded = 0;
-    DimMask pending = 0;
+    detail::DimMask sharded = 0;
+    detail::DimMask pending = 0;
     Reduce kind = Reduce::sum;
     size_t hash = 0;
   };

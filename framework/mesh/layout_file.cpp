@@ -3,6 +3,9 @@
 #include <utility>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 AxisSpec read_axis(const Json& json, const JsonPath& path) {
@@ -94,7 +97,7 @@ Json rule_json(const LayoutRule& rule) {
 
 }  // namespace
 
-LayoutFile layout_file_from_json(const Json& json, const std::string& source) {
+LayoutFile detail::layout_file_from_json(const Json& json, const std::string& source) {
   const JsonPath path(source);
   JsonObject object(json, path);
   LayoutFile file;

@@ -31,8 +31,12 @@ struct LayoutFile {
 /// if it is not JSON of that form.
 LayoutFile read_layout_file(const std::string& path);
 
+namespace detail {
+
 /// The same from a JSON value; `source` names it in errors.
 LayoutFile layout_file_from_json(const Json& json, const std::string& source);
+
+}  // namespace detail
 
 /// The layout map that a file describes, over `mesh`. Throws LayoutError as LayoutMap::add and
 /// LayoutMap::set_data do.

@@ -9,6 +9,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 // Paths are a few names long; RE2 would spend seconds and megabytes on reading a long expression.

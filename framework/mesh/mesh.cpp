@@ -9,6 +9,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t max_dims = 16;

@@ -11,13 +11,19 @@
 
 namespace tessera {
 
+namespace detail {
 class Communicator;
+}  // namespace detail
 
 /// Names and sizes of a mesh's dimensions, major first: {{"batch", 4}, {"model", 2}}.
 using MeshDims = std::vector<std::pair<std::string, int64_t>>;
 
+namespace detail {
+
 /// A set of mesh dimensions, one bit each, by position.
 using DimMask = uint32_t;
+
+}  // namespace detail
 
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
 /// ids count row-major, last dimension fastest. A handle: copies share one immutable mesh, and two
@@ -38,9 +44,9 @@ class Mesh {
   /// Position of a dimension. Throws MeshError naming the nearest one.
   int index(const std::string& dim) const;
   /// Product of the sizes of the dimensions in `dims`.
-  int64_t size_of(DimMask dims) const;
+  int64_t size_of(detail::DimMask dims) const;
   /// "batch" or "batch,model": the names of the dimensions in `dims`.
-  std::string names(DimMask dims) const;
+  std::string names(detail::DimMask dims) const;
 
   /// Coordinates of a global device id, and back.
   std::vector<int64_t> coordinates(int64_t id) const;
@@ -55,7 +61,7 @@ class Mesh {
   const std::vector<Interval>& local_box() const { return state_->local_box; }
 
   /// The engine that carries this mesh's collectives; null for one process with all devices.
-  const std::shared_ptr<Communicator>& communicator() const { return state_->communicator; }
+  const std::shared_ptr<detail::Communicator>& communicator() const { return state_->communicator; }
 
   /// The mesh of the named dimensions through this process's first device; other dimensions are
   /// fixed at its coordinates. Throws MeshError for a name the mesh lacks.
@@ -79,7 +85,7 @@ class Mesh {
     std::vector<int64_t> local_ids;
     std::vector<Device> local_devices;
     std::vector<Interval> local_box;
-    std::shared_ptr<Communicator> communicator;
+    std::shared_ptr<detail::Communicator> communicator;
     size_t hash = 0;
   };
   explicit Mesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -89,7 +95,7 @@ class Mesh {
 
   friend Mesh create_mesh(const MeshDims&, const std::vector<Device>&, const std::string&);
   friend Mesh create_mesh_part(const MeshDims&, const std::vector<int64_t>&,
-                               const std::vector<Device>&, std::shared_ptr<Communicator>,
+                               const std::vector<Device>&, std::shared_ptr<detail::Communicator>,
                                const std::string&);
 };
 
@@ -103,7 +109,7 @@ Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices = {},
 /// `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the grid.
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
-                      std::shared_ptr<Communicator> communicator, const std::string& name = "");
+                      std::shared_ptr<detail::Communicator> communicator, const std::string& name = "");
 
 /// Dimensions from "batch=4,model=2". Throws MeshError saying what is wrong.
 MeshDims parse_mesh_dims(const std::string& text);

@@ -10,6 +10,9 @@
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Batch shape of an Input, null for unknown extents. Throws ConfigError.
@@ -72,7 +75,7 @@ Json serialize_layer(const Layer& layer) {
           {"registered_name", functional ? Json("Functional") : Json()}};
 }
 
-LayerHandle any_layer_from_config(const Json& serialized, const JsonPath& path, int depth) {
+LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath& path, int depth) {
   if (depth > 32) {
     throw ConfigError(path.text(), "models nest at most 32 deep", "a deeper one",
                       "flatten the configuration");
@@ -109,7 +112,7 @@ ModelHandle model_from_json(const std::string& text, const std::string& where) {
   return model_from_config(parse_json(text, where), where);
 }
 
-std::string model_to_json(const Model& model, int indent) {
+std::string detail::model_to_json(const Model& model, int indent) {
   return to_json_text(serialize_layer(model), indent);
 }
 

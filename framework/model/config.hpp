@@ -17,9 +17,13 @@ Json serialize_layer(const Layer& layer);
 ModelHandle model_from_config(const Json& serialized, const std::string& where = "config");
 ModelHandle model_from_json(const std::string& text, const std::string& where = "config");
 
+namespace detail {
+
 /// The configuration as text that keras.models.model_from_json() also reads
 /// (keras.Model.to_json).
 std::string model_to_json(const Model& model, int indent = 2);
+
+}  // namespace detail
 
 /// A model of new layers with the same configuration and new weights (keras.models.clone_model).
 /// Throws ConfigError for a class of the user's own that is not registered.

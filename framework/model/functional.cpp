@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 FunctionalModel::FunctionalModel(std::vector<SymbolicTensor> inputs,
                                  std::vector<SymbolicTensor> outputs,
                                  const FunctionalOptions& options)

@@ -12,6 +12,8 @@ struct FunctionalOptions {
   bool trainable = true;
 };
 
+namespace detail {
+
 /// A graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may be called
 /// several times and share their weights; a model may be a layer. Built as soon as made.
 class FunctionalModel final : public Model {
@@ -55,6 +57,8 @@ class FunctionalModel final : public Model {
   std::vector<size_t> input_slots_, output_slots_;
   size_t slots_ = 0;
 };
+
+}  // namespace detail
 
 class Functional : public ModelHandle {
  public:

@@ -7,6 +7,9 @@
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// What an input can be beside the dtypes that layers compute in.

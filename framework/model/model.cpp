@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 namespace {
 
 /// Whether a layer is another, or has it among its layers.

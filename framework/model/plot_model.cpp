@@ -14,6 +14,9 @@
 #include <tessera/framework/model/sequential.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class GraphBuilder {

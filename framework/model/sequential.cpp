@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 SequentialModel::SequentialModel(const std::vector<LayerHandle>& layers,
                                  const SequentialOptions& options)
     : Model({options.name, "", options.trainable}) {

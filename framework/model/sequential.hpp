@@ -12,6 +12,8 @@ struct SequentialOptions {
   bool trainable = true;
 };
 
+namespace detail {
+
 /// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
 /// first is an Input it is built as it grows, else when first called.
 class SequentialModel : public Model {
@@ -37,6 +39,8 @@ class SequentialModel : public Model {
   Shape batch_shape_;  ///< as the Input gave it
   Shape end_shape_;    ///< of the last layer's output, if an Input began
 };
+
+}  // namespace detail
 
 class Sequential : public ModelHandle {
  public:

@@ -17,6 +17,9 @@
 #include <tessera/framework/model/internal/summary_rows.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct Total {
@@ -164,7 +167,7 @@ std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Lay
 
 }  // namespace
 
-Terminal standard_terminal() {
+Terminal detail::standard_terminal() {
   Terminal terminal;
   const char* columns = std::getenv("COLUMNS");
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
@@ -179,7 +182,7 @@ Terminal standard_terminal() {
   return terminal;
 }
 
-std::string summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal) {
+std::string detail::summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal) {
   model.name_layers();
   const auto* graph = dynamic_cast<const FunctionalModel*>(&model);
   const bool connections = graph && !is_chain(*graph);

@@ -24,6 +24,8 @@ struct SummaryOptions {
   bool show_layout = false;
 };
 
+namespace detail {
+
 /// What text is written to.
 struct Terminal {
   int64_t columns = 80;
@@ -36,5 +38,7 @@ Terminal standard_terminal();
 /// The table of a model's layers, byte for byte as Keras 3 prints it. Throws ConfigError for
 /// options that do not fit.
 std::string summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal);
+
+}  // namespace detail
 
 }  // namespace tessera

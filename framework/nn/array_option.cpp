@@ -5,6 +5,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 Json to_json(const at::Tensor& values) {
@@ -45,7 +48,7 @@ ArrayOption::ArrayOption(const at::Tensor& values) : values_(values.to(at::kCPU,
 
 Json ArrayOption::json() const { return defined() ? to_json(values_) : Json(nullptr); }
 
-void json_get(const Json& json, const JsonPath& path, ArrayOption& out) {
+void detail::json_get(const Json& json, const JsonPath& path, ArrayOption& out) {
   out = {};
   if (json.is_null()) return;
   Shape shape;

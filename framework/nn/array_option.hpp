@@ -29,8 +29,12 @@ class ArrayOption {
   at::Tensor values_;
 };
 
+namespace detail {
+
 /// An option from a number or nested lists of equal lengths; null is none. Throws ConfigError
 /// naming the place.
 void json_get(const Json& json, const JsonPath& path, ArrayOption& out);
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -9,6 +9,9 @@
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 void drop_rows(std::vector<at::Tensor>& tensors) {

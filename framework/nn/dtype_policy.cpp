@@ -8,6 +8,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 const std::array<std::pair<const char*, DTypePolicy>, 6> policies = {{

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// What the handles of losses, optimizers and their like are: a pointer that copies share, to an
 /// object that a user writes as data, `Adam(1e-3)`. Without an object it is false.
 template <class T>
@@ -21,5 +23,7 @@ class Handle {
  private:
   std::shared_ptr<T> object_;
 };
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -17,6 +17,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::atomic<int64_t> next_serial = 0;

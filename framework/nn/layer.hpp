@@ -226,9 +226,14 @@ LayerHandle make_layer(Args&&... args) {
   return LayerHandle(std::make_shared<T>(std::forward<Args>(args)...));
 }
 
+namespace detail {
+
 /// The seed that weights and random layers start from; 0 unless set
 /// (keras.utils.set_random_seed).
 int64_t global_seed();
+
+}  // namespace detail
+
 void set_random_seed(int64_t seed);
 
 }  // namespace tessera

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t max_name_bytes = 256;
@@ -46,7 +49,7 @@ void register_layer(const std::string& class_name,
                     "give the class another name");
 }
 
-std::vector<std::string> layer_class_names() {
+std::vector<std::string> detail::layer_class_names() {
   std::vector<std::string> names;
   for (const auto& factory : layer_table()) names.push_back(factory.first);
   return names;

@@ -8,8 +8,12 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// What makes layers from their "config", by class name.
 using LayerFactories = ConfigFactories<LayerHandle>;
+
+}  // namespace detail
 
 /// Makes a layer class known to layer_from_config (keras.saving.register_keras_serializable):
 ///
@@ -21,13 +25,17 @@ using LayerFactories = ConfigFactories<LayerHandle>;
 /// Not to be called while another thread makes layers. Throws ConfigError for a known name.
 void register_layer(const std::string& class_name,
                     std::function<LayerHandle(JsonObject&)> factory);
+namespace detail {
+
 /// Known class names, sorted.
 std::vector<std::string> layer_class_names();
+
+}  // namespace detail
 
 /// The layer of Keras' {"class_name", "config"} (keras.layers.deserialize), not built. `path` is
 /// where that object lies, for errors. Only registered classes are made, nothing named in a
 /// configuration is opened or run. Throws ConfigError naming the place.
-LayerHandle layer_from_config(const Json& serialized, const JsonPath& path);
+LayerHandle layer_from_config(const Json& serialized, const detail::JsonPath& path);
 
 /// Takes "name", "trainable" and "dtype", a name or a serialized DTypePolicy.
 LayerOptions take_layer_options(JsonObject& config);

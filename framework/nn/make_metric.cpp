@@ -3,16 +3,18 @@
 
 namespace tessera {
 
-ConfigFactories<MetricHandle>& metric_factories() {
+using namespace detail;
+
+ConfigFactories<MetricHandle>& detail::metric_factories() {
   static ConfigFactories<MetricHandle> factories;
   return factories;
 }
 
-std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options) {
+std::shared_ptr<Metric> detail::make_metric(const std::string& kind, const JsonObject& options) {
   return make_by_name("metric", metric_factories(), kind, options).get();
 }
 
-std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name) {
+std::shared_ptr<Metric> detail::make_metric(const std::string& kind, const std::string& name) {
   const Json options = {{"name", name}};
   return make_metric(kind, JsonObject(options, JsonPath("metric")));
 }
@@ -26,6 +28,6 @@ std::shared_ptr<Metric> metric_from_config(const Json& json, const std::string& 
   return make_metric(kind, options);
 }
 
-std::vector<std::string> metric_names() { return names_in(metric_factories()); }
+std::vector<std::string> detail::metric_names() { return names_in(metric_factories()); }
 
 }  // namespace tessera

@@ -11,6 +11,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Of two vectors of totals; what the shorter one lacks is 0.
@@ -65,7 +68,7 @@ std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>
   return all;
 }
 
-std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics) {
+std::vector<double> detail::results(const std::vector<std::shared_ptr<Metric>>& metrics) {
   std::vector<const Metric*> plain;
   for (const auto& metric : metrics) plain.push_back(metric.get());
   const auto totals = Metric::totals(plain);

@@ -61,7 +61,7 @@ class Metric {
 
 /// A handle to a metric, also by Keras' name. "accuracy" (and "acc") becomes the accuracy that fits
 /// the loss when the model is compiled; until then the handle has a text and no metric.
-class MetricHandle : public Handle<Metric> {
+class MetricHandle : public detail::Handle<Metric> {
  public:
   using Handle::Handle;
   MetricHandle(const char* name) : text_(name) {}  // NOLINT: reads as data
@@ -77,6 +77,8 @@ struct MetricOptions {
   std::string name = "";  ///< what logs call the metric; empty: the class's in snake_case
 };
 
+namespace detail {
+
 /// The metric of a Keras name or class name, with its defaults, called `name`. Throws ConfigError
 /// naming the nearest one.
 std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& name);
@@ -84,16 +86,24 @@ std::shared_ptr<Metric> make_metric(const std::string& kind, const std::string& 
 /// passed over, since totals are float64. Throws ConfigError, for an unknown key naming the nearest
 /// one.
 std::shared_ptr<Metric> make_metric(const std::string& kind, const JsonObject& options);
+
+}  // namespace detail
+
 /// {"class_name": "AUC", "config": {"curve": "PR"}}, as serialized() gives it, or a name alone, as
 /// a metric (keras.metrics.deserialize). Throws ConfigError naming the place, which begins with
 /// `where`.
 std::shared_ptr<Metric> metric_from_config(const Json& json, const std::string& where = "metric");
+namespace detail {
+
 /// Every name that make_metric knows, sorted.
 std::vector<std::string> metric_names();
+
 /// The table of metrics by name, to which each class adds itself by a Registered.
 ConfigFactories<MetricHandle>& metric_factories();
 
 /// Results of several metrics with one reduction for all of them. Collective.
 std::vector<double> results(const std::vector<std::shared_ptr<Metric>>& metrics);
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -4,6 +4,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 int64_t& seed() {
@@ -13,7 +16,7 @@ int64_t& seed() {
 
 }  // namespace
 
-int64_t global_seed() { return seed(); }
+int64_t detail::global_seed() { return seed(); }
 void set_random_seed(int64_t value) { seed() = value; }
 
 /// Of all steps.

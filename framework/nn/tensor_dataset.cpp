@@ -9,6 +9,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Calls visit(tensor, name) for every tensor.

@@ -4,6 +4,9 @@
 #include <tessera/framework/base/shape.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class TextsInMemory final : public TextData {

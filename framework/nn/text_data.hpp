@@ -32,7 +32,7 @@ class TextData {
 /// A handle to texts, made of them by value or shared:
 ///
 ///     vectorize.adapt({"the quick brown fox", "jumps over"});
-class TextDataRef : public Handle<const TextData> {
+class TextDataRef : public detail::Handle<const TextData> {
  public:
   TextDataRef(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
   TextDataRef(std::initializer_list<const char*> texts);

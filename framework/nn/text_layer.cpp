@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 Shape TextLayer::output_shape(const Shapes&) const {
   throw ShapeError(str(class_name(), " ", path()), "the layer stands before a model, not in it",
                    "tensors",

@@ -16,6 +16,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 DTensor with_own_memory(const DTensor& value) {

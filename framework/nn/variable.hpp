@@ -63,7 +63,7 @@ class Variable {
 
   /// This process's blocks, contiguous, to be changed in place: fresh memory if anybody else holds
   /// the present. Counts as an assignment.
-  const Blocks& writable();
+  const detail::Blocks& writable();
 
   /// Whether both handles are of one variable, not of an equal one.
   bool is(const Variable& other) const { return state_ == other.state_; }
@@ -75,7 +75,7 @@ class Variable {
     VariableSpec spec;
     Placement placement;
     DTensor value;
-    std::shared_ptr<VariableTag> tag = std::make_shared<VariableTag>();
+    std::shared_ptr<detail::VariableTag> tag = std::make_shared<detail::VariableTag>();
     DTensor planned;
   };
   void set_value(DTensor value) const;

@@ -13,6 +13,9 @@
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::string dtype_of(const Variable& weight) {

@@ -11,6 +11,9 @@
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using at::Tensor;

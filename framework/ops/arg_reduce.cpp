@@ -6,6 +6,9 @@
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// The first global index along `axis` where x equals the extreme, which has extent 1 there; the

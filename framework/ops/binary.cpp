@@ -10,6 +10,9 @@
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using at::Tensor;
@@ -60,12 +63,12 @@ constexpr BinaryRow binary_rows[] = {
      0.4, 2, false, false, at::kDouble, true},
     {"relu_grad",
      [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); }, inputs(1),
-     [](const D&, const D& y, const D&, const D& g) { return ops::relu_grad(g, y); }, nullptr},
+     [](const D&, const D& y, const D&, const D& g) { return relu_grad(g, y); }, nullptr},
     {"tanh_grad", [](const Tensor& dy, const Tensor& y) { return at::tanh_backward(dy, y); }, both,
-     [](const D&, const D& y, const D&, const D& g) { return ops::tanh_grad(g, y); },
+     [](const D&, const D& y, const D&, const D& g) { return tanh_grad(g, y); },
      [](const D& dy, const D& y, const D&, const D& g) { return g * dy * y * -2.0; }},
     {"sigmoid_grad", [](const Tensor& dy, const Tensor& y) { return at::sigmoid_backward(dy, y); },
-     both, [](const D&, const D& y, const D&, const D& g) { return ops::sigmoid_grad(g, y); },
+     both, [](const D&, const D& y, const D&, const D& g) { return sigmoid_grad(g, y); },
      [](const D& dy, const D& y, const D&, const D& g) { return g * dy * (y * -2.0 + 1.0); }},
     {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
@@ -183,15 +186,17 @@ DTensor logical_and(const D& a, const D& b) {
 DTensor logical_or(const D& a, const D& b) {
   return run_op(BinaryOp<binary_row("logical_or")>{}, {a, b});
 }
-DTensor relu_grad(const D& dy, const D& y) {
+
+}  // namespace ops
+
+DTensor detail::relu_grad(const D& dy, const D& y) {
   return run_op(BinaryOp<binary_row("relu_grad")>{}, {dy, y});
 }
-DTensor tanh_grad(const D& dy, const D& y) {
+DTensor detail::tanh_grad(const D& dy, const D& y) {
   return run_op(BinaryOp<binary_row("tanh_grad")>{}, {dy, y});
 }
-DTensor sigmoid_grad(const D& dy, const D& y) {
+DTensor detail::sigmoid_grad(const D& dy, const D& y) {
   return run_op(BinaryOp<binary_row("sigmoid_grad")>{}, {dy, y});
 }
 
-}  // namespace ops
 }  // namespace tessera

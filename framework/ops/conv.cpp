@@ -12,6 +12,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// What the convolution operations share: the terms of their rules, and how a block meets ATen.

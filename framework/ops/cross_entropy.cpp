@@ -12,6 +12,9 @@
 #include <tessera/framework/ops/softmax.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr std::string_view sparse_name = "sparse_softmax_cross_entropy";

@@ -8,6 +8,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr std::string_view ctc_name = "ctc_loss";

@@ -10,6 +10,9 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// x · factor.
@@ -156,7 +159,7 @@ struct ClipOp {
   Tensors forward(const LocalArgs& in) const { return {in[0].clamp(lo, hi)}; }
   static constexpr Saves saves = inputs(0);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {ops::clip_grad(dy[0], saved.in(0), lo, hi)};
+    return {clip_grad(dy[0], saved.in(0), lo, hi)};
   }
   static Samples<ClipOp> samples() { return {{{{{3, 4}, at::kDouble, -2, 2}}, {-0.5, 0.7}}}; }
 };
@@ -173,7 +176,7 @@ struct ClipGradOp {
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {ops::clip_grad(dy[0], saved.in(1), lo, hi), DTensor()};
+    return {clip_grad(dy[0], saved.in(1), lo, hi), DTensor()};
   }
   static Samples<ClipGradOp> samples() {
     SampleInput x{{3, 4}, at::kDouble, -2, 2};
@@ -212,9 +215,10 @@ DTensor where(const DTensor& condition, const DTensor& a, const DTensor& b) {
 
 DTensor clip(const DTensor& x, double lo, double hi) { return run_op(ClipOp{lo, hi}, {x}); }
 
-DTensor clip_grad(const DTensor& dy, const DTensor& x, double lo, double hi) {
+}  // namespace ops
+
+DTensor detail::clip_grad(const DTensor& dy, const DTensor& x, double lo, double hi) {
   return run_op(ClipGradOp{lo, hi}, {dy, x});
 }
 
-}  // namespace ops
 }  // namespace tessera

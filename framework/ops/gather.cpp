@@ -7,6 +7,9 @@
 #include <tessera/framework/ops/engine/index_check.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Factors of gather: x's axes first, then those of the indices.

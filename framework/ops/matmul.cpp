@@ -11,6 +11,9 @@
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct MatmulOp {

@@ -6,6 +6,8 @@
 
 namespace tessera::ops {
 
+using namespace detail;
+
 DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
   const int64_t count = reduced_count(x.shape(), axes);
   if (count == 0) {

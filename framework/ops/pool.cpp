@@ -13,6 +13,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// What the pooling operations share: the terms of their rules, and how a block meets ATen, which

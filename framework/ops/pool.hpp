@@ -13,12 +13,12 @@ namespace tessera::ops {
 /// wins. Sharded spatial axes fetch the rows that their windows read beyond them. Throws ShapeError
 /// for what does not fit.
 std::pair<DTensor, DTensor> max_pool_with_positions(const DTensor& x,
-                                                    const std::vector<WindowAxis>& axes);
+                                                    const std::vector<detail::WindowAxis>& axes);
 /// The values alone (keras.ops.max_pool).
-DTensor max_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
+DTensor max_pool(const DTensor& x, const std::vector<detail::WindowAxis>& axes);
 
 /// The mean of the cells of x in each window; padding does not count (keras.ops.average_pool).
 /// Shapes and layouts as in max_pool; differentiable twice.
-DTensor avg_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
+DTensor avg_pool(const DTensor& x, const std::vector<detail::WindowAxis>& axes);
 
 }  // namespace tessera::ops

@@ -11,6 +11,9 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Of an operation on x and a seed.

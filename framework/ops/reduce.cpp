@@ -12,6 +12,9 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using ops::Axes;

@@ -12,6 +12,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using ops::Interpolation;

@@ -9,6 +9,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct SegmentSumOp {

@@ -11,6 +11,9 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Brings a value to a layout; an undefined one means replicated.

@@ -9,6 +9,9 @@
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Gradient of softmax or log_softmax from dy and the result y.

@@ -5,6 +5,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// What an axis of x, moved last, gives.

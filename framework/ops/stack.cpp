@@ -9,6 +9,9 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// A tape tells this many tensors of one operation apart.

@@ -9,6 +9,9 @@
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using at::Tensor;
@@ -48,15 +51,15 @@ constexpr UnaryRow unary_rows[] = {
     {"cos", [](const Tensor& x) { return at::cos(x); }, x_saved,
      [](const D& x, const D&, const D& dy) { return -(dy * ops::sin(x)); }},
     {"tanh", [](const Tensor& x) { return at::tanh(x); }, y_saved,
-     [](const D&, const D& y, const D& dy) { return ops::tanh_grad(dy, y); }},
+     [](const D&, const D& y, const D& dy) { return tanh_grad(dy, y); }},
     {"erf", [](const Tensor& x) { return at::erf(x); }, x_saved,
      [](const D& x, const D&, const D& dy) {
        return dy * ops::exp(-ops::square(x)) * 1.1283791670955126;  // 2/sqrt(pi)
      }},
     {"sigmoid", [](const Tensor& x) { return at::sigmoid(x); }, y_saved,
-     [](const D&, const D& y, const D& dy) { return ops::sigmoid_grad(dy, y); }},
+     [](const D&, const D& y, const D& dy) { return sigmoid_grad(dy, y); }},
     {"relu", [](const Tensor& x) { return at::relu(x); }, y_saved,
-     [](const D&, const D& y, const D& dy) { return ops::relu_grad(dy, y); }},
+     [](const D&, const D& y, const D& dy) { return relu_grad(dy, y); }},
     {"softplus", [](const Tensor& x) { return at::softplus(x, 1, 30); }, x_saved,
      [](const D& x, const D&, const D& dy) { return dy * ops::sigmoid(x); }},
     {"floor", [](const Tensor& x) { return at::floor(x); }, nothing_saved, nullptr},

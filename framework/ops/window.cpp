@@ -6,6 +6,9 @@
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// All axes pass but one, of which an output shard reads an interval of the input.

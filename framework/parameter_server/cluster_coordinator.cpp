@@ -12,12 +12,11 @@
 
 namespace tessera::strategy {
 
-using internal::ClosurePtr;
-using internal::CoordinatorRuntime;
-using internal::ServerJob;
+using namespace tessera::detail;
+
 
 struct RemoteValue::State {
-  std::shared_ptr<internal::ClosureQueue> queue;
+  std::shared_ptr<ClosureQueue> queue;
   ClosurePtr closure;
 };
 
@@ -71,7 +70,7 @@ RemoteValue ClusterCoordinator::schedule(const std::string& function,
     request.set_job(lead.job());
     request.set_function(function);
     request.set_phase(lead.phase());
-    *request.mutable_arguments() = internal::to_message(arguments, "schedule, arguments");
+    *request.mutable_arguments() = to_message(arguments, "schedule, arguments");
     for (const PerWorkerDataset& dataset : datasets) {
       rpc::Dataset& sent = *request.add_datasets();
       sent.set_name(dataset.name);

@@ -7,6 +7,9 @@
 #include <tessera/framework/parameter_server/job/server_job.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 /// Makes fit's steps on the cluster, too.
@@ -44,7 +47,7 @@ void check_new(const VariableGroup& group, const std::vector<Variable>& variable
 
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options)
     : Strategy("ParameterServerStrategy", worker_mesh(options.devices_per_worker)),
-      job_(std::make_shared<internal::ServerJob>(std::move(options), *this)),
+      job_(std::make_shared<detail::ServerJob>(std::move(options), *this)),
       steps_(make_server_steps(job_, *this)) {}
 
 ParameterServerStrategy::~ParameterServerStrategy() { job_->close(); }

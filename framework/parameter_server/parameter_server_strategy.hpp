@@ -11,9 +11,10 @@
 #include <tessera/framework/parameter_server/partitioner.hpp>
 #include <tessera/framework/strategy/strategy.hpp>
 
-namespace tessera {
+namespace tessera::detail {
+class ServerJob;
 class StepExecutor;
-}
+}  // namespace tessera::detail
 
 namespace tessera::strategy {
 
@@ -30,10 +31,6 @@ struct ParameterServerOptions {
   /// parameter server may also come to join() or fit by that much later than the coordinator.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 };
-
-namespace internal {
-class ServerJob;
-}
 
 /// Asynchronous training (tf.distribute.ParameterServerStrategy): variables rest on parameter
 /// servers; workers read them, compute gradients and send these there, each at its own pace, as the
@@ -90,12 +87,12 @@ class ParameterServerStrategy final : public Strategy {
   /// SidecarEvaluatorOptions::over. An evaluator that the cluster does not list hears of neither.
   bool job_over() const;
 
-  internal::ServerJob& job() const { return *job_; }
-  const std::shared_ptr<internal::ServerJob>& shared_job() const { return job_; }
+  detail::ServerJob& job() const { return *job_; }
+  const std::shared_ptr<detail::ServerJob>& shared_job() const { return job_; }
 
  private:
-  std::shared_ptr<internal::ServerJob> job_;
-  std::shared_ptr<StepExecutor> steps_;
+  std::shared_ptr<detail::ServerJob> job_;
+  std::shared_ptr<detail::StepExecutor> steps_;
 };
 
 }  // namespace tessera::strategy

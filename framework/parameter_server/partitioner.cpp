@@ -7,6 +7,9 @@
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 void check_positive(const char* partitioner, const char* what, int64_t value) {

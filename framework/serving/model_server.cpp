@@ -9,6 +9,9 @@
 #include <tessera/framework/serving/http/model_route.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Shape and dtype as TensorFlow Serving writes them.

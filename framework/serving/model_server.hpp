@@ -9,8 +9,8 @@ namespace tessera {
 
 struct ModelServerOptions {
   std::string name = "model";  ///< in the paths
-  ModelWorkerOptions worker = {};
-  HttpServerOptions http = {};
+  detail::ModelWorkerOptions worker = {};
+  detail::HttpServerOptions http = {};
 };
 
 /// Serves the exports of a folder over HTTP as TensorFlow Serving's REST interface does:
@@ -20,29 +20,29 @@ struct ModelServerOptions {
 ///
 /// and the same with /versions/N after the name. Classifiers with labels answer them too, under
 /// "labels".
-class ModelServer : private HttpHandler {
+class ModelServer : private detail::HttpHandler {
  public:
   /// Loads the newest version and listens. Throws FileError, ConfigError.
   ModelServer(const std::string& folder, const ModelServerOptions& options);
 
   int port() const { return server_.port(); }
-  std::shared_ptr<const ServedModel> served() const { return worker_.served(); }
+  std::shared_ptr<const detail::ServedModel> served() const { return worker_.served(); }
   /// As HttpServer.
   void run() { server_.run(); }
   void stop() { server_.stop(); }
 
  private:
-  std::optional<HttpResponse> refuse(const std::string& method,
+  std::optional<detail::HttpResponse> refuse(const std::string& method,
                                      const std::string& target) override;
-  void handle(HttpRequest&& request, HttpRespond respond) override;
+  void handle(detail::HttpRequest&& request, detail::HttpRespond respond) override;
   void drain() override { worker_.hurry(); }
-  HttpResponse describe(const HttpRequest& request) const;
+  detail::HttpResponse describe(const detail::HttpRequest& request) const;
 
   std::string name_;
-  PredictLimits limits_;
-  HttpServer server_;
+  detail::PredictLimits limits_;
+  detail::HttpServer server_;
   // After the server, whose answers it gives, so that it ends first.
-  ModelWorker worker_;
+  detail::ModelWorker worker_;
 };
 
 }  // namespace tessera

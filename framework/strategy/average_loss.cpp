@@ -5,6 +5,9 @@
 #include <tessera/framework/ops/ops.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 constexpr const char* loss_function = "compute_average_loss";

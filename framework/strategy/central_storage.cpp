@@ -5,6 +5,9 @@
 #include <tessera/framework/strategy/devices.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 constexpr const char* central_name = "CentralStorageStrategy";

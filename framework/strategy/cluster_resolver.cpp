@@ -5,6 +5,9 @@
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 /// Those variables of an environment whose names `shows` tells.

@@ -12,14 +12,14 @@ namespace tessera::strategy {
 /// (tf.distribute.cluster_resolver.TFConfigClusterResolver); alone where it is not set. Throws
 /// ConfigError as find_cluster().
 struct TFConfigClusterResolver : Cluster {
-  explicit TFConfigClusterResolver(const EnvironmentLookup& environment = {});
+  explicit TFConfigClusterResolver(const detail::EnvironmentLookup& environment = {});
 };
 
 /// The cluster that Slurm's variables describe, and nothing else
 /// (tf.distribute.cluster_resolver.SlurmClusterResolver); alone outside of a job of several tasks.
 /// Throws ConfigError as find_cluster().
 struct SlurmClusterResolver : Cluster {
-  explicit SlurmClusterResolver(const EnvironmentLookup& environment = {});
+  explicit SlurmClusterResolver(const detail::EnvironmentLookup& environment = {});
 };
 
 /// "host:port" of all tasks by type: "chief", "worker", "ps", "evaluator".

@@ -9,6 +9,9 @@
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 /// Drops `prefix` from the front of a text; false if it does not begin so.

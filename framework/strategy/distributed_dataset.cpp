@@ -9,6 +9,9 @@
 #include <tessera/framework/training/internal/fit_data.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 /// An epoch of data that every process reads its own rows of.
@@ -79,7 +82,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(
     check_data(where, data);
   });
   return DistributedDataset([data, options, layouts = layouts()](int64_t epoch) {
-    return internal::function_batches(data, layouts, options, epoch);
+    return detail::function_batches(data, layouts, options, epoch);
   });
 }
 

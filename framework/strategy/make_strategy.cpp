@@ -9,6 +9,9 @@
 #include <tessera/framework/strategy/tpu_strategy.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 constexpr const char* where_devices = "make_strategy, devices";

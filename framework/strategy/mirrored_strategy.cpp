@@ -3,6 +3,9 @@
 #include <tessera/framework/strategy/devices.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 Mesh mirrored_mesh(const MirroredOptions& options) {

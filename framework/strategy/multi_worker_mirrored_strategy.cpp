@@ -5,6 +5,9 @@
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 Mesh workers_mesh(const MultiWorkerMirroredOptions& options) {

@@ -4,6 +4,8 @@
 
 namespace tessera::strategy {
 
+using namespace tessera::detail;
+
 OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
     : Strategy("OneDeviceStrategy",
                create_mesh({{"batch", 1}}, {device_named("OneDeviceStrategy, device", device)})) {}

@@ -16,6 +16,9 @@
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 constexpr const char* evaluator_name = "SidecarEvaluator";

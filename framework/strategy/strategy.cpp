@@ -12,6 +12,9 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera::strategy {
+
+using namespace tessera::detail;
+
 namespace {
 
 /// Null: the default one.

@@ -5,6 +5,8 @@
 
 namespace tessera::strategy {
 
+using namespace tessera::detail;
+
 TPUStrategy::TPUStrategy(const std::string& tpu) : Strategy("TPUStrategy", Mesh()) {
   throw ConfigError("TPUStrategy", "devices are CPUs and GPUs, as libtorch without XLA has no TPU",
                     tpu.empty() ? "a strategy for TPUs" : "TPU " + in_quotes(tpu),

@@ -9,6 +9,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 thread_local Mesh scoped_mesh, scoped_storage;
@@ -188,7 +191,7 @@ std::vector<at::Tensor> unpack(const DTensor& value) {
 
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout) { return pack(value, layout); }
 
-DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout) {
+DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
   if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
   if (!value.mesh().is_local()) return pack(value.full(), layout);
   // Not through the host, and of memory that both can use no copy.
@@ -214,14 +217,14 @@ Mesh default_mesh() {
   return scoped_mesh.defined() ? scoped_mesh : single;
 }
 
-Mesh default_storage() { return scoped_storage; }
+Mesh detail::default_storage() { return scoped_storage; }
 
 DefaultLayoutScope::DefaultLayoutScope(const Layout& layout) : former_(scoped_layout) {
   scoped_layout = layout;
 }
 DefaultLayoutScope::~DefaultLayoutScope() { scoped_layout = former_; }
 
-Layout default_layout(int64_t rank) {
+Layout detail::default_layout(int64_t rank) {
   if (scoped_layout.defined() && scoped_layout.rank() == rank) return scoped_layout;
   if (scoped_layout.defined()) return Layout::replicated(scoped_layout.mesh(), rank);
   return Layout::replicated(default_mesh(), rank);

@@ -33,7 +33,9 @@ std::vector<at::Tensor> unpack(const DTensor& value);
 /// The value on another mesh. From a host tensor: as pack. Between meshes the value passes through
 /// a whole copy. Collective on both meshes.
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout);
+namespace detail {
 DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout);
+}  // namespace detail
 
 /// The layout a user sees: a pending reduction counts as done.
 inline Layout fetch_layout(const DTensor& value) { return value.layout().resolved(); }
@@ -55,6 +57,8 @@ class DefaultMeshScope {
 };
 /// The innermost scope's mesh, else a mesh of one virtual CPU.
 Mesh default_mesh();
+namespace detail {
+
 /// The innermost scope's storage, undefined if it has none.
 Mesh default_storage();
 
@@ -71,6 +75,8 @@ class DefaultLayoutScope {
 };
 /// The layout in force for new values of a rank.
 Layout default_layout(int64_t rank);
+
+}  // namespace detail
 
 /// Brings the result of a creating function to a layout; what the function makes of that rank is
 /// made in its shards at once (tf.experimental.dtensor.call_with_layout).
@@ -95,12 +101,14 @@ DTensor stateless_normal(const Shape& shape, Seed seed, double mean = 0, double 
 DTensor stateless_truncated_normal(const Shape& shape, Seed seed, double mean = 0,
                                    double stddev = 1, at::ScalarType dtype = at::kFloat);
 
+namespace detail {
 DTensor relayout_value(const DTensor& value, const Layout& layout);
+}  // namespace detail
 
 template <class Function, class... Args>
 DTensor call_with_layout(Function&& function, const Layout& layout, Args&&... args) {
-  const DefaultLayoutScope scope(layout);
-  return relayout_value(std::forward<Function>(function)(std::forward<Args>(args)...), layout);
+  const detail::DefaultLayoutScope scope(layout);
+  return detail::relayout_value(std::forward<Function>(function)(std::forward<Args>(args)...), layout);
 }
 
 }  // namespace tessera

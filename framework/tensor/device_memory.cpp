@@ -10,6 +10,9 @@
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t no_device = -1;

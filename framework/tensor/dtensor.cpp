@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 namespace {
 
 void check_present(const DTensor& value, const char* where) {

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// One tensor for each block of a Sharding, in order. Undefined: an absent addend.
 using Blocks = c10::SmallVector<at::Tensor, 4>;
 
@@ -22,19 +24,21 @@ struct VariableTag {
   bool trainable = true;
 };
 
+}  // namespace detail
+
 /// A tensor cut over a mesh, seen whole: its shape is the global one, and operations on it give
 /// what one device would. A handle: copies share one value, which no operation changes.
 class DTensor {
  public:
   DTensor() = default;
   /// For the runtime: blocks that belong to the sharding.
-  DTensor(ShardingPtr sharding, Blocks blocks);
+  DTensor(detail::ShardingPtr sharding, detail::Blocks blocks);
 
   bool defined() const { return state_ != nullptr; }
   const Shape& shape() const { return state_->sharding->shape; }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   int64_t size(int64_t axis) const;
-  int64_t numel() const { return tessera::numel(shape()); }
+  int64_t numel() const { return detail::numel(shape()); }
   at::ScalarType dtype() const { return state_->sharding->dtype; }
   /// The layout of the value; a pending reduction is shown as it is.
   const Layout& layout() const { return state_->sharding->layout; }
@@ -62,16 +66,16 @@ class DTensor {
   DTensor with_mask(const DTensor& mask) const;
 
   // For the runtime.
-  const ShardingPtr& sharding() const { return state_->sharding; }
-  const Blocks& blocks() const { return state_->blocks; }
+  const detail::ShardingPtr& sharding() const { return state_->sharding; }
+  const detail::Blocks& blocks() const { return state_->blocks; }
   /// Tells values apart on a tape; a Variable's value keeps its Variable's identity.
   uint64_t id() const { return state_->tag ? state_->tag->id : state_->id; }
   /// Makes this the value of a Variable.
-  void set_tag(std::shared_ptr<const VariableTag> tag) const {
+  void set_tag(std::shared_ptr<const detail::VariableTag> tag) const {
     state_->tag = std::move(tag);
     state_->parameter = true;
   }
-  const std::shared_ptr<const VariableTag>& tag() const { return state_->tag; }
+  const std::shared_ptr<const detail::VariableTag>& tag() const { return state_->tag; }
   /// A Variable's value, or one through cast, transpose or reshape.
   bool is_parameter() const { return state_->parameter; }
   void mark_parameter() const { state_->parameter = true; }
@@ -86,11 +90,11 @@ class DTensor {
 
  private:
   struct State {
-    ShardingPtr sharding;
-    Blocks blocks;
+    detail::ShardingPtr sharding;
+    detail::Blocks blocks;
     uint64_t id = 0;
     bool parameter = false;
-    std::shared_ptr<const VariableTag> tag;
+    std::shared_ptr<const detail::VariableTag> tag;
     std::shared_ptr<const DTensor> mask;
   };
   at::Tensor complete_element() const;

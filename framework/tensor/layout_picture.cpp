@@ -11,6 +11,9 @@
 #include <tessera/framework/drawing/text_grid.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t max_columns = 78;

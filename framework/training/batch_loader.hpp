@@ -84,9 +84,13 @@ struct Batch {
   int64_t rows = 0;       ///< of the global batch
 };
 
+namespace detail {
+
 /// Steps of an epoch, as BatchLoader counts them; nothing if a stream does not tell. Throws
 /// ConfigError as its constructor.
 std::optional<int64_t> epoch_steps(const DatasetHandle& data, const BatchLoaderOptions& options);
+
+}  // namespace detail
 
 /// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
 /// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's

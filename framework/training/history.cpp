@@ -10,6 +10,9 @@
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::vector<double> values(const Json& json, const JsonPath& path) {

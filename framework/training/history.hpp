@@ -31,7 +31,7 @@ struct History {
   Json as_json() const;
   /// What as_json() gave, also with null for a value that is not finite. Throws ConfigError naming
   /// the place.
-  static History from_json(const Json& json, const JsonPath& path);
+  static History from_json(const Json& json, const detail::JsonPath& path);
   /// The text of as_json(), numbers to full precision; a value that is not finite, for which JSON
   /// has no number, is null.
   std::string to_json() const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -17,12 +18,12 @@ namespace tessera {
 /// Arguments of keras.Model.compile, and where things lie.
 struct CompileOptions {
   OptimizerHandle optimizer = {};
-  PerOutput<LossChoice> loss = {};
-  PerOutput<double> loss_weights = {};
+  detail::PerOutput<detail::LossChoice> loss = {};
+  detail::PerOutput<double> loss_weights = {};
   /// Without sample weights, as Keras has it.
-  MetricsChoice metrics = {};
+  detail::MetricsChoice metrics = {};
   /// With sample weights.
-  MetricsChoice weighted_metrics = {};
+  detail::MetricsChoice weighted_metrics = {};
   /// Every step by the code of the model, for debugging: nothing is recorded and replayed.
   bool run_eagerly = false;
   /// Whether a training step is recorded and replayed while shapes and layouts stay the same (as a
@@ -38,7 +39,7 @@ struct CompileOptions {
   /// Megabytes of gradients that processes reduce at once while the backward pass goes on
   /// (DistributedDataParallel's bucket_cap_mb); 0: each variable's by itself. The same on every
   /// process.
-  double bucket_cap_mb = default_bucket_cap_mb;
+  double bucket_cap_mb = detail::default_bucket_cap_mb;
 };
 
 /// After which epochs fit validates: every so many, or those numbered, counted from 1.
@@ -47,7 +48,10 @@ class ValidationFreq {
   ValidationFreq(int64_t every = 1) : every_(every) {}                        // NOLINT
   ValidationFreq(std::initializer_list<int64_t> epochs) : epochs_(epochs) {}  // NOLINT
   /// `epoch` counts from 0.
-  bool due(int64_t epoch) const;
+  bool due(int64_t epoch) const {
+    if (epochs_.empty()) return (epoch + 1) % every_ == 0;
+    return std::find(epochs_.begin(), epochs_.end(), epoch + 1) != epochs_.end();
+  }
   /// 1 unless it was made of a number.
   int64_t every() const { return every_; }
 
@@ -56,8 +60,12 @@ class ValidationFreq {
   std::vector<int64_t> epochs_;
 };
 
+namespace detail {
+
 /// Weight of each class in the loss; 1 for a class that is not named.
 using ClassWeight = std::map<int64_t, double>;
+
+}  // namespace detail
 
 /// Arguments of keras.Model.fit.
 struct FitOptions {
@@ -72,7 +80,7 @@ struct FitOptions {
   /// the first one's order again, unless `initial_epoch` goes on counting.
   bool shuffle = true;
   /// For one output with labels of class numbers or one-hot.
-  ClassWeight class_weight = {};
+  detail::ClassWeight class_weight = {};
   /// A weight for every row, for data without.
   at::Tensor sample_weight = {};
   int64_t initial_epoch = 0;

@@ -6,6 +6,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// What labels of one shape say of predictions of another.
@@ -18,7 +21,7 @@ Labels labels_kind(const Shape& y_true, const Shape& y_pred) {
   return y_true.size() < y_pred.size() || one_number ? Labels::sparse : Labels::categorical;
 }
 
-std::string text_of(const std::vector<MetricHandle>& metrics) {
+std::string metric_texts(const std::vector<MetricHandle>& metrics) {
   std::string all;
   for (const MetricHandle& metric : metrics) {
     const auto& made = metric.get();
@@ -29,7 +32,7 @@ std::string text_of(const std::vector<MetricHandle>& metrics) {
 
 }  // namespace
 
-size_t output_position(const std::string& argument, const std::string& name,
+size_t detail::output_position(const std::string& argument, const std::string& name,
                        const std::vector<std::string>& outputs) {
   const auto found = std::find(outputs.begin(), outputs.end(), name);
   if (found != outputs.end()) return static_cast<size_t>(found - outputs.begin());
@@ -37,7 +40,7 @@ size_t output_position(const std::string& argument, const std::string& name,
                     suggestion(name, outputs));
 }
 
-void check_one_each(const std::string& argument, size_t entries,
+void detail::check_one_each(const std::string& argument, size_t entries,
                     const std::vector<std::string>& outputs) {
   if (entries == outputs.size()) return;
   throw ConfigError("compile",
@@ -68,8 +71,8 @@ std::string LossChoice::text() const {
 }
 
 std::string MetricsChoice::text() const {
-  std::string all = text_of(list_);
-  for (const OutputMetrics& output : named_) all += output.name + ": " + text_of(output.metrics);
+  std::string all = metric_texts(list_);
+  for (const OutputMetrics& output : named_) all += output.name + ": " + metric_texts(output.metrics);
   return all;
 }
 
@@ -85,7 +88,7 @@ std::vector<std::vector<MetricHandle>> MetricsChoice::values(
   return values;
 }
 
-std::shared_ptr<Metric> metric_for(const MetricHandle& metric, const Shape& y_true,
+std::shared_ptr<Metric> detail::metric_for(const MetricHandle& metric, const Shape& y_true,
                                    const Shape& y_pred) {
   if (metric.get()) return metric.get();
   const std::string& name = metric.text();

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// Position of an output's name. Throws ConfigError naming the argument and the nearest output.
 size_t output_position(const std::string& argument, const std::string& name,
                        const std::vector<std::string>& outputs);
@@ -114,5 +116,7 @@ class MetricsChoice {
 /// one by the shapes of labels and predictions, as in Keras 3.
 std::shared_ptr<Metric> metric_for(const MetricHandle& metric, const Shape& y_true,
                                    const Shape& y_pred);
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -10,6 +10,9 @@
 #include <tessera/framework/drawing/svg.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 // Pixels: a panel with its surroundings, and the part of it where the lines are.
@@ -221,7 +224,7 @@ void draw_headline(Svg& svg, const History& history, const std::string& title, b
 
 }  // namespace
 
-std::string plot_svg(const History& history, const PlotOptions& options) {
+std::string detail::plot_svg(const History& history, const PlotOptions& options) {
   if (options.columns < 0 || options.validation_freq < 0) {
     throw ConfigError("plot", "columns and validation_freq must not be negative",
                       str(options.columns, " and ", options.validation_freq),

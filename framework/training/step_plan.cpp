@@ -6,6 +6,9 @@
 #include <tessera/framework/training/step_plan.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Rows of texts as a table whose columns are as wide as they need be.

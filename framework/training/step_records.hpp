@@ -13,7 +13,7 @@ struct StepRecords {
   int64_t recorded = 0;  ///< eager ones that were recorded; each form of batch once
   int64_t replayed = 0;  ///< as they were recorded
   int64_t instructions = 0;     ///< of the last step that was replayed
-  MemoryPlanner::Stats memory;  ///< of the last step that was replayed
+  detail::MemoryPlanner::Stats memory;  ///< of the last step that was replayed
   std::string why;  ///< why the last step was not recorded or replayed; empty if it was
 };
 

@@ -14,6 +14,9 @@
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// The weights of an output's samples; undefined if there are none.

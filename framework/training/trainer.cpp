@@ -19,6 +19,9 @@
 #include <tessera/framework/training/internal/training_state.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// All rows of a batch, checked and in memory that nobody else holds.

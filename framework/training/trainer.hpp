@@ -21,7 +21,9 @@
 namespace tessera {
 
 class Model;
+namespace detail {
 struct TrainingState;
+}  // namespace detail
 
 /// How a model is trained, evaluated and asked (Keras' trainer, a base of keras.Model).
 class Trainer {
@@ -133,7 +135,7 @@ class Trainer {
 
  private:
   DTensor stock_step(const Batch& batch);
-  TrainingState& training(const std::string& caller) const;
+  detail::TrainingState& training(const std::string& caller) const;
   void ensure_placed(const Shapes& inputs);
   template <class Options, class Pass>
   auto pass_over(const std::string& caller, const DatasetHandle& data, const Options& options,
@@ -141,7 +143,7 @@ class Trainer {
 
   Layer& layer_;
   Model& model_;
-  std::shared_ptr<TrainingState> training_;
+  std::shared_ptr<detail::TrainingState> training_;
 };
 
 }  // namespace tessera

@@ -3,6 +3,9 @@
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class ActivationLayer final : public Layer {

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ELUOptions& o, const Visit& visit) {
   visit("alpha", o.alpha);

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LeakyReLUOptions& o, const Visit& visit) {
   visit("negative_slope", o.negative_slope);

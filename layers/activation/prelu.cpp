@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(PReLUOptions& o, const Visit& visit) {
   visit("alpha_initializer", o.alpha_initializer);

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ReLUOptions& o, const Visit& visit) {
   visit("max_value", o.max_value);

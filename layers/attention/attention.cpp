@@ -14,6 +14,9 @@
 #include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 template <class Options, class Visit>
 void attention_fields(Options& o, const Visit& visit) {
   visit("use_scale", o.use_scale);

@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(MultiHeadAttentionOptions& o, const Visit& visit) {
   visit("value_dim", o.value_dim);

@@ -6,6 +6,9 @@
 #include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct ConvArguments : ConvOptions {

@@ -7,6 +7,9 @@
 #include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct ConvTransposeArguments : ConvTransposeOptions {

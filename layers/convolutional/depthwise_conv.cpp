@@ -3,6 +3,9 @@
 #include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct DepthwiseConvArguments : DepthwiseConvOptions {

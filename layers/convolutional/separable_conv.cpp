@@ -4,6 +4,9 @@
 #include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct SeparableConvArguments : SeparableConvOptions {

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(DenseOptions& o, const Visit& visit) {
   visit("activation", o.activation);

@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(EinsumDenseOptions& o, const Visit& visit) {
   visit("activation", o.activation);

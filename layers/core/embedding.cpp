@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(EmbeddingOptions& o, const Visit& visit) {
   std::nullptr_t none = nullptr;

@@ -3,6 +3,9 @@
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class IdentityLayer final : public Layer {

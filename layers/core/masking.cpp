@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(MaskingOptions& o, const Visit& visit) {
   visit("mask_value", o.mask_value);

@@ -3,7 +3,7 @@
 #include <tessera/framework/ops/conv.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
                        const std::vector<WindowAxis>& axes) {
@@ -14,4 +14,4 @@ DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
   return ops::flatten(y, spatial + 1);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

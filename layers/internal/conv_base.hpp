@@ -8,7 +8,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The convolution of each channel alone: x (n, spatial…, c), kernel (window…, c, m) ->
 /// (n, spatial'…, c · m). Channels may be sharded without communication.
@@ -91,4 +91,4 @@ class ConvBase : public SpatialLayer {
   Variable bias_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 /// How layers are configured: fields(options, visit) in a layer's source names its options by
 /// Keras' keys, but for name, dtype and trainable, which all layers have. config() and what makes
 /// the layer of a configuration come from it.
-namespace tessera {
+namespace tessera::detail {
 
 /// The options that every layer has, out of a layer's own.
 template <class Options>
@@ -112,4 +112,4 @@ void kernel_fields(Options& o, const Visit& visit) {
   visit("bias_constraint", o.bias_constraint);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 DTensor draw_seed(const CallContext& context, const std::string& path, const Mesh& mesh,
                   std::optional<int64_t> seed) {
@@ -60,4 +60,4 @@ void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& op
   for (const auto& extent : *extents) option.shape.push_back(extent.value_or(-1));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

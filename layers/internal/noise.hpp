@@ -7,7 +7,7 @@
 #include <tessera/framework/nn/layer.hpp>
 
 /// What the layers that draw random numbers share; `where` is a layer as errors name it.
-namespace tessera {
+namespace tessera::detail {
 
 /// The seed of a layer's next numbers, as operations take it: of the model's stream with `seed`
 /// folded in, of `seed` alone where there is no stream.
@@ -37,4 +37,4 @@ struct NoiseShapeOption {
 Json option_json(const NoiseShapeOption& option);
 void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& option);
 
-}  // namespace tessera
+}  // namespace tessera::detail

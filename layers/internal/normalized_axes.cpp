@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::vector<int64_t> normalized_axes(const std::string& where, const std::vector<int64_t>& axes,
                                      const Shape& input) {
@@ -40,4 +40,4 @@ void check_as_built(const std::string& where, const Shape& extents, const Shape&
                    ", as when built", to_string(extents), "pass inputs of that size");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

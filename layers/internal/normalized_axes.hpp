@@ -5,7 +5,7 @@
 
 #include <tessera/framework/nn/layer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The axes of a layer that normalizes over them, from 0 on and in order. Throws ShapeError naming
 /// `where` if one is missing, comes twice or has no known extent.
@@ -51,4 +51,4 @@ void affine_fields(Options& o, const Visit& visit) {
   visit("gamma_constraint", o.gamma_constraint);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

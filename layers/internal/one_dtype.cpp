@@ -2,7 +2,7 @@
 
 #include <tessera/framework/ops/elementwise.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 Inputs with_one_dtype(Inputs inputs, at::ScalarType compute) {
   at::ScalarType common = inputs[0].dtype();
@@ -14,4 +14,4 @@ Inputs with_one_dtype(Inputs inputs, at::ScalarType compute) {
   return inputs;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

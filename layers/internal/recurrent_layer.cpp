@@ -12,7 +12,7 @@
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// (rows, gates · units) -> (gates, rows, units).
@@ -239,4 +239,4 @@ std::vector<DTensor> RecurrentLayer::masks(const Inputs& inputs, size_t outputs)
   return list;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What the options of all recurrent layers have, and the loop over time needs.
 struct RecurrentSettings {
@@ -129,4 +129,4 @@ void fields(RecurrentSettings& s, const Visit& visit) {
   recurrent_fields(s, visit);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

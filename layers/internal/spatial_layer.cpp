@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// (n, c, spatial…) with channels last.
@@ -32,13 +32,21 @@ Shape ordered(const Shape& shape, const std::vector<int64_t>& order) {
 
 }  // namespace
 
-void json_get(const Json& json, const JsonPath& path, AxisValues& out) {
+}  // namespace tessera::detail
+
+namespace tessera {
+
+void json_get(const Json& json, const detail::JsonPath& path, AxisValues& out) {
   if (json.is_array()) {
-    out = json_as<std::vector<int64_t>>(json, path);
+    out = detail::json_as<std::vector<int64_t>>(json, path);
   } else {
-    out = json_as<int64_t>(json, path);
+    out = detail::json_as<int64_t>(json, path);
   }
 }
+
+}  // namespace tessera
+
+namespace tessera::detail {
 
 SpatialLayer::SpatialLayer(const std::string& class_name, int64_t spatial,
                            const std::string& data_format, const LayerOptions& options)
@@ -162,4 +170,4 @@ Shape SpatialLayer::shape_of(int64_t batch, const std::vector<int64_t>& extents,
   return shape;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

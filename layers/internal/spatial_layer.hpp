@@ -8,12 +8,17 @@
 #include <tessera/layers/axis_values.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
+// Found by their arguments, so they are where those are.
 namespace tessera {
 
 /// A list of numbers, or one number for all axes. Throws ConfigError naming the place.
-void json_get(const Json& json, const JsonPath& path, AxisValues& out);
+void json_get(const Json& json, const detail::JsonPath& path, AxisValues& out);
 /// Keras' list of numbers.
 inline Json option_json(const AxisValues& values) { return values.values; }
+
+}  // namespace tessera
+
+namespace tessera::detail {
 
 /// A layer on (batch, spatial…, channels), or, with data_format "channels_first", on (batch,
 /// channels, spatial…), which it turns around and back.
@@ -71,4 +76,4 @@ class SpatialLayer : public Layer {
   bool channels_first_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::shared_ptr<Layer> WrapperLayer::add_inner(const LayerHandle& handle) {
   if (!handle.layer() || handle->is_model()) {
@@ -54,4 +54,4 @@ Json wrapped_json(const Layer& layer) {
   return {{"class_name", layer.class_name()}, {"config", layer.config()}};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/nn/layer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A layer that is made of others (keras.layers.Wrapper): their weights are its own, at
 /// "path/inner/weight". What is left to a derived class: config(), shapes, building and calling
@@ -37,4 +37,4 @@ class WrapperLayer : public Layer {
 /// A layer as Keras writes it, without what it is built for.
 Json wrapped_json(const Layer& layer);
 
-}  // namespace tessera
+}  // namespace tessera::detail

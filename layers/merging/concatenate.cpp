@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ConcatenateOptions& o, const Visit& visit) {
   visit("axis", o.axis);

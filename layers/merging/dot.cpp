@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(DotOptions& o, const Visit& visit) {
   visit("normalize", o.normalize);

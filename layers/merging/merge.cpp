@@ -10,6 +10,9 @@
 #include <tessera/layers/internal/one_dtype.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class MergeLayer final : public Layer {

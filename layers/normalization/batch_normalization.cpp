@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 /// Keras' dict of the limits that there are, or null.
 Json option_json(const RenormClipping& clipping) {
   Json json = Json::object();

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(GroupNormalizationOptions& o, const Visit& visit) {
   visit("groups", o.groups);

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LayerNormalizationOptions& o, const Visit& visit) {
   AxesOption axis{o.axis};

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(UnitNormalizationOptions& o, const Visit& visit) {
   AxesOption axis{o.axis};

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(GlobalPoolingOptions& o, const Visit& visit) {
   visit("data_format", o.data_format);

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(PoolingOptions& o, const Visit& visit) {
   visit("strides", o.strides);

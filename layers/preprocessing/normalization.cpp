@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(NormalizationOptions& o, const Visit& visit) {
   visit("mean", o.mean);

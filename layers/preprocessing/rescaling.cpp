@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(RescalingOptions& o, const Visit& visit) {
   visit("offset", o.offset);

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(BidirectionalOptions& o, const Visit& visit) {
   visit("merge_mode", o.merge_mode);

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(GRUOptions& o, const Visit& visit) {
   recurrent_fields(o, visit);

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(LSTMOptions& o, const Visit& visit) {
   recurrent_fields(o, visit);

@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 void RecurrentHandle::reset_state() const {
   static_cast<RecurrentLayer&>(*layer()).reset_state();
 }

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(SimpleRNNOptions& o, const Visit& visit) {
   recurrent_fields(o, visit);

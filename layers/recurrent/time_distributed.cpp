@@ -6,6 +6,9 @@
 #include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class TimeDistributedLayer final : public WrapperLayer {

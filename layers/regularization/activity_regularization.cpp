@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ActivityRegularizationOptions& o, const Visit& visit) {
   visit("l1", o.l1);

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(AlphaDropoutOptions& o, const Visit& visit) {
   NoiseShapeOption noise_shape{o.noise_shape};

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(DropoutOptions& o, const Visit& visit) {
   NoiseShapeOption noise_shape{o.noise_shape};

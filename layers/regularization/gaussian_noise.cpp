@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(GaussianNoiseOptions& o, const Visit& visit) {
   visit("seed", o.seed);

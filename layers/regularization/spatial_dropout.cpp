@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(SpatialDropoutOptions& o, const Visit& visit) {
   visit("seed", o.seed);

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(FlattenOptions& o, const Visit& visit) {
   visit("data_format", o.data_format);

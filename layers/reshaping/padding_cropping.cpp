@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(SpatialSizeOptions& o, const Visit& visit) {
   visit("data_format", o.data_format);

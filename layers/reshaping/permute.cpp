@@ -7,6 +7,9 @@
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class PermuteLayer final : public Layer {

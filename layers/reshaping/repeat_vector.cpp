@@ -5,6 +5,9 @@
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class RepeatVectorLayer final : public Layer {

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(UpSamplingOptions& o, const Visit& visit) {
   visit("data_format", o.data_format);

@@ -3,6 +3,9 @@
 #include <tessera/layers/text/internal/lookup_layer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 std::vector<std::string_view> views(const std::vector<std::string>& texts) {

@@ -14,7 +14,9 @@
 
 namespace tessera {
 
+namespace detail {
 class LookupLayer;
+}  // namespace detail
 
 /// Told from time to time how many texts of how many are done.
 using TextProgress = std::function<void(int64_t done, int64_t total)>;
@@ -75,7 +77,7 @@ class LookupHandle : public LayerHandle {
   using LayerHandle::LayerHandle;
 
  private:
-  LookupLayer& lookup_layer() const;
+  detail::LookupLayer& lookup_layer() const;
 };
 
 }  // namespace tessera

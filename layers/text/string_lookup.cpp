@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(StringLookupOptions& o, const Visit& visit) {
   visit("max_tokens", o.max_tokens);

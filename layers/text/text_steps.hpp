@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+namespace detail {
+
 /// One of Keras' names, none, or a function of the user's own, which is called from several threads
 /// at a time.
 template <class Result>
@@ -32,11 +34,13 @@ class TextStep {
   Function function_;
 };
 
+}  // namespace detail
+
 /// What is done to a text before it is split: "lower", "strip_punctuation", both, nothing
 /// (nullptr), or a function.
-using Standardize = TextStep<std::string>;
+using Standardize = detail::TextStep<std::string>;
 /// What makes tokens of a text: "whitespace", "character", nullptr for one token, or a function.
-using Split = TextStep<std::vector<std::string>>;
+using Split = detail::TextStep<std::vector<std::string>>;
 
 /// Lengths of n-grams: 2 for all up to that, {2, 3} for just these; none for tokens as they are.
 class Ngrams {

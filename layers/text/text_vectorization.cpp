@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(TextVectorizationOptions& o, const Visit& visit) {
   visit("max_tokens", o.max_tokens);

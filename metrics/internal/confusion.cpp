@@ -18,7 +18,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/internal/number_like.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Whether the thresholds cut [0, 1] evenly, as numpy.allclose finds them.
@@ -185,4 +185,4 @@ double ConfusionMetric::result(const std::vector<double>& totals) const {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/nn/metric.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Weighted counts of right and wrong positives and negatives.
 struct Confusion {
@@ -66,4 +66,4 @@ void check_thresholds(const std::string& name, const std::vector<double>& thresh
 /// a / b, 0 where b is 0 (Keras' divide_no_nan).
 inline double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 
-}  // namespace tessera
+}  // namespace tessera::detail

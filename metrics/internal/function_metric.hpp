@@ -2,7 +2,7 @@
 
 #include <tessera/metrics/mean.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The mean of one of Tessera's functions, which a recorded step may replay.
 class FunctionMetric : public MeanMetricWrapper {
@@ -10,4 +10,4 @@ class FunctionMetric : public MeanMetricWrapper {
   using MeanMetricWrapper::MeanMetricWrapper;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 /// How metrics are configured: fields(options, visit) in a metric's source names its options by
 /// Keras' keys. config() and what makes the metric of a configuration come from it.
-namespace tessera {
+namespace tessera::detail {
 
 template <class Visit>
 void fields(MetricOptions& o, const Visit& visit) {
@@ -20,4 +20,4 @@ MetricHandle metric_of(JsonObject& config) {
   return made_of<Made, Options>(config);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

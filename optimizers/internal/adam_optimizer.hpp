@@ -5,7 +5,7 @@
 #include <tessera/optimizers/adam.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Visits what the options of Adam and AdamW have in common.
 template <class Options, class Visit>
@@ -24,4 +24,4 @@ void fields(AdamOptions& o, const Visit& visit) {
 OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
                           const AdamOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A value in the blocks of another: block b is make(b).
 template <class Make>
@@ -23,4 +23,4 @@ inline void subtract(const DTensor& from, const DTensor& step, double factor) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/optimizers/internal/option_checks.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Checks what the options of Adam and its kin have in common: beta_1, beta_2 and epsilon. Throws
 /// ConfigError naming class and option.
@@ -23,4 +23,4 @@ void moment_fields(Options& o, const Visit& visit) {
   visit("epsilon", o.epsilon);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 /// How optimizers are configured: fields(options, visit) in an optimizer's source names its own
 /// options by Keras' keys, base_fields() those that every optimizer has. config() and what makes
 /// the optimizer of a configuration come from them.
-namespace tessera {
+namespace tessera::detail {
 
 /// An optimizer's config(): what every optimizer has, then its own options.
 template <class Options>
@@ -27,4 +27,4 @@ OptimizerHandle optimizer_of(JsonObject& config) {
   return Made(rate, options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Throws ConfigError naming class and option unless the value is at least 0.
 inline void check_not_negative(const std::string& class_name, const char* what, double value) {
@@ -24,4 +24,4 @@ inline void check_fraction(const std::string& class_name, const char* what, doub
   throw ConfigError(class_name, str(what, " lies in [0, 1]"), str(value), "use Keras' default");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(ExponentialDecayOptions& o, const Visit& visit) {
   visit("staircase", o.staircase);

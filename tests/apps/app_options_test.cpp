@@ -13,6 +13,7 @@
 namespace app_options_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using app::CommonOptions;
 using test::SampleProgram;
 

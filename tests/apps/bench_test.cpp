@@ -7,6 +7,7 @@
 namespace bench_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

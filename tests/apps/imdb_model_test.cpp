@@ -18,6 +18,7 @@
 namespace imdb_model_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::difference;
 
 namespace {

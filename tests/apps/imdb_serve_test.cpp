@@ -19,6 +19,7 @@
 namespace imdb_serve_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using test::HttpAnswer;

@@ -15,6 +15,7 @@
 namespace imdb_traces_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

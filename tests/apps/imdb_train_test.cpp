@@ -10,6 +10,7 @@
 namespace imdb_train_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 

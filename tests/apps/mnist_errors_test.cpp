@@ -10,6 +10,7 @@
 namespace mnist_errors_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::idx_bytes;
 

@@ -11,6 +11,7 @@
 namespace mnist_golden_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

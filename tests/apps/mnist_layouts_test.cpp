@@ -9,6 +9,7 @@
 namespace mnist_layouts_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -11,6 +11,7 @@
 namespace mnist_run_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace run_app_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -15,6 +15,7 @@
 namespace tape_layout_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

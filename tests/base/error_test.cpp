@@ -5,6 +5,7 @@
 namespace error_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("an error is one line of where, expected, received and fix") {
   const LayoutError error("hidden/kernel", "layout names mesh dimension \"modle\"",

@@ -11,6 +11,7 @@
 namespace json_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 

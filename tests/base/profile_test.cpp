@@ -13,6 +13,7 @@
 namespace profile_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -16,6 +16,7 @@
 namespace random_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

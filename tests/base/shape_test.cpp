@@ -6,6 +6,7 @@
 namespace shape_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("shard intervals cover the axis in order, without gap or overlap") {
   for (int64_t n : {0, 1, 2, 3, 7, 8, 10, 97}) {

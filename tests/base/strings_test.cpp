@@ -7,6 +7,7 @@
 namespace strings_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("nearest finds the candidate within a few typing mistakes") {
   const std::vector<std::string> names{"batch", "model", "feature", "x"};

@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using Values = std::map<std::string, std::string>;
 
 inline EnvironmentLookup environment_of(const Values& values) {

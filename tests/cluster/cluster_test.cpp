@@ -8,6 +8,7 @@
 namespace cluster_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

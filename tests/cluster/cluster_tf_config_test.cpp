@@ -4,6 +4,7 @@
 namespace cluster_tf_config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

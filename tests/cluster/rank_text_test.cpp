@@ -7,6 +7,7 @@
 namespace rank_text_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("ranks are named one by one, and as a range where there are three in a row") {
   const auto names = [](const std::vector<int>& ranks) { return rank_names(ranks); };

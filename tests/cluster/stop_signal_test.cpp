@@ -11,6 +11,7 @@
 namespace stop_signal_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -13,6 +13,7 @@
 namespace channel_communicator_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -15,6 +15,7 @@
 namespace channel_failure_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Clock = std::chrono::steady_clock;
 

@@ -14,6 +14,7 @@
 namespace channel_order_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("engine: messages between two ranks keep their order, whoever waits first") {

@@ -7,6 +7,7 @@
 namespace comm_log_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("received bytes of a collective") {
   CHECK(received_bytes(CommOp::all_reduce, 100, 4) == 150);

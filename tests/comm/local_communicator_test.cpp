@@ -10,6 +10,7 @@
 namespace local_communicator_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

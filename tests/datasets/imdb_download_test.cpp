@@ -16,6 +16,7 @@
 namespace imdb_download_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::Equals;
 using test::EnvironmentScope;

@@ -18,6 +18,7 @@
 namespace imdb_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace std::string_literals;
 using Catch::Matchers::Contains;
 using test::difference;

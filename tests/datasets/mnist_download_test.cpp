@@ -15,6 +15,7 @@
 namespace mnist_download_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::EnvironmentScope;
 

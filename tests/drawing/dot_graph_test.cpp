@@ -5,6 +5,7 @@
 namespace dot_graph_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("a graph's DOT has nodes, rows, clusters and arrows", "[dot_graph]") {

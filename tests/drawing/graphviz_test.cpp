@@ -13,6 +13,7 @@
 namespace graphviz_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -7,6 +7,7 @@
 namespace svg_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("numbers in a picture are short and plain", "[svg]") {
   CHECK(svg_number(12) == "12");

@@ -10,6 +10,7 @@
 namespace checkpoint_faults_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

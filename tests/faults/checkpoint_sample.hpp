@@ -18,6 +18,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Writes a checkpoint whose bytes and state all tell `step`: a tensor of `bytes`, another in two
 /// pieces. With two writers the second writes one of the two, and the tensor.
 inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64,

@@ -13,6 +13,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Two processes that exchange texts, made before the second is forked. Uses no call of IoCall.
 class TextPair {
  public:

@@ -17,6 +17,7 @@
 namespace two_writers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

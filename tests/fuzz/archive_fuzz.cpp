@@ -10,6 +10,7 @@
 #include "tests/support/tar_file.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

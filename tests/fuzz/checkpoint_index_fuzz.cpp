@@ -9,6 +9,7 @@
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckpointIndex index;

@@ -7,6 +7,7 @@
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const PredictLimits limits;

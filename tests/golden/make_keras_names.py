@@ -1,4 +1,5 @@
-"""Writes keras_names.json: the public names of Keras 3 by module. Run with Keras from PyPI:
+"""Writes keras_names.json: the public names of Keras 3 by module, and "all" of them. Run with Keras
+from PyPI:
 
     python make_keras_names.py keras_names.json
 """
@@ -29,12 +30,27 @@ def classes_of(module):
     return set(classes.values())
 
 
+def all_names(module, found, known):
+    """Adds the public names of a module and of the modules in it, without operations."""
+    known.add(module)
+    for name, value in vars(module).items():
+        if name.startswith("_") or value is keras.ops or value is keras.src:
+            continue
+        if inspect.ismodule(value):
+            if value not in known and value.__name__.startswith("keras."):
+                all_names(value, found, known)
+        else:
+            found.add(name)
+    return found
+
+
 def main():
     found = {module: sorted(classes_of(module)) for module in MODULES}
     found["layers"] = sorted(found["layers"] + ["Input"])
     functions = {name for name, value in vars(keras.activations).items()
                  if inspect.isfunction(value)}
     found["activations"] = sorted(functions - {"deserialize", "get", "serialize"})
+    found["all"] = sorted(all_names(keras, set(), set()))
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         json.dump(found, out, indent=1)
         out.write("\n")

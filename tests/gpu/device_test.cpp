@@ -11,6 +11,7 @@
 namespace device_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("devices beyond those of the machine are named") {

@@ -7,6 +7,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A mesh over the machine's GPUs, each of which stands for several of its devices where it has
 /// more than there are GPUs.
 inline Mesh gpu_mesh(const MeshDims& dims) {

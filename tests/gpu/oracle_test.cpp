@@ -7,6 +7,7 @@
 namespace oracle_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("every registered operation gives on GPUs what one CPU gives") {

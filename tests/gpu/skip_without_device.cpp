@@ -7,6 +7,9 @@
 #include <catch2/catch.hpp>
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// What ctest takes for a skipped test.

@@ -11,6 +11,7 @@
 namespace training_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::difference;
 
 namespace {

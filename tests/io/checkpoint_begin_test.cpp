@@ -11,6 +11,7 @@
 namespace checkpoint_begin_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

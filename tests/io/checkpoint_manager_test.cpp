@@ -15,6 +15,7 @@
 namespace checkpoint_manager_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -21,6 +21,7 @@
 namespace checkpoint_ranks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::checkpoint_layouts;
 using test::checkpoint_model;

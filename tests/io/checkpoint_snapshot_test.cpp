@@ -17,6 +17,7 @@
 namespace checkpoint_snapshot_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("saves into folders of one name do not mix, whichever a process writes first") {
   const test::TempFolder folder;

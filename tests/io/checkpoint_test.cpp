@@ -17,6 +17,7 @@
 namespace checkpoint_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::checkpoint_layouts;
 using test::checkpoint_model;
 using test::Everything;

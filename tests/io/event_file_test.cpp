@@ -16,6 +16,7 @@
 namespace event_file_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -22,6 +22,7 @@
 namespace export_hostile_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

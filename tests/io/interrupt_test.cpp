@@ -14,6 +14,7 @@
 namespace interrupt_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::differs;
 using test::dropout_model;
 using test::Everything;

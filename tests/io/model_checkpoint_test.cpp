@@ -14,6 +14,7 @@
 namespace model_checkpoint_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::FitCases;
 using test::FitModels;
 using test::MakeFitRun;

@@ -12,6 +12,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Steps of an epoch of train().
 inline constexpr int per_epoch = 7;
 

@@ -9,6 +9,7 @@
 namespace resume_optimizers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::differs;
 using test::dropout_model;
 using test::Everything;

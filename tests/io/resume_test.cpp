@@ -18,6 +18,7 @@
 namespace resume_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::differs;
 using test::dropout_model;
 using test::Everything;

@@ -18,6 +18,7 @@
 namespace tensor_board_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

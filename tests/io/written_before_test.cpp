@@ -14,6 +14,7 @@
 namespace written_before_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
   const std::string folder = test::golden_path("written_0_1_0/checkpoint");

@@ -8,6 +8,7 @@
 namespace hostile_config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -8,6 +8,7 @@
 namespace masks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::Warnings;
 

@@ -7,6 +7,7 @@
 namespace layout_file_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 
 namespace {

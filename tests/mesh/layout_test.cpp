@@ -6,6 +6,7 @@
 namespace layout_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 
 namespace {

@@ -6,6 +6,7 @@
 namespace mesh_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace metric_config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 
 namespace {

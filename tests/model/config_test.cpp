@@ -9,6 +9,7 @@
 namespace config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

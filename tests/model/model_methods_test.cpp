@@ -9,6 +9,7 @@
 namespace model_methods_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

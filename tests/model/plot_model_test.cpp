@@ -10,6 +10,7 @@
 namespace plot_model_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -10,6 +10,7 @@
 namespace summary_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

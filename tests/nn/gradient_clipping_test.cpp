@@ -17,6 +17,7 @@
 namespace gradient_clipping_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

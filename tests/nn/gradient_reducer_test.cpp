@@ -20,6 +20,7 @@
 namespace gradient_reducer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

@@ -15,6 +15,7 @@
 namespace initializers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace loss_config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace losses_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

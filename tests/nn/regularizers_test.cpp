@@ -18,6 +18,7 @@
 namespace regularizers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

@@ -10,6 +10,7 @@
 namespace tensor_dataset_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

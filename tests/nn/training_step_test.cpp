@@ -17,6 +17,7 @@
 namespace training_step_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace weights_file_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace gather_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Contains;
 

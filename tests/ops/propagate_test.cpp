@@ -5,6 +5,7 @@
 namespace propagate_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -13,6 +13,7 @@
 namespace random_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace reduce_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Contains;
 

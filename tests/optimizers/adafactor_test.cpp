@@ -7,6 +7,7 @@
 namespace adafactor_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("Adafactor keeps means of rows and columns where their variable's slots lie") {

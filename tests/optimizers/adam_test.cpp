@@ -11,6 +11,7 @@
 namespace adam_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("both epsilon forms of Adam are their plain formulas, in every float dtype") {

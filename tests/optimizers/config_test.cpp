@@ -10,6 +10,7 @@
 namespace config_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

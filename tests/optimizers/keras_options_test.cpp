@@ -17,6 +17,7 @@
 namespace keras_options_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace loss_scale_optimizer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 using test::difference;
 

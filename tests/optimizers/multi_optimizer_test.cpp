@@ -10,6 +10,7 @@
 namespace multi_optimizer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Contains;
 using test::difference;
 

@@ -16,6 +16,7 @@
 namespace optimizers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

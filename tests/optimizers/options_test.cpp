@@ -18,6 +18,7 @@
 namespace options_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -7,6 +7,7 @@
 namespace schedule_free_adamw_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("schedule-free iterates begin as the weights, decayed or not") {

@@ -9,6 +9,7 @@
 namespace oracle_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -11,6 +11,7 @@
 namespace registry_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -7,6 +7,7 @@
 namespace tables_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

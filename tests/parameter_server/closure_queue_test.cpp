@@ -16,8 +16,8 @@
 namespace closure_queue_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace std::chrono_literals;
-using namespace tessera::strategy::internal;
 using Catch::Matchers::Contains;
 using strategy::ClosureValue;
 

@@ -12,6 +12,7 @@
 namespace coordinator_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using strategy::ClosureValue;
 using strategy::ClusterCoordinator;

@@ -9,6 +9,7 @@
 namespace fit_callbacks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test::fit_jobs;
 using Catch::Matchers::Contains;
 

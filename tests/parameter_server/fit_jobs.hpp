@@ -18,6 +18,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Fits of the small model as a job, beside ordinary ones.
 namespace fit_jobs {
 

@@ -19,6 +19,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Tasks of a parameter server job as threads of this process, each of which may begin and end by
 /// itself.
 class JobTasks {

@@ -16,6 +16,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// The program that all tasks of a job run.
 using JobProgram = std::function<void(strategy::ParameterServerStrategy&)>;
 

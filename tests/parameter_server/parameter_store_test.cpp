@@ -16,6 +16,7 @@
 namespace parameter_store_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using Catch::Matchers::Contains;
 

@@ -9,6 +9,7 @@
 namespace partitioner_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using Catch::Matchers::Contains;
 

@@ -11,9 +11,11 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Parts: 0 of 16 bytes, trained; 1 of 8 bytes, not.
-inline strategy::VariableGroup two_parts() {
-  strategy::VariableGroup made;
+inline detail::VariableGroup two_parts() {
+  detail::VariableGroup made;
   made.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
   made.optimizer = SGD(1.0);
   made.plan = strategy::plan_parts(made.variables, {}, 1);

@@ -11,6 +11,7 @@
 namespace store_client_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using namespace tessera::test;
 

@@ -10,6 +10,7 @@
 namespace store_failures_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using namespace tessera::test;
 using Catch::Matchers::Contains;

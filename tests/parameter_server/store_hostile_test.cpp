@@ -13,6 +13,7 @@
 namespace store_hostile_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using namespace tessera::test;
 

@@ -12,6 +12,7 @@
 namespace store_optimizers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using tessera::test::difference;
 using tessera::test::make_weights;

@@ -21,6 +21,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using namespace std::chrono_literals;
 
 inline grpc::ChannelArguments local_channel() {
@@ -32,8 +34,8 @@ inline grpc::ChannelArguments local_channel() {
 
 /// A parameter server on this machine that knows the job "job", and what it holds.
 struct StoreServer {
-  StoreServer(int index, const strategy::VariableGroup& group,
-              std::chrono::milliseconds patience = 20s, strategy::Executor executor = {})
+  StoreServer(int index, const detail::VariableGroup& group,
+              std::chrono::milliseconds patience = 20s, detail::Executor executor = {})
       : store(std::move(executor)),
         service(store, {index,
                         [](const std::string& job) {
@@ -55,8 +57,8 @@ struct StoreServer {
                                      local_channel());
   }
 
-  strategy::ParameterStore store;
-  strategy::internal::ParameterService service;
+  detail::ParameterStore store;
+  detail::ParameterService service;
   int port = 0;
   std::unique_ptr<grpc::Server> server;
 };
@@ -64,14 +66,14 @@ struct StoreServer {
 /// Parameter servers, each with a group of its own as the program makes it on every task.
 class StoreServers {
  public:
-  using MakeGroup = std::function<strategy::VariableGroup()>;
+  using MakeGroup = std::function<detail::VariableGroup()>;
   StoreServers(int count, const MakeGroup& make_group) {
     for (int i = 0; i < count; ++i) {
       servers_.push_back(std::make_unique<StoreServer>(i, make_group()));
     }
   }
   StoreServer& operator[](int index) { return *servers_[static_cast<size_t>(index)]; }
-  strategy::StoreClient client(const std::string& job = "job",
+  detail::StoreClient client(const std::string& job = "job",
                                std::chrono::milliseconds patience = 20s) {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
     std::vector<std::string> names;
@@ -79,7 +81,7 @@ class StoreServers {
       channels.push_back(servers_[i]->channel());
       names.push_back(str("ps ", i, " (", servers_[i]->address(), ")"));
     }
-    return strategy::StoreClient(job, channels, names, patience);
+    return detail::StoreClient(job, channels, names, patience);
   }
 
  private:
@@ -93,8 +95,8 @@ inline Variable placed(const std::string& path, const at::Tensor& whole, bool tr
 }
 
 /// Four numbers by SGD with a rate of 1, and two that are not trained, in a part on each server.
-inline strategy::VariableGroup small_group(int servers) {
-  strategy::VariableGroup group;
+inline detail::VariableGroup small_group(int servers) {
+  detail::VariableGroup group;
   group.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
   group.optimizer = SGD(1.0);
   group.plan = strategy::plan_parts(group.variables, strategy::FixedShardsPartitioner(servers),
@@ -103,7 +105,7 @@ inline strategy::VariableGroup small_group(int servers) {
 }
 
 /// The first number.
-inline double first(const strategy::VariableGroup& group) {
+inline double first(const detail::VariableGroup& group) {
   return group.variables[0].value().full()[0].item<double>();
 }
 

@@ -8,6 +8,9 @@
 #include <utility>
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -9,6 +9,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Connections that say anything but what a server of HTTP/2 expects, and stay open.
 class Garbage {
  public:

@@ -15,6 +15,7 @@
 namespace parameter_server_apps_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Contains;
 

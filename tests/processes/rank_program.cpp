@@ -18,6 +18,9 @@
 #include "tests/support/small_model.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// A value whose first axis is cut over all devices.

@@ -5,6 +5,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 std::vector<double> losses(const RankEnd& end) {
   std::vector<double> values;
   std::istringstream lines(end.out);

@@ -14,6 +14,9 @@
 #include "tests/processes/planted_fault.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 using strategy::ClosureValue;

@@ -11,6 +11,7 @@
 namespace strategy_processes_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -20,6 +20,7 @@
 namespace bad_requests_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::HttpAnswer;
 using test::HttpClient;
 using test::ParsingServer;

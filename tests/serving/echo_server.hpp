@@ -14,6 +14,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Answers with the body: at once at /echo, from another thread at /slow, with an exception at
 /// /throw, not at all at /never.
 class EchoHandler : public HttpHandler {

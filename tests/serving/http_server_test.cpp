@@ -15,6 +15,7 @@
 namespace http_server_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using test::EchoServer;

@@ -14,6 +14,7 @@
 namespace http_session_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::EchoServer;
 using test::HttpAnswer;

@@ -19,6 +19,7 @@
 namespace model_server_load_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace std::chrono_literals;
 using test::HttpAnswer;
 using test::HttpClient;

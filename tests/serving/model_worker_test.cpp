@@ -17,6 +17,7 @@
 namespace model_worker_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using test::HttpClient;

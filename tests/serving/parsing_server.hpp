@@ -10,6 +10,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// All of a model server but the model: paths of the name "imdb", and requests that are read and
 /// answered with one 0 for each instance.
 class ParsingServer : private HttpHandler {

@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A ModelServer of the name "imdb" that runs on a thread of its own and keeps its warnings.
 class RunningServer {
  public:

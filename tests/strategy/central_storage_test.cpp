@@ -10,6 +10,7 @@
 namespace central_storage_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using namespace tessera::test;
 

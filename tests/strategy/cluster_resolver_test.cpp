@@ -7,6 +7,7 @@
 namespace cluster_resolver_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using Catch::Contains;
 

@@ -8,6 +8,7 @@
 namespace devices_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using Catch::Contains;
 

@@ -13,6 +13,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A strategy on any mesh.
 class MeshStrategy final : public strategy::Strategy {
  public:

@@ -13,6 +13,7 @@
 namespace replicas_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using namespace tessera::strategy;
 

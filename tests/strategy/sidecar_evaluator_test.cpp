@@ -17,6 +17,7 @@
 namespace sidecar_evaluator_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::strategy;
 using namespace tessera::test;
 
@@ -73,7 +74,7 @@ TEST_CASE("sidecar evaluator: the newest checkpoint, once, and lines that later 
   CHECK(lines_of(csv)[2] == "30,step-000030,0.0\r");
   std::string events;
   for (const auto& file : std::filesystem::directory_iterator(options.log_dir + "/validation")) {
-    events = tessera::read_file(file.path().string());
+    events = read_file(file.path().string());
   }
   CHECK(events.find("evaluation_loss_vs_iterations") != std::string::npos);
 }

@@ -13,6 +13,7 @@
 namespace strategy_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using namespace tessera::strategy;
 using Catch::Contains;

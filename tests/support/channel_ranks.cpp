@@ -12,6 +12,9 @@
 #include "tests/support/rendezvous.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 using Gather = std::function<std::vector<std::string>(const std::string&)>;

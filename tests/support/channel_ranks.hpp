@@ -10,6 +10,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using Owners = std::vector<int>;
 
 /// The group of members that these ranks own, as `rank` sees it.

@@ -5,6 +5,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::vector<Variable> all_variables(const ModelHandle& model) {

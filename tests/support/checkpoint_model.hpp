@@ -7,6 +7,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Three Dense layers, 64 features and 32, 24, 10 units, with Adam, built and compiled; its weights
 /// are not drawn.
 ModelHandle checkpoint_model(const LayoutMap& layouts);

@@ -11,6 +11,9 @@
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::vector<std::string> task_names(const ClusterShape& shape) {

@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// One line a collective.
 inline std::vector<std::string> comm_lines(const std::vector<CommEntry>& entries) {
   std::vector<std::string> list;

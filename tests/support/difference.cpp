@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 std::string difference(const at::Tensor& actual, const at::Tensor& expected, double rtol,
                        double atol) {
   std::ostringstream text;

@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Empty if the tensors have one shape and dtype and |actual - expected| <= atol + rtol*|expected|
 /// everywhere (NaN equals NaN); else one line that names the worst element.
 /// Use: `CHECK(difference(actual, expected, 1e-6) == "")`.

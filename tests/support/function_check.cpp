@@ -11,6 +11,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 using Wholes = std::vector<at::Tensor>;

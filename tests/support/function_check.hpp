@@ -9,6 +9,8 @@
 /// Checks of functions that are made of several operations; the oracle checks each operation.
 namespace tessera::test {
 
+using namespace detail;
+
 using Function = std::function<DTensor(const std::vector<DTensor>&)>;
 
 /// Runs `function` on meshes of 1, 2, 3 and 2 by 2 devices, in every layout of the inputs (of many:

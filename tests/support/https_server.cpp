@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 namespace tessera::test {
+
 namespace {
 
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;

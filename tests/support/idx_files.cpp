@@ -7,6 +7,9 @@
 #include "tests/support/files.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::string images(int first, int count) {

@@ -9,6 +9,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// An IDX file of bytes with these extents; `data` follows as it is, of whatever length.
 std::string idx_bytes(const std::vector<uint32_t>& extents, const std::string& data);
 

@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 const Json& keras_core(const std::string& part) {
   static const Json all = read_json_file(golden_path("keras_core.json").string());
   return all.at(part);

@@ -15,6 +15,9 @@
 #include "tests/support/standard_output.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 const Json& golden() {

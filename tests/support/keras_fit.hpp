@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A tensor of golden/keras_callbacks.json: "x", "y", "x_val", "y_val", "labels", "weight".
 at::Tensor fit_data(const std::string& name, at::ScalarType dtype = at::kFloat);
 

@@ -21,6 +21,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// Of one mesh, for each case.

@@ -9,6 +9,8 @@
 /// of keras_golden.py.
 namespace tessera::test {
 
+using namespace detail;
+
 /// A part of golden/FILE; each file is read once.
 const Json& golden_part(const std::string& file, const std::string& part);
 

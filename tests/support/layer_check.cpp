@@ -15,6 +15,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// Tensors by what they are: "output", "gradient of the input", "kernel after the step".

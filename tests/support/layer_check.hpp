@@ -10,6 +10,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// What a layer should be. All in float64.
 struct LayerTest {
   std::function<LayerHandle()> make;  ///< a new layer, always equal

@@ -10,6 +10,9 @@
 #include "tests/support/difference.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 using Axes = std::vector<std::vector<int>>;

@@ -7,6 +7,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Every layout of a rank on a mesh: each mesh dimension on no axis or one, in every order.
 std::vector<Layout> all_layouts(const Mesh& mesh, int64_t rank);
 

@@ -4,6 +4,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A group of which this process has all members.
 inline Group local_group(int64_t members) {
   Group group;

@@ -3,6 +3,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 class NotedWork final : public Work {

@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// What a communicator was asked for, in order.
 struct CommNotes {
   /// Of each announced call, "all_reduce of hidden/kernel".

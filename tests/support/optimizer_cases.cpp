@@ -15,6 +15,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// keras.constraints.NonNeg.

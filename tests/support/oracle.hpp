@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// What is wrong, a line each; empty: nothing.
 using Failures = std::vector<std::string>;
 

@@ -14,6 +14,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::vector<at::Tensor> run_whole(const OpInfo& info, const void* op,

@@ -12,6 +12,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t everything = std::numeric_limits<size_t>::max();

@@ -9,6 +9,9 @@
 #include "tests/support/layouts.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 Shape extents(const Ranges& ranges) {

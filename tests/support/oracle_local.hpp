@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using Ranges = std::vector<Interval>;
 
 /// All of a tensor.

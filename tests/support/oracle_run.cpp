@@ -14,6 +14,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 double tolerance_of(at::ScalarType dtype) {

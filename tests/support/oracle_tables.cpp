@@ -10,6 +10,9 @@
 #include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::vector<Reduce> kinds_for(at::ScalarType dtype) {

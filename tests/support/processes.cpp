@@ -18,6 +18,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using std::chrono::milliseconds;
 
 std::vector<pid_t> children_of(pid_t parent) {

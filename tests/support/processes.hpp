@@ -12,6 +12,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// The processes that this one started and that still run.
 std::vector<pid_t> children_of(pid_t parent);
 

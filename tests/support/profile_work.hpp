@@ -10,6 +10,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 inline void pass_time() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 inline void work_on_a_block() {

@@ -11,6 +11,9 @@
 #include "tests/support/files.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {

@@ -9,6 +9,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 CallContext training_step(int64_t number, int64_t seed) {
   return {.training = true, .random = std::make_shared<RandomStream>(seed, number)};
 }

@@ -5,6 +5,8 @@
 /// What the tests of layers that draw random numbers share.
 namespace tessera::test {
 
+using namespace detail;
+
 /// A step of training in a model of that seed.
 CallContext training_step(int64_t number, int64_t seed = 1);
 

@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 std::vector<RankOutcome> rank_ends(int ranks,
                                const std::function<void(int rank, const Mesh& mesh)>& work) {
   std::vector<RankOutcome> all(static_cast<size_t>(ranks));

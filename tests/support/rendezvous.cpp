@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 void Rendezvous::set_reason(const std::string& reason) {
   if (reason_.empty()) reason_ = reason;
   changed_.notify_all();

@@ -6,6 +6,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Keeps what is written to std::cout while it lives.
 class StandardOutput {
  public:

@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Where threads that stand for processes exchange texts. The call `ends_at` and later ones throw
 /// on all, as they do when a process dies.
 class TextHub {

@@ -12,6 +12,9 @@
 #include "tests/support/rendezvous.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// Results that arrive only when waited for.
@@ -52,7 +55,7 @@ class ThreadCommunicator final : public Communicator {
   const RankNotes& notes() const { return notes_; }
 
   void begin(const CollectiveCall& call) override {
-    const std::string text = tessera::str(
+    const std::string text = detail::str(
         to_string(call.op), call.dims, call.dtype, to_string(call.shape), to_string(call.kind),
         call.axis, call.to_axis);
     ++notes_.calls;

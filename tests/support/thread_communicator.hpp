@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// What one rank of a test does.
 using RankFunction = std::function<void(int rank, const std::shared_ptr<Communicator>&)>;
 

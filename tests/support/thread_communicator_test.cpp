@@ -12,6 +12,7 @@
 namespace thread_communicator_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using std::chrono::milliseconds;
 

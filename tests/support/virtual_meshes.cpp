@@ -12,6 +12,9 @@
 #include "tests/support/layouts.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 at::Generator generator(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
@@ -145,7 +148,7 @@ class Joiner {
       if (piece.dim() != value_.rank() || piece.size(a) != have.size() || want.lo < have.lo ||
           want.hi > have.hi) {
         wrong_ =
-            tessera::str("block ", index, " of sizes ", piece.sizes(), " does not hold its shard");
+            detail::str("block ", index, " of sizes ", piece.sizes(), " does not hold its shard");
         return;
       }
       piece = piece.narrow(a, want.lo - have.lo, want.size());

@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A mesh of virtual CPUs with dimensions x, y, … of these sizes.
 Mesh virtual_mesh(const std::vector<int64_t>& sizes);
 

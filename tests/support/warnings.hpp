@@ -8,6 +8,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Keeps what is written to std::cerr while it lives.
 class Warnings {
  public:

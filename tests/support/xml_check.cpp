@@ -5,6 +5,9 @@
 #include <regex>
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 /// `raw` with entities resolved; says in `error` if one is unknown.

@@ -5,6 +5,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// An XML document without comments, CDATA and processing instructions other than the first line.
 struct Xml {
   struct Element {

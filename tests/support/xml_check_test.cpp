@@ -5,6 +5,7 @@
 namespace xml_check_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -13,6 +13,7 @@
 namespace dtensor_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

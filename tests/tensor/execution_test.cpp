@@ -13,6 +13,7 @@
 namespace execution_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("every block runs once, under InferenceMode, in order within its thread") {
   for (bool parallel : {false, true}) {

@@ -11,6 +11,7 @@
 namespace pack_rows_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace planning_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("a planned value has shape, layout and no blocks", "[planning]") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});

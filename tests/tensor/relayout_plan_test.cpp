@@ -9,6 +9,7 @@
 namespace relayout_plan_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

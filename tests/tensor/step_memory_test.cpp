@@ -15,6 +15,7 @@
 namespace step_memory_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

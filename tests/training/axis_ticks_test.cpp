@@ -8,6 +8,7 @@
 namespace axis_ticks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -19,6 +19,7 @@
 namespace batch_loader_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

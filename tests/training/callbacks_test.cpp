@@ -16,6 +16,7 @@
 namespace callbacks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -12,6 +12,7 @@
 namespace cnn_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

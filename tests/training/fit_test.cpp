@@ -13,6 +13,7 @@
 namespace fit_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::difference;
 
 namespace {

@@ -11,6 +11,7 @@
 namespace history_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -11,6 +11,7 @@
 namespace keras_callbacks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::FitCases;
 using test::FitModels;
 using test::FitRun;

@@ -8,6 +8,7 @@
 namespace keras_fit_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::FitCases;
 using test::FitModels;
 using test::FitRun;

@@ -12,6 +12,7 @@
 namespace keras_masks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace no_local_devices_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

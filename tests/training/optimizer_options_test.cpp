@@ -9,6 +9,7 @@
 namespace optimizer_options_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

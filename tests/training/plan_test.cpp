@@ -16,6 +16,7 @@
 namespace plan_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -23,6 +23,7 @@
 namespace process_ends_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

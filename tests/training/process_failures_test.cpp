@@ -19,6 +19,7 @@
 namespace process_failures_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -11,6 +11,7 @@
 namespace profile_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -10,6 +10,7 @@
 namespace progress_bar_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -8,6 +8,7 @@
 namespace progress_logger_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("the bar reads metrics of its own batches only, and not at every one") {
   const test::StandardOutput quiet;

@@ -13,6 +13,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// What fit left, and how its steps were made.
 struct Outcome {
   std::vector<double> losses;

@@ -11,6 +11,7 @@
 namespace recorded_code_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

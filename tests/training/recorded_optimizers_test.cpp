@@ -5,6 +5,7 @@
 namespace recorded_optimizers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

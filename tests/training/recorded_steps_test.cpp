@@ -13,6 +13,7 @@
 namespace recorded_steps_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

@@ -22,6 +22,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// Fits whose steps another model makes, beside ordinary ones.
 namespace remote_fit {
 

@@ -10,6 +10,7 @@
 namespace remote_fit_ends_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test::remote_fit;
 using Catch::Matchers::Contains;
 

@@ -11,6 +11,7 @@
 namespace several_processes_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
   uint64_t product = 0;
@@ -58,4 +58,4 @@ void ByteReader::fail(const std::string& expected, const std::string& received) 
   fail_at(file_, offset_, expected, received);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// a * b, or nothing where it does not fit 64 bits.
 std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b);
@@ -45,4 +45,4 @@ class ByteReader {
 [[noreturn]] void fail_at(const std::string& file, uint64_t offset, const std::string& expected,
                           const std::string& received);
 
-}  // namespace tessera
+}  // namespace tessera::detail

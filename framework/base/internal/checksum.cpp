@@ -3,7 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string hexadecimal(XXH128_hash_t hash) {
@@ -40,4 +40,4 @@ void Xxh128::update(std::span<const std::byte> bytes) {
 
 std::string Xxh128::digits() const { return hexadecimal(XXH3_128bits_digest(&state_->hash)); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// XXH3-128 of bytes as 32 lower-case hexadecimal digits, as `xxh128sum` prints it.
 std::string xxh128(std::span<const std::byte> bytes);
@@ -27,4 +27,4 @@ class Xxh128 {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

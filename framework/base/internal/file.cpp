@@ -18,7 +18,7 @@
 #include <tessera/framework/base/internal/byte_reader.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // DEFLATE never expands a byte to more than 1032.
@@ -235,4 +235,4 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   write_file_atomically(path, std::span(&part, 1));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Whether something (file, folder, device) lies at `path`.
 bool exists(const std::string& path);
@@ -59,4 +59,4 @@ void write_file_atomically(const std::string& path,
 /// The same for a text.
 void write_file_atomically(const std::string& path, std::string_view text);
 
-}  // namespace tessera
+}  // namespace tessera::detail

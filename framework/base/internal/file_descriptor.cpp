@@ -11,7 +11,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Result of a system call, made again as long as signals interrupt it.
@@ -85,4 +85,4 @@ void fail_write(const std::string& path) {
                   "check the folder, its permissions and the free space");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

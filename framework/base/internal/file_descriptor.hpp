@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Owns a file descriptor; negative for none.
 class FileDescriptor {
@@ -54,4 +54,4 @@ bool rename_path(const std::string& from, const std::string& to);
 [[noreturn]] void fail_read(const std::string& path);
 [[noreturn]] void fail_write(const std::string& path);
 
-}  // namespace tessera
+}  // namespace tessera::detail

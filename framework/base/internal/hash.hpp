@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A number that another `value` makes another one of, the same on every process (Steele, Lea and
 /// Flood's SplitMix64).
@@ -13,4 +13,4 @@ constexpr uint64_t mix(uint64_t seed, uint64_t value) {
   return x ^ (x >> 31);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

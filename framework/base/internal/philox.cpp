@@ -1,6 +1,6 @@
 #include <tessera/framework/base/internal/philox.hpp>
 
-namespace tessera::philox {
+namespace tessera::detail::philox {
 namespace {
 
 /// generate() for counters (c[0][i], c[1][i], c[2][i], c[3][i]).
@@ -35,4 +35,4 @@ std::array<uint32_t, 4 * lanes> Stream::blocks(uint64_t first) const {
   return words;
 }
 
-}  // namespace tessera::philox
+}  // namespace tessera::detail::philox

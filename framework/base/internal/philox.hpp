@@ -7,7 +7,7 @@
 
 /// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), which
 /// the random draws are made of.
-namespace tessera::philox {
+namespace tessera::detail::philox {
 
 using Words = std::array<uint32_t, 4>;
 using Key = std::array<uint32_t, 2>;
@@ -66,4 +66,4 @@ class Stream {
   uint64_t upper_ = 0;
 };
 
-}  // namespace tessera::philox
+}  // namespace tessera::detail::philox

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // Longer words come from hostile files only, and the distance costs the product of the lengths.
@@ -114,4 +114,4 @@ std::string quoted_list(std::span<const std::string> texts, size_t max_items) {
   return join(items, ", ");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The candidate within a few typing mistakes (Damerau-Levenshtein distance, case ignored) of
 /// `word`, the first of the closest; empty where none is close.
@@ -30,4 +30,4 @@ std::string quoted_list(std::span<const std::string> texts, size_t max_items = 2
 /// Length in bytes of the UTF-8 character that `text` begins with; 0 if it is not valid UTF-8.
 size_t utf8_length(std::string_view text);
 
-}  // namespace tessera
+}  // namespace tessera::detail

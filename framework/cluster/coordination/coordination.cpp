@@ -3,7 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/coordination/coordination_client.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::string Peer::describe() const { return str("rank ", rank, " (pid ", pid, " on ", host, ")"); }
 
@@ -19,4 +19,4 @@ std::shared_ptr<Coordination> Coordination::join(const CoordinationOptions& opti
   return std::make_shared<CoordinationClient>(options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

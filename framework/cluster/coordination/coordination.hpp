@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How one process joins the others that run its program.
 struct CoordinationOptions {
@@ -103,4 +103,4 @@ class Coordination {
   virtual void leave() = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

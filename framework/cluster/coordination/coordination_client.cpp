@@ -4,7 +4,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/rendezvous.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -131,4 +131,4 @@ void CoordinationClient::leave() {
   hub_->wait_for_end();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/cluster/coordination/coordination_server.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Every rank's side of the control plane: a connection to rank 0 and the thread that serves it.
 /// Rank 0 has the hub in it, too.
@@ -93,4 +93,4 @@ class CoordinationClient : public Coordination {
   std::thread thread_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/cluster/coordination/failure_report.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using std::chrono::steady_clock;
 
@@ -203,4 +203,4 @@ Peer CoordinationClient::hub_peer() const {
   return Peer{0, 0, options_.address, options_.address};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

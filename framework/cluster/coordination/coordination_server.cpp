@@ -11,7 +11,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -385,4 +385,4 @@ void CoordinationServer::say(const std::string& line) const {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -12,7 +12,7 @@
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 #include <tessera/framework/cluster/coordination/liveness_monitor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Rank 0's side of the control plane: one thread that owns all connections, lets ranks in, passes
 /// their texts on and ends the run. It shares nothing with other threads: rank 0 itself talks to it
@@ -94,4 +94,4 @@ class CoordinationServer {
   std::thread thread_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

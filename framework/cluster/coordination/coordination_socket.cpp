@@ -18,7 +18,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using std::chrono::steady_clock;
@@ -248,4 +248,4 @@ int poll_time(steady_clock::time_point time) {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Frames over a connection that never blocks. Writing and reading may be two threads.
 class FrameSocket {
@@ -84,4 +84,4 @@ bool is_loopback(const std::string& address);
 /// Milliseconds until `time` for poll(2): at least 0, rounded up.
 int poll_time(std::chrono::steady_clock::time_point time);
 
-}  // namespace tessera
+}  // namespace tessera::detail

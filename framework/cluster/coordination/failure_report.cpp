@@ -16,7 +16,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// More groups of ranks than anybody reads in a line.
@@ -216,4 +216,4 @@ std::string differ_text(int first_rank, const CallRecord& first, int second_rank
               "only some ranks do communicate");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

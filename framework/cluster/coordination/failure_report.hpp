@@ -7,7 +7,7 @@
 
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// "call #118 (all_reduce of hidden/kernel on batch, step 7)", the first step being 1.
 std::string call_text(const CallRecord& call);
@@ -46,4 +46,4 @@ std::string stuck_text(double seconds, const std::string& waiting);
 std::string differ_text(int first_rank, const CallRecord& first, int second_rank,
                         const CallRecord& second);
 
-}  // namespace tessera
+}  // namespace tessera::detail

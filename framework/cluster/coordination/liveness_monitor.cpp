@@ -6,7 +6,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using namespace std::chrono_literals;
 
@@ -205,4 +205,4 @@ std::vector<RankReport> LivenessMonitor::reports() const {
   return reports;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

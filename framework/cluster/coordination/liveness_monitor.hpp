@@ -11,7 +11,7 @@
 #include <tessera/framework/cluster/coordination/failure_report.hpp>
 #include <tessera/framework/cluster/coordination/pending_gathers.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How often processes show that they are alive.
 std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout);
@@ -83,4 +83,4 @@ class LivenessMonitor {
   std::map<uint64_t, std::pair<int, CallRecord>> seen_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Of texts that one rank has given and that wait for the others.
@@ -76,4 +76,4 @@ void ControlRounds::discount_pause(std::chrono::steady_clock::duration duration)
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

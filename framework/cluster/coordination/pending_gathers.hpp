@@ -9,7 +9,7 @@
 
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One exchange in which every rank takes part: the n-th text of a key on one rank meets the n-th
 /// on the others.
@@ -51,4 +51,4 @@ class ControlRounds {
   std::map<std::string, std::deque<Round>> rounds_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

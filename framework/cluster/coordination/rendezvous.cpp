@@ -10,7 +10,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -83,4 +83,4 @@ FrameSocket find_hub(const CoordinationOptions& options) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Connects to rank 0, again and again until it is there and lets this rank in. Throws CommError
 /// naming the address after connect_timeout, ConfigError with rank 0's words where it refuses.
@@ -13,4 +13,4 @@ FrameSocket find_hub(const CoordinationOptions& options);
 /// find_hub does.
 FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection);
 
-}  // namespace tessera
+}  // namespace tessera::detail

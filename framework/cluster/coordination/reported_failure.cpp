@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 struct Note {
@@ -30,4 +30,4 @@ void set_failure_reporter(std::function<void(const std::string& what)> tell) {
   note.tell = std::move(tell);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Keeps why this process is about to end, for the others of its run to read; nothing if it is
 /// alone.
@@ -12,4 +12,4 @@ void report_failure(const std::string& what);
 /// Who tells the others: called by report_failure() from now on. Null: nobody.
 void set_failure_reporter(std::function<void(const std::string& what)> tell);
 
-}  // namespace tessera
+}  // namespace tessera::detail

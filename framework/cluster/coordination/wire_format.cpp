@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr uint32_t magic = 0x43525354;  // "TSRC"
@@ -154,4 +154,4 @@ Hello decode_hello(std::string_view body) {
   return hello;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What came over a connection is not what a process of this build sends. The text names it alone.
 struct BadFrame : std::runtime_error {
@@ -117,4 +117,4 @@ std::string encode_hello(const Hello& hello);
 /// Throws BadFrame for a body that is no hello of this version of the protocol.
 Hello decode_hello(std::string_view body);
 
-}  // namespace tessera
+}  // namespace tessera::detail

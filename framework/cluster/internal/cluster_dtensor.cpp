@@ -5,7 +5,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::vector<HostPort> read_jobs(const std::string& jobs) {
@@ -59,4 +59,4 @@ std::optional<Cluster> cluster_from_dtensor(const Environment& variables) {
   return cluster;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

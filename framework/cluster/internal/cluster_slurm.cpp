@@ -4,7 +4,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int lowest_port = 15000;
@@ -90,4 +90,4 @@ std::optional<Cluster> cluster_from_slurm(const Environment& variables) {
   return cluster;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

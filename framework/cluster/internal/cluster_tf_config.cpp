@@ -7,7 +7,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Tasks = std::vector<std::pair<TaskType, std::vector<std::string>>>;
@@ -124,4 +124,4 @@ std::optional<Cluster> cluster_from_tf_config(const Environment& variables) {
   return cluster;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // What a text begins with.
@@ -52,4 +52,4 @@ std::vector<std::string> collectively(const GatherTexts& gather, const std::stri
   return texts;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

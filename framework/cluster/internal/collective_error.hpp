@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Other processes failed at what all do together; this one did its part.
 class RankFailures : public FileError {
@@ -32,4 +32,4 @@ std::vector<std::string> collectively(const GatherTexts& gather, const std::stri
                                      const std::string& expected,
                                      const std::function<std::string()>& work);
 
-}  // namespace tessera
+}  // namespace tessera::detail

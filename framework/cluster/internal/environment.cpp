@@ -7,7 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int highest_port = 65535;
@@ -81,4 +81,4 @@ int Environment::require_integer(const std::string& name, const std::string& rea
   return read_integer(name, require(name, reason), minimum, maximum);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/cluster/cluster.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Where a process listens.
 struct HostPort {
@@ -55,4 +55,4 @@ std::optional<Cluster> cluster_from_slurm(const Environment& variables);
 /// `where`.
 std::string first_slurm_host(const std::string& where, const std::string& list);
 
-}  // namespace tessera
+}  // namespace tessera::detail

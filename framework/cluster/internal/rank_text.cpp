@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::string rank_names(std::span<const int> ranks) {
   std::vector<std::string> parts;
@@ -35,4 +35,4 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 struct Pipe {
@@ -136,4 +136,4 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/cluster/launcher/output_multiplexer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A stream of a child, from which it is read without waiting.
 struct ChildStream {
@@ -57,4 +57,4 @@ std::string describe_status(int status);
 /// The code with which a shell would report the status.
 int exit_code_of(int status);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -241,4 +241,4 @@ std::string LaunchAttempt::summary() const {
   return str(first_->task.name(), " failed first: ", describe(*first_));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/cluster/launcher/output_multiplexer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One start of all processes, watched to their end.
 class LaunchAttempt {
@@ -77,4 +77,4 @@ class LaunchAttempt {
   int stopped_by_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/cluster/cluster.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
@@ -132,4 +132,4 @@ std::string names_of(const std::vector<LaunchTask>& tasks) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

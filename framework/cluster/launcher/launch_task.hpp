@@ -6,7 +6,7 @@
 
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A process that launch() starts: one of equal ranks, or a task of a parameter server job.
 struct LaunchTask {
@@ -32,4 +32,4 @@ std::vector<LaunchTask> launch_tasks(const LaunchOptions& options, int restart);
 /// "ranks 0 and 1", "chief, worker 1 and ps 0".
 std::string names_of(const std::vector<LaunchTask>& tasks);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -19,7 +19,7 @@
 #include <tessera/framework/cluster/launcher/launch_attempt.hpp>
 #include <tessera/framework/cluster/launcher/launch_task.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -173,4 +173,4 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
   return outcome.code;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

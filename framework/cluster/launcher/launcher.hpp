@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a process ends with that failed because another one did, or because it could not join the
 /// others. Such a process is not the first to fail while there is one that ended otherwise.
@@ -54,4 +54,4 @@ int free_port();
 /// from the only thread of a process.
 int launch(const std::vector<std::string>& command, const LaunchOptions& options = {});
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // A program that never ends its lines must not fill the memory.
@@ -75,4 +75,4 @@ void OutputMultiplexer::write() {
   if (piece.text.empty()) queue_.pop_front();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

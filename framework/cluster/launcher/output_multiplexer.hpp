@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Cuts what a process writes into lines. A carriage return goes back to the line's beginning, as
 /// on a terminal: of a progress bar the last state is left.
@@ -50,4 +50,4 @@ class OutputMultiplexer {
   bool colour_[3] = {};
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

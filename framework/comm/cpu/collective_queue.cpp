@@ -9,7 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/signal_guard.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class CollectiveQueue::QueuedWork final : public Work {
  public:
@@ -166,4 +166,4 @@ void CollectiveQueue::serve() {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

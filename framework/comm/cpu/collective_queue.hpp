@@ -11,7 +11,7 @@
 #include <tessera/framework/comm/cpu/collective_task.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Runs the collectives of a rank one after the other: on a thread of its own, or on the one that
 /// waits for them where that thread has not begun yet. The first failure ends it.
@@ -66,4 +66,4 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   std::thread thread_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

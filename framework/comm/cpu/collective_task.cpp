@@ -7,7 +7,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// What travels at once: small enough to stay in a core's cache until it is reduced.
@@ -181,4 +181,4 @@ void ReduceOp::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
                                      tensor.const_data_ptr(), bytes));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

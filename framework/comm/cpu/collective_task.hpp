@@ -9,7 +9,7 @@
 #include <tessera/framework/comm/cpu/transport.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What one rank does of a collective, in two halves. Both run once, under InferenceMode.
 class CollectiveTask {
@@ -82,4 +82,4 @@ class ReduceOp final : public CollectiveTask {
 /// Tensors of at most so many bytes are exchanged in one round, by all with all.
 constexpr size_t one_round_bytes = size_t{16} << 10;
 
-}  // namespace tessera
+}  // namespace tessera::detail

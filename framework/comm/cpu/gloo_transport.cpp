@@ -13,7 +13,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/signal_guard.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Gloo ends a wait after a while, and all connections with it. Who is alive is not its to judge.
@@ -272,4 +272,4 @@ std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

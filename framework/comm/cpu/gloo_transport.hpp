@@ -8,7 +8,7 @@
 
 #include <tessera/framework/comm/cpu/transport.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How a process joins its peers over Gloo's TCP transport.
 struct GlooOptions {
@@ -26,4 +26,4 @@ struct GlooOptions {
 /// made, where another library's Gloo would run instead of libgloo, and in a build without Gloo.
 std::unique_ptr<Transport> gloo_transport(const GlooOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
   throw CommError("gloo", "processes exchange tensors over Gloo",
@@ -10,4 +10,4 @@ std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
                   "install libgloo-dev and configure with -DTESSERA_GLOO=ON");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/comm/cpu/collective_queue.hpp>
 #include <tessera/framework/comm/cpu/result_buffers.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The ranks of a group, and which one is here.
@@ -296,4 +296,4 @@ std::shared_ptr<Engine> channel_engine(std::unique_ptr<Transport> channel) {
   return std::make_shared<P2pEngine>(std::move(channel));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Less comes from the allocator's own store.
@@ -40,4 +40,4 @@ at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& opti
   return at::from_blob(place->memory.get(), shape, [held = place->memory](void*) {}, options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

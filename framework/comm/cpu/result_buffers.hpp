@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Memory of large results, used again once nobody holds it: a page that is touched for the first
 /// time costs more than to fill it over a network. Keeps 256 MiB at most: the oldest unused blocks
@@ -26,4 +26,4 @@ class ResultBuffers {
   size_t kept_bytes_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/comm/cpu/shm_peer.hpp>
 #include <tessera/framework/comm/cpu/shm_segment.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr size_t unit = SharedRing::unit;
@@ -282,4 +282,4 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
                                                std::move(neighbours), std::move(other));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

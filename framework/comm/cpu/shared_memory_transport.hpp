@@ -7,7 +7,7 @@
 
 #include <tessera/framework/comm/cpu/transport.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How a process joins its peers on the same host.
 struct SharedMemoryOptions {
@@ -25,4 +25,4 @@ struct SharedMemoryOptions {
 /// one user. Collective. A killed process leaves nothing behind.
 std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

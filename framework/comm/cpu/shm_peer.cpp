@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// What is copied before the other side is told, which then works beside this one.
@@ -110,4 +110,4 @@ bool ShmPeer::begin_message() {
   return false;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/comm/cpu/shm_segment.hpp>
 #include <tessera/framework/comm/cpu/transport.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A message of a neighbour's, in the hands of its owner and of a queue.
 struct Post {
@@ -61,4 +61,4 @@ class ShmPeer {
   bool broken_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 void check(bool ok, const char* what) {
@@ -112,4 +112,4 @@ void ShmSegment::sleep(uint32_t seen, std::chrono::milliseconds most) const {
   head().sleepers.fetch_sub(1);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

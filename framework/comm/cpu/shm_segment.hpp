@@ -10,7 +10,7 @@
 
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A ring of bytes from one process to another: one writes, one reads. All counts are multiples of
 /// `unit`.
@@ -74,4 +74,4 @@ class ShmSegment {
   void* memory_ = nullptr;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A message on its way to or from one rank. Destroyed before it is done, it leaves its channel of
 /// no use but to be aborted.
@@ -44,4 +44,4 @@ class Transport {
   virtual void abort(const std::string& reason) = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The build id among the notes of a segment, in hex; empty if there is none.
@@ -55,4 +55,4 @@ std::string build_id() {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 // What a collective handles for one member, as CommEntry counts it.
 
@@ -41,4 +41,4 @@ inline int64_t sent_bytes(const std::vector<std::vector<at::Tensor>>& send) {
   return bytes;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <tessera/framework/cluster/internal/collective_error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 void collectively(const Mesh& mesh, const std::string& what, const std::function<void()>& local) {
   broadcast_text(mesh, what, [&] {
@@ -27,4 +27,4 @@ void warn_once(const Mesh& mesh, const std::string& line) {
   if (is_first_rank(mesh)) std::cerr << "Warning: " << line << '\n';
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

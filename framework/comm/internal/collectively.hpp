@@ -5,7 +5,7 @@
 
 #include <tessera/framework/mesh/mesh.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Does what may fail on one process alone, such as reading a file; then every process goes on, or
 /// every one throws: those at fault their own errors, the others RankFailures for `what`.
@@ -19,4 +19,4 @@ std::string broadcast_text(const Mesh& mesh, const std::string& what,
 /// Writes a warning of one line to the standard error output, on the first process only.
 void warn_once(const Mesh& mesh, const std::string& line);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::atomic<at::ScalarType> common_reduce_dtype{at::kFloat};
@@ -148,4 +148,4 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
   return group;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

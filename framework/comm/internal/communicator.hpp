@@ -10,7 +10,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The members of one collective: the coordinates along `dims` (first listed most significant) at
 /// fixed coordinates elsewhere. Neighbouring devices of one process may stand as one member.
@@ -146,4 +146,4 @@ bool is_first_rank(const Mesh& mesh);
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 #include <tessera/framework/mesh/device.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Reduces what several GPUs of this process hold.
 class DeviceReducer {
@@ -24,4 +24,4 @@ class DeviceReducer {
 /// Throws ConfigError where there is no NCCL.
 std::shared_ptr<DeviceReducer> make_nccl_devices();
 
-}  // namespace tessera
+}  // namespace tessera::detail

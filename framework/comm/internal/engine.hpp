@@ -4,7 +4,7 @@
 
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What carries tensors between processes, and nothing else: a Communicator whose collectives run
 /// in the order of their calls, each begun before it returns. abort() makes all of them, also those
@@ -17,4 +17,4 @@ class Engine : public Communicator {
   std::vector<std::string> gather(const std::string& key, const std::string& text) final;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 uint64_t mix_text(uint64_t hash, const std::string& text) {
@@ -104,4 +104,4 @@ uint64_t FlightRecorder::hash() const {
   return hash_;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The last collectives of this process, for the report of a failure, and a hash over all of them.
 /// All functions may be called from any thread.
@@ -58,4 +58,4 @@ class FlightRecorder {
   uint64_t hash_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::vector<std::string> LocalCommunicator::gather(const std::string&, const std::string& text) {
   check_alive();
@@ -94,4 +94,4 @@ WorkPtr LocalCommunicator::no_peer(int rank) {
 
 std::shared_ptr<Communicator> local_communicator() { return std::make_shared<LocalCommunicator>(); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// All members are in this process: reductions and copies between its own tensors.
 class LocalCommunicator : public Communicator {
@@ -43,4 +43,4 @@ class LocalCommunicator : public Communicator {
   std::string reason_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 #include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// All ranks are there when they connect: one that does not answer is not to come.
@@ -41,4 +41,4 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
       {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo}));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

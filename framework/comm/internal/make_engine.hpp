@@ -6,7 +6,7 @@
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/internal/engine.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The engine for the devices and hosts of a run: NCCL for GPUs; for CPUs shared memory between
 /// processes of one host and Gloo between hosts. `first` is this process's first device.
@@ -14,4 +14,4 @@ namespace tessera {
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
                                     const DistributedOptions& options, Device first);
 
-}  // namespace tessera
+}  // namespace tessera::detail

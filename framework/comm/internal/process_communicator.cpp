@@ -12,7 +12,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t checked_steps = 20;
@@ -244,4 +244,4 @@ void ProcessCommunicator::barrier() {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/comm/internal/engine.hpp>
 #include <tessera/framework/comm/internal/flight_recorder.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct ProcessCommunicatorOptions {
   /// Whether ranks compare every collective before it, and not only in the first 20 steps and where
@@ -98,4 +98,4 @@ class ProcessCommunicator final : public Communicator {
   std::thread watcher_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

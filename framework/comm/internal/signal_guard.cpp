@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-namespace tessera {
+namespace tessera::detail {
 
 SignalGuard::SignalGuard(Which which) {
   sigset_t blocked;
@@ -27,4 +27,4 @@ SignalGuard::~SignalGuard() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

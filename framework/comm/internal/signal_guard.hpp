@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Keeps signals from the calling thread, and from threads made meanwhile.
 class SignalGuard {
@@ -19,4 +19,4 @@ class SignalGuard {
   sigset_t before_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

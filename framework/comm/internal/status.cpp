@@ -11,7 +11,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The largest of each number over all processes.
@@ -134,4 +134,4 @@ StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStat
   return word;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

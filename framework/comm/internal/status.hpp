@@ -7,7 +7,7 @@
 
 #include <tessera/framework/mesh/mesh.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a process has to tell the others at the end of a step; the gravest wins. `stop`: training
 /// has come to its end; `save`: a signal asks to save and leave.
@@ -61,4 +61,4 @@ StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStat
 /// What each rank said, equal texts together: "8 on ranks 0 and 2; 7 on rank 1".
 std::string said_by(const std::vector<std::string>& texts);
 
-}  // namespace tessera
+}  // namespace tessera::detail

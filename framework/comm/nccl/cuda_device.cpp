@@ -12,7 +12,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The folder that libc10_cuda was loaded from: libtorch_cuda lies beside it.
@@ -74,4 +74,4 @@ const CudaDevice& cuda_device(int index) {
   return devices.emplace(index, make_device(index)).first->second;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

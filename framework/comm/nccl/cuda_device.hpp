@@ -3,7 +3,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A GPU of this process, and the streams that its work is queued on.
 struct CudaDevice {
@@ -20,4 +20,4 @@ int cuda_device_count();
 /// and for a library that cannot be loaded.
 const CudaDevice& cuda_device(int index);
 
-}  // namespace tessera
+}  // namespace tessera::detail

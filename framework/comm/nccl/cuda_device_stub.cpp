@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 int cuda_device_count() { return 0; }
 
@@ -11,4 +11,4 @@ const CudaDevice& cuda_device(int index) {
                     "use virtual CPUs (--device cpu)");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::vector<int> ranks_of(const Group& group) {
   const std::set<int> ranks(group.owner.begin(), group.owner.end());
@@ -82,4 +82,4 @@ at::Tensor RankRows::make(int64_t rows, const at::TensorOptions& options) const 
   return even ? at::empty({rows, length_}, options) : at::zeros({rows, length_}, options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

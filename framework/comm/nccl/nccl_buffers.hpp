@@ -9,7 +9,7 @@
 
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The ranks that hold members of a group, ascending: their order in an NCCL communicator.
 std::vector<int> ranks_of(const Group& group);
@@ -44,4 +44,4 @@ class RankRows {
   int64_t length_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

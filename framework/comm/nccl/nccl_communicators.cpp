@@ -8,7 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Polls that follow each other at once, before the thread sleeps between them.
@@ -127,4 +127,4 @@ void NcclCommunicators::fail(ncclComm_t comm, ncclResult_t result) const {
                   nccl_.get_error_string(result) + detail, "set NCCL_DEBUG=WARN to see more");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/comm/nccl/nccl_library.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The NCCL communicators of a process. They are non-blocking: no call into NCCL waits for another
 /// process, so that abort() on another thread ends whatever this one waits for.
@@ -47,4 +47,4 @@ class NcclCommunicators {
   std::string reason_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_library.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Communicators of GPUs that this process holds all of, made when they first meet.
@@ -107,4 +107,4 @@ class NcclDevices final : public DeviceReducer {
 
 std::shared_ptr<DeviceReducer> make_nccl_devices() { return std::make_shared<NcclDevices>(); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

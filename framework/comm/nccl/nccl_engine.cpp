@@ -11,7 +11,7 @@
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_groups.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -292,4 +292,4 @@ std::shared_ptr<Engine> make_nccl_engine(const NcclOptions& options) {
   return std::make_shared<NcclEngine>(options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/comm/internal/engine.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How the NCCL engine of one process joins those of the others.
 struct NcclOptions {
@@ -26,4 +26,4 @@ struct NcclOptions {
 /// for what this build or machine lacks, CommError when NCCL fails.
 std::shared_ptr<Engine> make_nccl_engine(const NcclOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Ids are gathered as text.
@@ -101,4 +101,4 @@ void NcclGroups::exchange(const std::vector<Message>& messages) {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

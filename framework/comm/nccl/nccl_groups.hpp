@@ -10,7 +10,7 @@
 #include <tessera/framework/comm/nccl/nccl_communicators.hpp>
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The groups of ranks that exchange tensors by the GPUs of their processes, each with an NCCL
 /// communicator of its own that is made when the group first needs it.
@@ -47,4 +47,4 @@ class NcclGroups {
   std::map<std::vector<int>, ncclComm_t> groups_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

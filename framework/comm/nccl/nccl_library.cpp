@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr const char* file_name = "libnccl.so.2";
@@ -71,4 +71,4 @@ const NcclLibrary& nccl_library() {
   return library;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <nccl.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The functions of NCCL that the engine calls, of the copy that libtorch_cuda has loaded.
 struct NcclLibrary {
@@ -28,4 +28,4 @@ struct NcclLibrary {
 /// older than the header that Tessera was compiled with.
 const NcclLibrary& nccl_library();
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,11 +2,11 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::shared_ptr<Engine> make_nccl_engine(const NcclOptions& options) {
   throw ConfigError("nccl", "this build of Tessera runs on CPUs", str("cuda:", options.device),
                     "use virtual CPUs (--device cpu), or build the preset cuda");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

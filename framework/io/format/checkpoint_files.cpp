@@ -14,7 +14,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr const char* damaged_fix = "restore the file, or use another checkpoint";
@@ -167,4 +167,4 @@ void CheckpointFiles::verify_headers() const {
   for (size_t i = 0; i < files_.size(); ++i) read_header(files_[i], index_.shards[i]);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

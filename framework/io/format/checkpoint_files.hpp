@@ -11,7 +11,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A regular file of an open folder, read at any place. Failures are FileErrors.
 class StoredFile {
@@ -69,4 +69,4 @@ class CheckpointFiles {
   mutable std::atomic<uint64_t> bytes_read_{0};
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ std::shared_ptr<const FileDescriptor> claim_directory(const std::string& directo
                   "another process that does", "end it, or use another directory");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A checkpoint in the folder of a run.
 struct CheckpointEntry {
@@ -43,4 +43,4 @@ int remove_leftovers(const std::string& root);
 std::shared_ptr<const FileDescriptor> claim_directory(
     const std::string& directory, std::chrono::milliseconds patience = std::chrono::seconds(2));
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/byte_reader.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string text_of(const std::vector<Interval>& intervals) {
@@ -118,4 +118,4 @@ std::vector<Rectangle> cells_of(const Grid& grid, const Rectangle& area) {
   return cells;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The elements [begin, end) of a tensor, one pair per axis.
 struct Rectangle {
@@ -36,4 +36,4 @@ Grid cut_grid(Grid grid, uint64_t max_elements);
 /// The cells of a grid that make up `area`, in row-major order.
 std::vector<Rectangle> cells_of(const Grid& grid, const Rectangle& area);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr const char* format_name = "tessera checkpoint";
@@ -219,4 +219,4 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string&
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/io/format/checkpoint_grid.hpp>
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Files of a checkpoint's folder, beside the shards.
 inline constexpr const char* checkpoint_index_file = "index.json";
@@ -78,4 +78,4 @@ std::string checkpoint_checksum_text(std::string_view index_text);
 /// chunks and of shards. Throws FileError.
 CheckpointIndex parse_checkpoint_index(std::string_view text, const std::string& path);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -17,7 +17,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ void StagingDirectory::take() {
   fail_write(place_.parent);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Where a checkpoint lies or will lie. Beside it, in the same parent, only these names are made:
 /// "tmp.NAME.PID.N" while one is written or removed, and "tmp.NAME.former" for the former one while
@@ -81,4 +81,4 @@ class StagingDirectory {
   FileDescriptor lock_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

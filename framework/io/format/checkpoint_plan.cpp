@@ -10,7 +10,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Bytes = std::span<const std::byte>;
@@ -180,4 +180,4 @@ CheckpointPlan plan_checkpoint(const std::string& path,
   return Planner(path, options, tensors.size()).plan(tensors, pieces);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A shard file of a checkpoint to be written.
 struct PlannedShard {
@@ -34,4 +34,4 @@ CheckpointPlan plan_checkpoint(const std::string& path,
                                const std::vector<CheckpointPiece>& pieces,
                                const CheckpointWriterOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 uint64_t chunk_size(uint64_t piece_bytes, uint64_t chunk) {
@@ -233,4 +233,4 @@ void CheckpointReader::verify() const {
 
 uint64_t CheckpointReader::bytes_read() const { return content_->files->bytes_read(); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Which part of a read is done: several threads do one each.
 struct CheckpointShare {
@@ -60,4 +60,4 @@ class CheckpointReader {
   std::unique_ptr<Content> content_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 #include <tessera/framework/io/format/checkpoint_plan.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Bytes = std::span<const std::byte>;
@@ -206,4 +206,4 @@ void write_checkpoint(const std::string& folder, const std::vector<CheckpointTen
   Save(folder, options).run(tensors, pieces, state);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/cluster/internal/collective_error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A tensor of a checkpoint: `dtype` is a safetensors name of whole bytes ("F32"), `shape` global.
 struct CheckpointTensor {
@@ -55,4 +55,4 @@ void write_checkpoint(const std::string& folder, const std::vector<CheckpointTen
                       const std::vector<CheckpointPiece>& pieces, const Json& state,
                       const CheckpointWriterOptions& options = {});
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 void check_tensor(const SafeTensor& tensor, const std::string& path) {
@@ -150,4 +150,4 @@ void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
   write_file_atomically(path, parts);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A tensor of a safetensors file: raw little-endian bytes, row-major.
 struct SafeTensor {
@@ -63,4 +63,4 @@ std::string begin_safetensors(std::vector<SafeTensor>& tensors,
 void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace tessera
+}  // namespace tessera::detail

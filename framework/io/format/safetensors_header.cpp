@@ -9,7 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 struct Dtype {
@@ -174,4 +174,4 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_
   return header;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

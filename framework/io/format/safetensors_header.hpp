@@ -9,7 +9,7 @@
 
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Bits of one element of a safetensors dtype ("F32": 32); nothing for an unknown name.
 std::optional<uint64_t> safetensors_bits(std::string_view dtype);
@@ -50,4 +50,4 @@ inline constexpr uint64_t safetensors_length_bytes = 8;
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes,
                                            const std::string& path);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -16,7 +16,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -287,4 +287,4 @@ VersionManifest read_version(const std::string& folder) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

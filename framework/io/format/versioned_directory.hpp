@@ -7,7 +7,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/base/json.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The file of a version that names the others.
 inline constexpr const char* version_manifest = "export.json";
@@ -63,4 +63,4 @@ struct VersionManifest {
 /// FileError naming the file.
 VersionManifest read_version(const std::string& folder);
 
-}  // namespace tessera
+}  // namespace tessera::detail

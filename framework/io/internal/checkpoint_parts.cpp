@@ -6,7 +6,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::vector<Variable> weights_of(const CheckpointParts& parts) {
   if (!parts.model) return parts.variables;
@@ -74,4 +74,4 @@ std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointP
   return named;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a checkpoint is of.
 struct CheckpointParts {
@@ -49,4 +49,4 @@ std::string optimizer_prefix(size_t number);
 /// The callbacks by class name and number among those of the class: "EarlyStopping/0".
 std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointParts& parts);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// A checkpoint as far as it is read before anything is changed.
@@ -289,4 +289,4 @@ CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string&
   return restored;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,10 +3,10 @@
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What Checkpoint::restore() does.
 CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
                                       const CheckpointRestoreOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

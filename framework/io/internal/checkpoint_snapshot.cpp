@@ -12,7 +12,7 @@
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Of the snapshots that the processes of a mesh make together, the next one's number: the same on
@@ -96,4 +96,4 @@ void CheckpointSnapshot::write(const std::string& folder) const {
   write_checkpoint(folder, tensors_, pieces, state_, options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

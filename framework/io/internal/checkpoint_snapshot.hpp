@@ -6,7 +6,7 @@
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a checkpoint will hold, as it was when this was made: values are kept by their memory,
 /// which variables leave alone while somebody holds it. Each process keeps what it will write: of
@@ -40,4 +40,4 @@ class CheckpointSnapshot {
   Json state_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Puts objects in the place of numbers that JSON lacks.
@@ -165,4 +165,4 @@ CheckpointState state_from_json(const Json& json, const std::string& folder) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

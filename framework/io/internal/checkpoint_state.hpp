@@ -8,7 +8,7 @@
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
 #include <tessera/framework/training/history.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// An optimizer's part of a CheckpointState.
 struct OptimizerState {
@@ -49,4 +49,4 @@ Json to_json(const CheckpointState& state);
 /// What to_json() gave. Throws FileError naming the folder.
 CheckpointState state_from_json(const Json& json, const std::string& folder);
 
-}  // namespace tessera
+}  // namespace tessera::detail

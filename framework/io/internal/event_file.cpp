@@ -19,7 +19,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 // Field numbers of tensorflow/core/util/event.proto and framework/{summary,tensor}.proto.
@@ -215,4 +215,4 @@ void EventFileWriter::flush() {
   pending_.clear();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How an EventFileWriter names its file and tells the time.
 struct EventFileOptions {
@@ -62,4 +62,4 @@ uint32_t crc32c(std::string_view bytes);
 /// One TFRecord: length, its checksum, the bytes, their checksum.
 std::string tf_record(std::string_view bytes);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/io/export.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Names of an export's files beside its manifest; all others are the text layer's assets.
 namespace export_file {
@@ -31,4 +31,4 @@ void write_sample(const std::string& path, const at::Tensor& rows, const at::Ten
 /// What the manifest says of an export, its sample's texts included.
 Json export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// A value to fill in.
@@ -132,4 +132,4 @@ std::string fill_template(const std::string& where, const std::string& text, int
   return Filler(where, text, epoch, batch, logs).run();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/training/logs.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A path with values filled in where it has "{name}" or "{name:format}", as Python's str.format
 /// does: "{epoch:02d}-{val_loss:.2f}". `epoch` and `batch` count from 1 and are whole numbers;
@@ -16,4 +16,4 @@ namespace tessera {
 std::string fill_template(const std::string& where, const std::string& text, int64_t epoch,
                           std::optional<int64_t> batch, const Logs& logs);
 
-}  // namespace tessera
+}  // namespace tessera::detail

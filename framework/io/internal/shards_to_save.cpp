@@ -7,7 +7,7 @@
 
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The coordinates of a group along every mesh dimension. Where a dimension holds replicas: all.
@@ -110,4 +110,4 @@ Shape tile_shape(const std::vector<Interval>& intervals) {
   return shape;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

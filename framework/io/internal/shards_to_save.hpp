@@ -4,7 +4,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A part of a tensor that lies in one piece: a shard, or neighbours that share memory.
 struct Tile {
@@ -22,4 +22,4 @@ Shape tile_begin(const std::vector<Interval>& intervals);
 Shape tile_end(const std::vector<Interval>& intervals);
 Shape tile_shape(const std::vector<Interval>& intervals);
 
-}  // namespace tessera
+}  // namespace tessera::detail

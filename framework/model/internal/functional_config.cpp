@@ -11,7 +11,7 @@
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 Json shape_json(const Shape& shape) {
@@ -278,4 +278,4 @@ LayerHandle functional_from_config(const Json& json, const JsonPath& path, int d
                     {.name = options.name, .trainable = options.trainable});
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A layer or model of {"class_name", "config"}; `depth` counts the models around it. Throws
 /// ConfigError naming the place.
@@ -13,4 +13,4 @@ LayerHandle any_layer_from_config(const Json& serialized, const JsonPath& path, 
 /// "input_layers", "output_layers". Throws ConfigError naming the place.
 LayerHandle functional_from_config(const Json& config, const JsonPath& path, int depth);
 
-}  // namespace tessera
+}  // namespace tessera::detail

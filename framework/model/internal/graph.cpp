@@ -7,7 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using NodePtr = std::shared_ptr<const Node>;
@@ -110,4 +110,4 @@ ModelGraph trace_graph(const std::vector<SymbolicTensor>& inputs,
   return graph;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

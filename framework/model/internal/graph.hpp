@@ -6,7 +6,7 @@
 
 #include <tessera/framework/nn/layer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The calls between a Functional model's inputs and outputs, in Keras' order: by distance from the
 /// outputs, farthest first, then as met on a walk from the outputs.
@@ -20,4 +20,4 @@ struct ModelGraph {
 ModelGraph trace_graph(const std::vector<SymbolicTensor>& inputs,
                        const std::vector<SymbolicTensor>& outputs);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/sequential.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 StyledText params_text(const Layer& layer) {
@@ -131,4 +131,4 @@ void SummaryRows::add(const Layer& layer, int level,
   for (const auto& inner : layer.sublayers()) add(*inner, level + 1, rows);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/summary.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// "(None, 10)".
 StyledText keras_shape(const Shape& shape);
@@ -35,4 +35,4 @@ class SummaryRows {
   std::map<const Layer*, Shapes> shapes_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,6 +5,8 @@
 
 namespace tessera::activations {
 
+using namespace detail;
+
 DTensor celu(const DTensor& x, double alpha) {
   if (alpha == 0) throw ConfigError("celu", "alpha is not 0", "0", "use relu");
   return ops::elu(x, alpha, alpha);

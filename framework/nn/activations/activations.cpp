@@ -9,6 +9,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> activation_table = {{
@@ -74,7 +77,7 @@ ActivationRef::ActivationRef(const std::string& name) : name_(name) {
                     suggestion(name, activation_names()));
 }
 
-std::vector<std::string> activation_names() {
+std::vector<std::string> detail::activation_names() {
   std::vector<std::string> names;
   for (const auto& [name, function] : activation_table) names.push_back(name);
   return names;

@@ -35,7 +35,11 @@ class ActivationRef {
   Function function_ = nullptr;
 };
 
+namespace detail {
+
 /// Names that ActivationRef takes, sorted.
 std::vector<std::string> activation_names();
+
+}  // namespace detail
 
 }  // namespace tessera

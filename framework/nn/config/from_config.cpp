@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 template <class Ref>
@@ -86,4 +86,4 @@ void json_get(const Json& json, const JsonPath& path, ActivationRef& out) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/framework/nn/initializers/initializer.hpp>
 #include <tessera/framework/nn/initializers/regularizer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// An object as Keras writes it, {"class_name", "config"}; null for none.
 template <class Ref>
@@ -74,4 +74,4 @@ Made make_default(const std::string& kind, const ConfigFactories<Made>& factorie
                    JsonObject(none, JsonPath(kind)), JsonPath(kind));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

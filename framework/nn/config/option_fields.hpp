@@ -13,7 +13,7 @@
 
 /// Options as Keras' configurations, and back. A struct of options takes part by a function
 /// fields(options, visit) beside it, which calls visit(key, member) for each of them.
-namespace tessera {
+namespace tessera::detail {
 
 /// An enumeration with names_of(E): Keras' texts, in the order of the enumerators.
 template <class E>
@@ -133,4 +133,4 @@ Made made_of(JsonObject& config) {
   return Made(options_from<Options>(config));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

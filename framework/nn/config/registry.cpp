@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::string snake_case(const std::string& name) {
   const auto upper = [&](size_t i) {
@@ -26,4 +26,4 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// "GlorotUniform" as Keras' other spelling, "glorot_uniform"; other texts stay as they are.
 std::string snake_case(const std::string& name);
@@ -60,4 +60,4 @@ Made make_by_name(const std::string& where, const ConfigFactories<Made>& factori
   return made;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -22,7 +22,7 @@ class Constraint {
 };
 
 /// A handle to a constraint, also by Keras' name: "max_norm". None by default.
-class ConstraintHandle : public Handle<const Constraint> {
+class ConstraintHandle : public detail::Handle<const Constraint> {
  public:
   ConstraintHandle() = default;
   using Handle::Handle;
@@ -30,10 +30,14 @@ class ConstraintHandle : public Handle<const Constraint> {
   ConstraintHandle(const char* name);  // NOLINT: reads as data
 };
 
+namespace detail {
+
 /// The constraint of a Keras name, "max_norm", or class name, with its defaults. Throws ConfigError
 /// naming the nearest one.
 ConstraintHandle make_constraint(const std::string& name);
 /// The table of constraints by name, to which each class adds itself by a Registered.
 ConfigFactories<ConstraintHandle>& constraint_factories();
+
+}  // namespace detail
 
 }  // namespace tessera

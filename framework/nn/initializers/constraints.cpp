@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(MaxNormOptions& o, const Visit& visit) {
   visit("max_value", o.max_value);
@@ -130,12 +132,12 @@ UnitNorm::UnitNorm(const UnitNormOptions& options)
 MinMaxNorm::MinMaxNorm(const MinMaxNormOptions& options)
     : ConstraintHandle(make_constraint_of<MinMaxNormConstraint>(options)) {}
 
-ConfigFactories<ConstraintHandle>& constraint_factories() {
+ConfigFactories<ConstraintHandle>& detail::constraint_factories() {
   static ConfigFactories<ConstraintHandle> factories;
   return factories;
 }
 
-ConstraintHandle make_constraint(const std::string& name) {
+ConstraintHandle detail::make_constraint(const std::string& name) {
   return make_default("constraint", constraint_factories(), name);
 }
 

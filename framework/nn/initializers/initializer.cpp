@@ -4,12 +4,14 @@
 
 namespace tessera {
 
-ConfigFactories<InitializerHandle>& initializer_factories() {
+using namespace detail;
+
+ConfigFactories<InitializerHandle>& detail::initializer_factories() {
   static ConfigFactories<InitializerHandle> factories;
   return factories;
 }
 
-InitializerHandle make_initializer(const std::string& name) {
+InitializerHandle detail::make_initializer(const std::string& name) {
   return make_default("initializer", initializer_factories(), name);
 }
 

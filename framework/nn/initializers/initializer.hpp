@@ -26,7 +26,7 @@ class Initializer {
 };
 
 /// A handle to an initializer, also by Keras' name: "glorot_uniform".
-class InitializerHandle : public Handle<const Initializer> {
+class InitializerHandle : public detail::Handle<const Initializer> {
  public:
   InitializerHandle() = default;
   using Handle::Handle;
@@ -36,10 +36,14 @@ class InitializerHandle : public Handle<const Initializer> {
   InitializerHandle(const std::string& name);  // NOLINT
 };
 
+namespace detail {
+
 /// The initializer of a Keras name, "glorot_uniform" or "GlorotUniform", with its defaults. Throws
 /// ConfigError naming the nearest one.
 InitializerHandle make_initializer(const std::string& name);
 /// The table of initializers by name, to which each class adds itself by a Registered.
 ConfigFactories<InitializerHandle>& initializer_factories();
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(RandomUniformOptions& o, const Visit& visit) {
   visit("minval", o.minval);
@@ -170,7 +172,7 @@ Json SeedOption::json() const {
   return Json::array({pair_.a, pair_.b});
 }
 
-void json_get(const Json& json, const JsonPath& path, SeedOption& out) {
+void detail::json_get(const Json& json, const JsonPath& path, SeedOption& out) {
   if (!json.is_array()) {
     out = json_as<int64_t>(json, path);
     return;

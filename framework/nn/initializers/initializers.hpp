@@ -22,6 +22,8 @@ class SeedOption {
  private:
   Seed pair_ = {};
 };
+namespace detail {
+
 /// A seed from a whole number or a list of two. Throws ConfigError naming the place.
 void json_get(const Json& json, const JsonPath& path, SeedOption& out);
 
@@ -33,6 +35,8 @@ struct Fans {
 };
 /// The fans of a weight of this shape, as Keras counts them.
 Fans compute_fans(const Shape& shape);
+
+}  // namespace detail
 
 /// All 0 (keras.initializers.Zeros).
 class Zeros : public InitializerHandle {

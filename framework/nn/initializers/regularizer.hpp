@@ -22,7 +22,7 @@ class Regularizer {
 };
 
 /// A handle to a regularizer, also by Keras' name: "l2". None by default.
-class RegularizerHandle : public Handle<const Regularizer> {
+class RegularizerHandle : public detail::Handle<const Regularizer> {
  public:
   RegularizerHandle() = default;
   using Handle::Handle;
@@ -30,10 +30,14 @@ class RegularizerHandle : public Handle<const Regularizer> {
   RegularizerHandle(const char* name);  // NOLINT: reads as data
 };
 
+namespace detail {
+
 /// The regularizer of a Keras name, "l1", "l2", "l1_l2", or class name, with its defaults. Throws
 /// ConfigError naming the nearest one.
 RegularizerHandle make_regularizer(const std::string& name);
 /// The table of regularizers by name, to which each class adds itself by a Registered.
 ConfigFactories<RegularizerHandle>& regularizer_factories();
+
+}  // namespace detail
 
 }  // namespace tessera

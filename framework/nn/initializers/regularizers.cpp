@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 void read_option(JsonObject& config, const std::string& key, OrthogonalMode& out) {
   const auto mode = config.take_or<std::string>(key, "rows");
   if (mode != "rows" && mode != "columns") {
@@ -134,12 +136,12 @@ L1L2::L1L2(L1L2Options options)
 OrthogonalRegularizer::OrthogonalRegularizer(OrthogonalRegularizerOptions options)
     : RegularizerHandle(make_regularizer_of<RowsOrColumns>(options)) {}
 
-ConfigFactories<RegularizerHandle>& regularizer_factories() {
+ConfigFactories<RegularizerHandle>& detail::regularizer_factories() {
   static ConfigFactories<RegularizerHandle> factories;
   return factories;
 }
 
-RegularizerHandle make_regularizer(const std::string& name) {
+RegularizerHandle detail::make_regularizer(const std::string& name) {
   return make_default("regularizer", regularizer_factories(), name);
 }
 

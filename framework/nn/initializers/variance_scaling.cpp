@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 /// One of the names as Keras writes it; what is absent or null stays.
 template <class E>
 void read_name(JsonObject& config, const std::string& key, E& out) {
@@ -117,7 +119,7 @@ InitializerHandle scaling(const char* class_name, double scale, FanMode mode,
 
 }  // namespace
 
-Fans compute_fans(const Shape& shape) {
+Fans detail::compute_fans(const Shape& shape) {
   if (shape.empty()) return {1, 1};
   if (shape.size() == 1) return {shape[0], shape[0]};
   int64_t window = 1;

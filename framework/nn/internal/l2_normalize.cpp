@@ -5,7 +5,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon) {
   // Cut off before the root, whose gradient at 0 is infinite.
@@ -14,4 +14,4 @@ DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double 
   return x * ops::rsqrt(ops::clip(squares, epsilon * epsilon, infinity));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// x / max(‖x‖, epsilon), the norm over these axes (keras.ops.normalize). One all-reduce of a
 /// number for each vector if a mesh dimension cuts one of them.
@@ -13,4 +13,4 @@ inline DTensor l2_normalize(const DTensor& x, int64_t axis) {
   return l2_normalize(x, std::vector<int64_t>{axis});
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

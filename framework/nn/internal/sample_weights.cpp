@@ -6,7 +6,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Makes `shorter`, of one axis less, and `longer` alike if the last extent of `longer` is 1.
@@ -71,4 +71,4 @@ void check_labels(const std::string& where, const Shape& labels, const Shape& pr
                    to_string(labels), "reshape the labels or the model's output");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Two tensors whose ranks differ by one, made alike: a last axis of extent 1 is dropped from the
 /// longer one, or added to a vector (Keras' squeeze_or_expand_to_same_rank). Others stay.
@@ -25,4 +25,4 @@ void check_weights(const char* where, const Shape& values, const Shape& weights)
 /// Throws ShapeError naming `where` unless predictions have an axis and labels broadcast with them.
 void check_labels(const std::string& where, const Shape& labels, const Shape& predictions);
 
-}  // namespace tessera
+}  // namespace tessera::detail

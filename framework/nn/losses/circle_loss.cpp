@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(CircleOptions& o, const Visit& visit) {
   visit("gamma", o.gamma);

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(SparseCategoricalCrossentropyOptions& o, const Visit& visit) {
   visit("from_logits", o.from_logits);

@@ -5,6 +5,9 @@
 #include <tessera/framework/ops/ctc.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 const Registered registered_ctc(loss_factories(), {"ctc"}, made_of<CTC, LossOptions>);

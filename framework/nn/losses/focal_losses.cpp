@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(BinaryFocalCrossentropyOptions& o, const Visit& visit) {
   visit("apply_class_balancing", o.apply_class_balancing);

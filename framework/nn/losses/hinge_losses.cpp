@@ -5,6 +5,9 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 const Registered registered_hinge(loss_factories(), {"hinge"}, made_of<Hinge, LossOptions>);

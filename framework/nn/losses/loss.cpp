@@ -7,6 +7,9 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// 1 / sum(weights); 0 if they sum to 0, as Keras' divide_no_nan.

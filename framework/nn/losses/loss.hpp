@@ -57,7 +57,7 @@ class Loss {
 };
 
 /// A handle to a loss, also by Keras' name: "sparse_categorical_crossentropy", "mse".
-class LossHandle : public Handle<const Loss> {
+class LossHandle : public detail::Handle<const Loss> {
  public:
   LossHandle() = default;
   using Handle::Handle;

@@ -3,16 +3,18 @@
 
 namespace tessera {
 
-ConfigFactories<LossHandle>& loss_factories() {
+using namespace detail;
+
+ConfigFactories<LossHandle>& detail::loss_factories() {
   static ConfigFactories<LossHandle> factories;
   return factories;
 }
 
-LossHandle make_loss(const std::string& name, const JsonObject& options) {
+LossHandle detail::make_loss(const std::string& name, const JsonObject& options) {
   return make_by_name("loss", loss_factories(), name, options);
 }
 
-LossHandle make_loss(const std::string& name) {
+LossHandle detail::make_loss(const std::string& name) {
   const Json defaults = Json::object();
   return make_loss(name, JsonObject(defaults, JsonPath("loss")));
 }
@@ -23,7 +25,7 @@ LossHandle loss_from_config(const Json& json, const std::string& where) {
   return make_loss(name, options);
 }
 
-std::vector<std::string> loss_names() { return names_in(loss_factories()); }
+std::vector<std::string> detail::loss_names() { return names_in(loss_factories()); }
 
 LossHandle::LossHandle(const char* name) : LossHandle(make_loss(name)) {}
 

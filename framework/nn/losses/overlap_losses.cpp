@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(DiceOptions& o, const Visit& visit) {
   visit("reduction", o.reduction);

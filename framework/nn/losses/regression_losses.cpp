@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(HuberOptions& o, const Visit& visit) {
   visit("delta", o.delta);

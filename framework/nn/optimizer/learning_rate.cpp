@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 LearningRate::LearningRate(double rate) : rate_(rate) {
   if (rate >= 0) return;
   throw ConfigError("optimizer", "learning_rate is a number of at least 0", str(rate),
@@ -18,7 +20,7 @@ Json LearningRate::config() const {
           {"registered_name", nullptr}};
 }
 
-void json_get(const Json& json, const JsonPath& path, LearningRate& out) {
+void detail::json_get(const Json& json, const JsonPath& path, LearningRate& out) {
   out = json.is_object() ? LearningRate(schedule_from_config(json, path.text()))
                          : LearningRate(json_as<double>(json, path));
 }

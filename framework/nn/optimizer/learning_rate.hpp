@@ -22,7 +22,7 @@ class LearningRateSchedule {
 };
 
 /// A handle to a schedule.
-class LearningRateScheduleRef : public Handle<const LearningRateSchedule> {
+class LearningRateScheduleRef : public detail::Handle<const LearningRateSchedule> {
  public:
   using Handle::Handle;
   /// The rate of the step that follows `step` others.
@@ -48,16 +48,25 @@ class LearningRate {
   double rate_ = 0;
   LearningRateScheduleRef schedule_;
 };
+namespace detail {
+
 /// A rate from a number or a serialized schedule. Throws ConfigError naming the place.
 void json_get(const Json& json, const JsonPath& path, LearningRate& out);
+
+}  // namespace detail
 
 /// The schedule that Keras serialized: {"class_name": "CosineDecay", "config": {…}}. Throws
 /// ConfigError naming `where` and the nearest class or key.
 LearningRateScheduleRef schedule_from_config(const Json& json,
                                              const std::string& where = "learning_rate");
+namespace detail {
+
 /// Keras' class names of all schedules, sorted.
 std::vector<std::string> schedule_names();
+
 /// The table of schedules by class name, to which each class adds itself by a Registered.
 ConfigFactories<LearningRateScheduleRef>& schedule_factories();
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -2,6 +2,9 @@
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// Both tables, by class names in small letters.
@@ -15,17 +18,17 @@ ConfigFactories<OptimizerHandle> factories() {
 
 }  // namespace
 
-ConfigFactories<OptimizerHandle>& optimizer_factories() {
+ConfigFactories<OptimizerHandle>& detail::optimizer_factories() {
   static ConfigFactories<OptimizerHandle> factories;
   return factories;
 }
 
-ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories() {
+ConfigFactories<OptimizerHandle>& detail::wrapping_optimizer_factories() {
   static ConfigFactories<OptimizerHandle> factories;
   return factories;
 }
 
-OptimizerHandle make_optimizer(const std::string& name) {
+OptimizerHandle detail::make_optimizer(const std::string& name) {
   return make_default("optimizer", factories(), name);
 }
 
@@ -42,7 +45,7 @@ Json optimizer_to_config(const OptimizerHandle& optimizer) {
           {"registered_name", nullptr}};
 }
 
-std::vector<std::string> optimizer_names() { return names_in(optimizer_factories()); }
+std::vector<std::string> detail::optimizer_names() { return names_in(optimizer_factories()); }
 
 OptimizerHandle::OptimizerHandle(const char* name) : OptimizerHandle(make_optimizer(name)) {}
 

@@ -3,7 +3,9 @@
 
 namespace tessera {
 
-ConfigFactories<LearningRateScheduleRef>& schedule_factories() {
+using namespace detail;
+
+ConfigFactories<LearningRateScheduleRef>& detail::schedule_factories() {
   static ConfigFactories<LearningRateScheduleRef> factories;
   return factories;
 }
@@ -14,6 +16,6 @@ LearningRateScheduleRef schedule_from_config(const Json& json, const std::string
   return made_from("schedule", schedule_factories(), name, std::move(config), path);
 }
 
-std::vector<std::string> schedule_names() { return names_in(schedule_factories()); }
+std::vector<std::string> detail::schedule_names() { return names_in(schedule_factories()); }
 
 }  // namespace tessera

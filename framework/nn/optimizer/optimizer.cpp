@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(BaseOptions& o, const Visit& visit) {
   base_fields(o, visit);

@@ -15,7 +15,9 @@
 
 namespace tessera {
 
+namespace detail {
 class GradientReducer;
+}  // namespace detail
 class OptimizerHandle;
 
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
@@ -116,7 +118,7 @@ class Optimizer {
       const std::vector<Variable>& variables);
   /// What reduces the gradients of a step. Call reset() where a step that has called
   /// reduce_when_ready() ends without apply().
-  GradientReducer& reducer() { return *reducer_; }
+  detail::GradientReducer& reducer() { return *reducer_; }
   /// What takes the place of the updates of a step: it gets the variables and their gradients,
   /// divided by the loss scale, averaged over accumulated steps and clipped, each in its variable's
   /// layout.
@@ -195,7 +197,7 @@ class Optimizer {
 
   /// Where a variable is updated: where it rests, or cut further with its slots (ZeRO).
   static const Layout& update_layout(const Variable& variable);
-  ShardingPtr update_form(const State& state) const;
+  detail::ShardingPtr update_form(const State& state) const;
   State& build_state(const Variable& variable);
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
@@ -220,7 +222,7 @@ class Optimizer {
   BaseOptions options_;
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
-  std::shared_ptr<GradientReducer> reducer_;
+  std::shared_ptr<detail::GradientReducer> reducer_;
   UpdateSink sink_;
   bool swapped_ = false;
   std::map<uint64_t, State> states_;
@@ -228,7 +230,7 @@ class Optimizer {
 };
 
 /// A handle to an optimizer, also by Keras' name: "adam". Copies share its state.
-class OptimizerHandle : public Handle<Optimizer> {
+class OptimizerHandle : public detail::Handle<Optimizer> {
  public:
   OptimizerHandle() = default;
   using Handle::Handle;
@@ -236,21 +238,31 @@ class OptimizerHandle : public Handle<Optimizer> {
   OptimizerHandle(const char* name);  // NOLINT: reads as data
 };
 
+namespace detail {
+
 /// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
 /// one.
 OptimizerHandle make_optimizer(const std::string& name);
+
+}  // namespace detail
+
 /// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
 /// naming `where` and the nearest class or key.
 OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
 /// An optimizer as Keras serializes it (keras.optimizers.serialize).
 Json optimizer_to_config(const OptimizerHandle& optimizer);
+namespace detail {
+
 /// Keras' class names of all optimizers that work without another one, sorted.
 std::vector<std::string> optimizer_names();
+
 /// The table of optimizers that work without another one, by class name; each class adds itself to
 /// it by a Registered.
 ConfigFactories<OptimizerHandle>& optimizer_factories();
 /// The table of optimizers around others, by class name; each class adds itself to it by a
 /// Registered.
 ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 void Optimizer::update_averages() {
   if (!options_.use_ema) return;
   const double momentum = iterations() == 0 ? 0 : options_.ema_momentum;

@@ -3,6 +3,9 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Checker {
@@ -42,7 +45,7 @@ class Checker {
 
 }  // namespace
 
-void check_base_options(const std::string& class_name, const BaseOptions& options) {
+void detail::check_base_options(const std::string& class_name, const BaseOptions& options) {
   const Checker check(class_name);
   check.not_negative("weight_decay", options.weight_decay);
   check.not_negative("clipnorm", options.clipnorm);

@@ -27,6 +27,8 @@ struct BaseOptions {
   std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
 };
 
+namespace detail {
+
 /// Visits the options that every optimizer has, but for the name, by Keras' keys in its order.
 template <class Options, class Visit>
 void base_fields(Options& o, const Visit& visit) {
@@ -67,5 +69,7 @@ BaseOptions base_options(const Options& options) {
 /// Throws ConfigError naming the class and the option: two kinds of clipping, a negative decay or
 /// bound, a factor that is not positive, fewer than 2 accumulation steps, EMA options out of range.
 void check_base_options(const std::string& class_name, const BaseOptions& options);
+
+}  // namespace detail
 
 }  // namespace tessera

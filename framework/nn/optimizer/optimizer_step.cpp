@@ -14,6 +14,9 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 /// A variable's blocks, to be changed in place.

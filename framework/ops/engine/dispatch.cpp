@@ -8,7 +8,7 @@
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// More plans than any model needs; a program whose shapes never repeat must not fill memory.
@@ -36,10 +36,10 @@ const std::shared_ptr<OpPlan>& find_plan(const OpInfo& info, const void* op, siz
                 std::span<const DTensor> in) {
   const uint32_t parameters = parameters_of(in);
   size_t hash = attributes;
-  detail::combine(hash, reinterpret_cast<size_t>(&info));
-  detail::combine(hash, parameters * 4 + static_cast<size_t>(block_policy()));
+  combine(hash, reinterpret_cast<size_t>(&info));
+  combine(hash, parameters * 4 + static_cast<size_t>(block_policy()));
   for (const DTensor& value : in) {
-    detail::combine(hash, reinterpret_cast<size_t>(value.sharding().get()));
+    combine(hash, reinterpret_cast<size_t>(value.sharding().get()));
   }
   PlanCache& known = cache();
   const auto range = known.plans.equal_range(hash);
@@ -109,4 +109,4 @@ Propagation plan_op(const OpInfo& info, const void* op, const std::vector<Shardi
 
 PlanStats plan_stats() { return cache().stats; }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Sees every operation as it runs; the tape is one.
 class Recorder {
@@ -60,4 +60,4 @@ DTensor run_op(const Op& op, const std::vector<DTensor>& in) {
   return std::move(dispatch(op_info<Op>(), &op, attribute_hash(op), in)[0]);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
                    int64_t count) {
@@ -41,4 +41,4 @@ DTensor axis_marker(int64_t extent, const std::vector<int>& dims,
   return filled({extent}, 0, at::kByte, layout);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Throws ConfigError naming the first of the integers that lies outside [0, count).
 void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
@@ -22,4 +22,4 @@ DTensor as_indices(const DTensor& indices);
 DTensor axis_marker(int64_t extent, const std::vector<int>& dims,
                     std::initializer_list<DTensor> users);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,7 +14,7 @@
 #include <tessera/framework/ops/engine/rule.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Results of one block, one for each output.
 using Tensors = c10::SmallVector<at::Tensor, 1>;
@@ -172,8 +172,6 @@ const OpInfo* find_op(std::string_view name);
 /// Adds an operation; called by TESSERA_REGISTER_OP.
 bool register_op(const OpInfo& info);
 
-namespace detail {
-
 inline void combine(size_t& seed, size_t value) {
   seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
 }
@@ -252,25 +250,23 @@ OpInfo make_info() {
   return info;
 }
 
-}  // namespace detail
-
 template <Operation Op>
 const OpInfo& op_info() {
-  static const OpInfo info = detail::make_info<Op>();
+  static const OpInfo info = make_info<Op>();
   return info;
 }
 
 template <Operation Op>
 size_t attribute_hash(const Op& op) {
   size_t seed = 0;
-  std::apply([&](const auto&... a) { (detail::combine(seed, detail::hash_attribute(a)), ...); },
+  std::apply([&](const auto&... a) { (combine(seed, hash_attribute(a)), ...); },
              op.attributes());
   return seed;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail
 
 /// Makes an operation known to the registry. Once per operation, in a .cpp file.
 #define TESSERA_REGISTER_OP(Op)                        \
   [[maybe_unused]] static const bool registered_##Op = \
-      ::tessera::register_op(::tessera::op_info<Op>())
+      ::tessera::detail::register_op(::tessera::detail::op_info<Op>())

@@ -13,7 +13,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 double work(const Rule& rule, const Specs& specs) {
@@ -352,4 +352,4 @@ void OpPlan::run_point(const Point& point, const std::vector<Blocks>& in,
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

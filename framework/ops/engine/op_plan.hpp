@@ -5,7 +5,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/halo_exchange.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How one operation runs on inputs of given shardings: layouts first, then which block of each
 /// input every local point of the op's grid reads and which block it writes.
@@ -79,4 +79,4 @@ class OpPlan {
   std::vector<c10::Device> devices_;  ///< of the points
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

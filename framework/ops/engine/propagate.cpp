@@ -3,7 +3,7 @@
 #include <tessera/framework/ops/engine/rule.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int gather = -1;  // nothing stays cut over the dimension
@@ -246,4 +246,4 @@ Propagation propagate(const Rule& rule, const Specs& in, const Specs& out,
   return Search(rule, in, out, layouts, parameters).best();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::vector<const OpInfo*>& entries() {
@@ -36,4 +36,4 @@ const OpInfo* find_op(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 class Parser {
@@ -96,4 +96,4 @@ std::string to_string(const Propagation& plan) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 
 #include <tessera/framework/mesh/layout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Global shape and dtype of a tensor.
 struct Spec {
@@ -75,4 +75,4 @@ Propagation propagate(const Rule& rule, const Specs& in, const Specs& out,
 /// The plan as one line: "(batch, unsharded) , (unsharded, model) -> (batch, model)".
 std::string to_string(const Propagation& plan);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 Shape broadcast_shape(std::string_view op, const Specs& in) {
   Shape shape;
@@ -88,4 +88,4 @@ DTensor sum_to(const DTensor& gradient, const Shape& shape) {
   return ops::reshape(sum, shape);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

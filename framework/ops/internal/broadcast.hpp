@@ -4,7 +4,7 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// NumPy's broadcast of all shapes. Throws ShapeError naming the operation.
 Shape broadcast_shape(std::string_view op, const Specs& in);
@@ -26,4 +26,4 @@ void check_number(std::string_view op, const Spec& in);
 /// A gradient summed back to the shape of an operand that was broadcast.
 DTensor sum_to(const DTensor& gradient, const Shape& shape);
 
-}  // namespace tessera
+}  // namespace tessera::detail

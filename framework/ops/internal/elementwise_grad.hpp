@@ -3,7 +3,7 @@
 #include <tessera/framework/tensor/dtensor.hpp>
 
 /// Fused gradients of elementwise functions; operations like the others, made for their gradients.
-namespace tessera::ops {
+namespace tessera::detail {
 
 /// dy where y > 0, else 0.
 DTensor relu_grad(const DTensor& dy, const DTensor& y);
@@ -14,4 +14,4 @@ DTensor sigmoid_grad(const DTensor& dy, const DTensor& y);
 /// dy where lo <= x <= hi, else 0.
 DTensor clip_grad(const DTensor& dy, const DTensor& x, double lo, double hi);
 
-}  // namespace tessera::ops
+}  // namespace tessera::detail

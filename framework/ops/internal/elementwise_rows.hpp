@@ -4,7 +4,7 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One elementwise function of a tensor. A null gradient: not differentiable.
 struct UnaryRow {
@@ -41,4 +41,4 @@ constexpr size_t find_row(const Row (&rows)[N], std::string_view name) {
   throw "no such row";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

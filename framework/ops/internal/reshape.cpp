@@ -9,7 +9,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using AxisGroups = std::vector<std::vector<int>>;
@@ -154,4 +154,4 @@ DTensor reshape_value(const DTensor& x, const Shape& shape) {
   return Reshaper(x, shape).run();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Axes [in_begin, in_end) of the input that hold the same elements as [out_begin, out_end) of the
 /// output of a reshape; as few as can be together.
@@ -19,4 +19,4 @@ std::vector<ReshapeGroup> reshape_groups(const Shape& in, const Shape& out);
 /// ops::reshape, unrecorded.
 DTensor reshape_value(const DTensor& x, const Shape& shape);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -45,7 +45,7 @@ size_t Windows::hash() const {
   for (int64_t i = 0; i < rank; ++i) {
     const WindowAxis& a = (*this)[i];
     for (int64_t n : {a.size, a.stride, a.dilation, a.before, a.after}) {
-      detail::combine(seed, static_cast<size_t>(n));
+      combine(seed, static_cast<size_t>(n));
     }
   }
   return seed;
@@ -102,4 +102,4 @@ at::Tensor fit_axes(const at::Tensor& x, int64_t first,
   return any ? at::constant_pad_nd(x, pads, value) : x;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How a window moves along one spatial axis: output i reads the input at
 /// i * stride - before + k * dilation, k in [0, size). Cells outside the input are padding.
@@ -61,4 +61,4 @@ at::Tensor channels_last(const at::Tensor& x);
 at::Tensor fit_axes(const at::Tensor& x, int64_t first,
                     const std::vector<std::pair<int64_t, int64_t>>& counts, double value = 0);
 
-}  // namespace tessera
+}  // namespace tessera::detail

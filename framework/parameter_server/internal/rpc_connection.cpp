@@ -14,7 +14,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 /// Handlers that wait: streams of the coordinator, pulls and pushes, and some for strangers.
@@ -75,4 +78,4 @@ void close_server(grpc::Server& server) {
   server.Wait();
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

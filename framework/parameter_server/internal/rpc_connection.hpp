@@ -10,10 +10,10 @@
 
 #include <tessera/framework/parameter_server/closure.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Largest message on the wire: a closure's values and what is around them.
-inline constexpr int max_wire_bytes = static_cast<int>(max_message_bytes) + (1 << 20);
+inline constexpr int max_wire_bytes = static_cast<int>(strategy::max_message_bytes) + (1 << 20);
 
 /// A connection of its own to "host:port", which begins with the first call and is made again
 /// whenever it breaks.
@@ -28,4 +28,4 @@ std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::s
 /// Ends all calls and waits for their handlers.
 void close_server(grpc::Server& server);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -9,7 +9,10 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 constexpr std::array sent_dtypes = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
@@ -76,4 +79,4 @@ ClosureValue from_message(const rpc::Value& message, const std::string& where) {
   return value;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

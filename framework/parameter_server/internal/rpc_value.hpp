@@ -6,13 +6,13 @@
 
 #include <tessera/framework/parameter_server/closure.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// A closure's value as a message. Throws ConfigError beginning with `where` for a dtype that
 /// cannot be sent, or more than max_message_bytes.
-rpc::Value to_message(const ClosureValue& value, const std::string& where);
+rpc::Value to_message(const strategy::ClosureValue& value, const std::string& where);
 
 /// Back again; copies. Throws ConfigError beginning with `where` for a message that makes no sense.
-ClosureValue from_message(const rpc::Value& message, const std::string& where);
+strategy::ClosureValue from_message(const rpc::Value& message, const std::string& where);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -15,10 +15,12 @@
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/history.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
-using internal::ServerJob;
 
 /// Closures of a worker that wait while it runs one, so that it never waits for the coordinator.
 constexpr int64_t waiting_per_worker = 3;
@@ -214,4 +216,4 @@ std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>
   return std::make_shared<ServerSteps>(job, strategy);
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -9,7 +9,9 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/parameter_server/job/job_name.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -290,4 +292,4 @@ void CoordinatorRuntime::wait_until_lost(const TaskConnection& task, const std::
   changed_.wait_for(lock, stop, lost_limit, [&] { return over_ || !task.state().attended; });
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -18,14 +18,14 @@
 #include <tessera/framework/parameter_server/worker/closure_queue.hpp>
 #include <tessera/framework/parameter_server/worker/worker_connection.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// What the coordinator does in a job: it attends all tasks, tells them how far the program is, and
 /// ends the job when a parameter server is lost. Safe to call from any thread.
 class CoordinatorRuntime {
  public:
   /// Begins to attend tasks. Both must outlive it.
-  CoordinatorRuntime(const ServerCluster& cluster, const ParameterServerOptions& options);
+  CoordinatorRuntime(const ServerCluster& cluster, const strategy::ParameterServerOptions& options);
   /// Tells the tasks that the job is over.
   ~CoordinatorRuntime();
 
@@ -85,7 +85,7 @@ class CoordinatorRuntime {
   [[noreturn]] void throw_missing(const std::vector<std::string>& tasks) const;
 
   const ServerCluster& cluster_;
-  const ParameterServerOptions& options_;
+  const strategy::ParameterServerOptions& options_;
   const std::string job_;
   const std::shared_ptr<ClosureQueue> closures_;
   std::atomic<int> phase_{0}, groups_{0};
@@ -108,4 +108,4 @@ class CoordinatorRuntime {
   std::vector<std::unique_ptr<WorkerConnection>> workers_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -7,7 +7,9 @@
 #include <tessera/framework/parameter_server/job/job_name.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 
@@ -153,4 +155,4 @@ void HeartbeatService::leave(const std::string& failure, bool other_program) {
   changed_.wait_for(lock, leave_limit, [&] { return !attended_; });
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

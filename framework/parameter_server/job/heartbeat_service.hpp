@@ -13,7 +13,7 @@
 
 #include <tessera/framework/parameter_server/job/watchdog.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// What a task has heard of the job.
 struct JobNews {
@@ -74,4 +74,4 @@ class HeartbeatService final : public rpc::Task::Service {
   Watchdog watch_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

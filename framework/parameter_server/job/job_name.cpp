@@ -3,7 +3,10 @@
 #include <random>
 #include <string_view>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 constexpr std::string_view digits = "0123456789abcdef";
 constexpr size_t digits_of_name = 16;
@@ -21,4 +24,4 @@ bool is_job_name(const std::string& text) {
          text.find_first_not_of(digits) == std::string::npos;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -2,10 +2,10 @@
 
 #include <string>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// A job's name, drawn at random: 16 hexadecimal digits.
 std::string make_job_name();
 bool is_job_name(const std::string& text);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

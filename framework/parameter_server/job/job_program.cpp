@@ -5,7 +5,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 constexpr size_t shown_bytes = 200;
@@ -68,4 +71,4 @@ std::optional<std::string> difference(const JobProgram& coordinator, const JobPr
   return std::nullopt;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/parameter_server/store/store_client.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// What of a program coordinator and tasks must have alike.
 struct JobProgram {
@@ -26,4 +26,4 @@ JobProgram program_from_text(const std::string& text);
 std::optional<std::string> difference(const JobProgram& coordinator, const JobProgram& task,
                                       bool same_place);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

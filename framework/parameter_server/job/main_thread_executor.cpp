@@ -1,6 +1,8 @@
 #include <tessera/framework/parameter_server/job/main_thread_executor.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 
@@ -78,4 +80,4 @@ void MainThreadExecutor::wake() {
   changed_.notify_all();
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

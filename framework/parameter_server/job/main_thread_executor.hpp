@@ -6,7 +6,7 @@
 #include <list>
 #include <mutex>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Work that gRPC's threads have for the main thread of a task, which does it one piece after the
 /// other while it serves: tensors are computed there alone.
@@ -44,4 +44,4 @@ class MainThreadExecutor {
   bool woken_ = false;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,7 +4,10 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 constexpr const char* strategy_name = "ParameterServerStrategy";
@@ -72,4 +75,4 @@ ServerCluster server_cluster(const Cluster& given) {
   return result;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/cluster/cluster.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// The tasks of a parameter server job, by type, and which of them this one is.
 struct ServerCluster {
@@ -29,4 +29,4 @@ struct ServerCluster {
 /// environment. Throws ConfigError naming the key that is missing.
 ServerCluster server_cluster(const Cluster& given);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

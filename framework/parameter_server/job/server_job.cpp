@@ -12,7 +12,9 @@
 #include <tessera/framework/parameter_server/job/server_cluster.hpp>
 #include <tessera/framework/parameter_server/job/task_runtime.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 struct ServerJob::State {
   ParameterServerOptions options;
@@ -160,4 +162,4 @@ std::string ServerJob::serve(int phase) {
 int ServerJob::next_phase() { return ++state_->phase; }
 bool ServerJob::over() const { return state_->member && state_->member->over(); }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/parameter_server/store/store_client.hpp>
 #include <tessera/framework/parameter_server/worker/worker_data.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 class CoordinatorRuntime;
 struct JobProgram;
@@ -21,12 +21,12 @@ struct JobProgram;
 class ServerJob {
  public:
   /// `strategy` must live until close().
-  ServerJob(ParameterServerOptions options, const Strategy& strategy);
+  ServerJob(strategy::ParameterServerOptions options, const strategy::Strategy& strategy);
   ~ServerJob();
   /// This task leaves; a coordinator ends the job.
   void close();
 
-  const ParameterServerOptions& options() const;
+  const strategy::ParameterServerOptions& options() const;
   TaskType task_type() const;
   int task_index() const;
   int workers() const;
@@ -41,8 +41,8 @@ class ServerJob {
   const std::vector<VariableGroup>& groups() const;
   /// Of all groups that share variables with this one, it alone is used from now on.
   void use(int group);
-  void add_function(const std::string& name, ClosureFunction function);
-  const ClosureFunction* find_function(const std::string& name) const;
+  void add_function(const std::string& name, strategy::ClosureFunction function);
+  const strategy::ClosureFunction* find_function(const std::string& name) const;
   void add_dataset(const std::string& name, RegisteredDataset data);
   const RegisteredDataset* find_dataset(const std::string& name) const;
 
@@ -82,4 +82,4 @@ class ServerJob {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -9,7 +9,9 @@
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 
@@ -119,4 +121,4 @@ std::string TaskConnection::talk(Stream& stream, Watchdog::Call& call,
   return "";
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

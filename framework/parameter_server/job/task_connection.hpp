@@ -15,7 +15,7 @@
 #include <tessera/framework/cluster/cluster.hpp>
 #include <tessera/framework/parameter_server/job/watchdog.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 class CoordinatorRuntime;
 
@@ -65,4 +65,4 @@ class TaskConnection {
   std::jthread thread_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,7 +4,9 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/parameter_server/internal/rpc_connection.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 
@@ -168,4 +170,4 @@ std::string TaskRuntime::work(int phase, const std::function<JobProgram()>& prog
   }
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

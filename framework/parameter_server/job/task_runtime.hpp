@@ -15,14 +15,14 @@
 #include <tessera/framework/parameter_server/worker/worker_closure.hpp>
 #include <tessera/framework/parameter_server/worker/worker_service.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// What a task other than the coordinator does in a job: listens, and works on the main thread.
 class TaskRuntime {
  public:
   /// Opens the task's port, if the cluster has one for it. All must outlive it.
-  TaskRuntime(const ServerJob& job, const ServerCluster& cluster, const Strategy& strategy,
-            const ParameterServerOptions& options);
+  TaskRuntime(const ServerJob& job, const ServerCluster& cluster, const strategy::Strategy& strategy,
+            const strategy::ParameterServerOptions& options);
   ~TaskRuntime();
 
   /// On a parameter server: holds its parts of the group from now on.
@@ -33,7 +33,7 @@ class TaskRuntime {
   bool over() const { return attendance_.ended(); }
 
  private:
-  void start_worker(const Strategy& strategy);
+  void start_worker(const strategy::Strategy& strategy);
   void start_server();
   std::unique_ptr<StoreClient> make_store() const;
   void work_on_main(const std::function<void()>& work);
@@ -44,7 +44,7 @@ class TaskRuntime {
 
   const ServerJob& job_;
   const ServerCluster& cluster_;
-  const ParameterServerOptions& options_;
+  const strategy::ParameterServerOptions& options_;
   MainThreadExecutor main_;
   HeartbeatService attendance_;
   std::unique_ptr<ParameterStore> store_;
@@ -56,4 +56,4 @@ class TaskRuntime {
   std::unique_ptr<grpc::Server> server_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -3,7 +3,9 @@
 #include <condition_variable>
 #include <utility>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using std::chrono::steady_clock;
 
@@ -61,4 +63,4 @@ bool Watchdog::Call::ended() const {
   return ended_;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

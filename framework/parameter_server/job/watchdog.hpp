@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Ends calls of gRPC that wait for somebody who is silent: one thread that looks at them now and
 /// then.
@@ -47,4 +47,4 @@ class Watchdog {
   std::jthread thread_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -7,7 +7,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
+
+using namespace strategy;
 
 namespace {
 
@@ -142,4 +144,4 @@ StoreState ParameterStore::Group::now() const {
   return result;
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -10,7 +10,10 @@
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 #include <tessera/framework/parameter_server/store/tensor_stream.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 /// A call that is right elsewhere.
@@ -206,4 +209,4 @@ grpc::Status ParameterService::State(grpc::ServerContext*, const rpc::StateReque
   });
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

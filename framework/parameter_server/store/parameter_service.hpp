@@ -14,7 +14,7 @@
 #include <tessera/framework/parameter_server/store/parameter_store.hpp>
 #include <tessera/framework/parameter_server/store/store_client.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 struct ParameterServiceOptions {
   /// Index of this server.
@@ -65,4 +65,4 @@ class ParameterService final : public rpc::Parameters::Service {
   Watchdog watch_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

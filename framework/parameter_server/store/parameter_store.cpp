@@ -9,7 +9,9 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
+
+using namespace strategy;
 
 ParameterStore::ParameterStore(Executor executor) : executor_(std::move(executor)) {
   if (!executor_) executor_ = [](const std::function<void()>& work) { work(); };
@@ -138,4 +140,4 @@ StoreState ParameterStore::state(int group) const {
   return of.now();
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -16,7 +16,7 @@
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/parameter_server/partitioner.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
 /// Which update a push is: told apart from its repetitions.
 struct PushId {
@@ -57,7 +57,7 @@ class ParameterStore {
   /// server; `optimizer`, null for none, is used here alone. Throws StateError for a group that
   /// there is.
   void add_group(int group, const std::vector<Variable>& variables,
-                 const std::vector<Part>& parts, const OptimizerHandle& optimizer);
+                 const std::vector<strategy::Part>& parts, const OptimizerHandle& optimizer);
   bool has_group(int group) const;
   /// Waits until the program has added it; false if that takes longer.
   bool wait_for_group(int group, std::chrono::milliseconds patience) const;
@@ -94,4 +94,4 @@ class ParameterStore {
   mutable std::mutex state_mutex_;
 };
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -8,7 +8,9 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable) {
   std::vector<Variable> tensors{group.variables[variable]};
@@ -70,4 +72,4 @@ void PullTargets::finish() {
   }
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

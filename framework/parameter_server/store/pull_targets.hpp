@@ -7,7 +7,7 @@
 
 #include <tessera/framework/parameter_server/store/store_client.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// A variable of a group, then what the optimizer keeps for it, which is made if it is not there.
 std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable);
@@ -19,7 +19,7 @@ class PullTargets {
   PullTargets(const VariableGroup& group, bool slots);
   /// Memory of a tensor of a part, which begins to come. Safe to call from several threads. Throws
   /// ConfigError for a kind that there is not.
-  std::span<std::byte> begin(const Part& part, int kind);
+  std::span<std::byte> begin(const strategy::Part& part, int kind);
   /// All that has begun is there.
   void finish();
 
@@ -36,4 +36,4 @@ class PullTargets {
   std::vector<std::vector<Target>> targets_;  ///< by variable and kind
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,7 +4,10 @@
 
 #include <ATen/ATen.h>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 void check_count(const char* what, size_t count, const VariableGroup& of) {
@@ -59,4 +62,4 @@ PushPlan plan_push(const VariableGroup& of, const std::vector<at::Tensor>& gradi
   return plan;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/parameter_server/store/store_calls.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// What a push sends.
 struct PushPlan {
@@ -17,4 +17,4 @@ struct PushPlan {
 PushPlan plan_push(const VariableGroup& of, const std::vector<at::Tensor>& gradients,
                    const std::vector<at::Tensor>& added);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -8,7 +8,9 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -116,4 +118,4 @@ void StoreCalls::add_all(PieceWriter& pieces, const std::vector<Part>& parts,
   });
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

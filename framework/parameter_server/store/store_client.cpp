@@ -12,9 +12,10 @@
 #include <tessera/framework/parameter_server/store/store_calls.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
-using namespace internal;
+using namespace strategy;
+
 
 namespace {
 
@@ -246,4 +247,4 @@ std::vector<StoreState> StoreClient::states(int group) {
   return states;
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -14,13 +14,13 @@ namespace grpc {
 class Channel;
 }
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
 /// Variables that rest on the parameter servers, and the optimizer that updates them there.
 struct VariableGroup {
   std::vector<Variable> variables;
   OptimizerHandle optimizer;  ///< null: none
-  PartPlan plan;
+  strategy::PartPlan plan;
   bool used = true;  ///< false: another group has its variables now, and their values
 };
 
@@ -75,4 +75,4 @@ class StoreClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

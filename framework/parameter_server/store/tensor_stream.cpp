@@ -7,7 +7,10 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 [[noreturn]] void fail(const std::string& expected, const std::string& received) {
@@ -115,4 +118,4 @@ void PieceReader::finish(int64_t bytes) const {
   if (total_ != bytes) fail(str("the ", bytes, " bytes that the head tells"), str(total_));
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

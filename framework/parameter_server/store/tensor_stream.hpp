@@ -12,14 +12,14 @@
 
 #include <tessera/framework/parameter_server/store/parameter_store.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Bytes of tensors in one message, at most.
 inline constexpr int64_t piece_bytes = 1 << 20;
 
 /// The bytes of a contiguous host tensor; of its rows that are a part of it.
 std::span<std::byte> bytes_of(const at::Tensor& tensor);
-std::span<std::byte> bytes_of(const at::Tensor& whole, const Part& part);
+std::span<std::byte> bytes_of(const at::Tensor& whole, const strategy::Part& part);
 
 rpc::StoreState to_message(const StoreState& state);
 StoreState from_message(const rpc::StoreState& state);
@@ -71,4 +71,4 @@ class PieceReader {
   int64_t total_ = 0;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

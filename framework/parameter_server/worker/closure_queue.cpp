@@ -5,7 +5,9 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 ClosureQueue::ClosureQueue(int workers) {
   counts_.done_by_worker.resize(static_cast<size_t>(workers));
@@ -180,4 +182,4 @@ void ClosureQueue::end(std::exception_ptr error) {
   changed_.notify_all();
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

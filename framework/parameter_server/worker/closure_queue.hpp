@@ -15,7 +15,7 @@
 
 #include <tessera/framework/parameter_server/closure.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// A call of a registered function that the coordinator wants made.
 struct Closure {
@@ -23,7 +23,7 @@ struct Closure {
   rpc::RunRequest request;  ///< without its `done_below`
   Stage stage = Stage::waiting;
   bool begun = false;          ///< on some worker, once
-  ClosureValue result = {};    ///< of stage `done`, or
+  strategy::ClosureValue result = {};    ///< of stage `done`, or
   std::exception_ptr error = {};  ///< why there is none
   int64_t number() const { return request.closure(); }
 };
@@ -47,7 +47,7 @@ class ClosureQueue {
   /// Takes back those that have not begun; returns how many.
   int64_t cancel_waiting();
   /// Waits for one; throws its error.
-  const ClosureValue& wait(const ClosurePtr& closure);
+  const strategy::ClosureValue& wait(const ClosurePtr& closure);
   bool ready(const ClosurePtr& closure) const;
   struct Counts {
     int64_t scheduled = 0, done = 0, rescheduled = 0;
@@ -65,7 +65,7 @@ class ClosureQueue {
   int64_t done_below() const;
   /// To the front: its worker is lost.
   void put_back(const ClosurePtr& closure);
-  void finish(const ClosurePtr& closure, int worker, ClosureValue result);
+  void finish(const ClosurePtr& closure, int worker, strategy::ClosureValue result);
   void fail(const ClosurePtr& closure, std::exception_ptr error);
 
   /// Whether no closure waits or runs.
@@ -89,4 +89,4 @@ class ClosureQueue {
   Counts counts_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -12,7 +12,10 @@
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 StepNumber number_of(const ClosureValue& value) {
@@ -126,4 +129,4 @@ ClosureValue StepMaker::make(Phase phase, const ClosureValue& given) {
   return to_closure(totals);
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

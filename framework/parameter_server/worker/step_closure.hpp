@@ -7,7 +7,7 @@
 #include <tessera/framework/training/internal/batch_reader.hpp>
 #include <tessera/framework/training/internal/step_executor.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
 /// Which step of fit a closure makes.
 struct StepNumber {
@@ -16,12 +16,12 @@ struct StepNumber {
   /// Steps of the optimizer before it, which dropout and the like follow.
   int64_t optimizer_steps = 0;
 };
-ClosureValue to_closure(const StepNumber& number);
+strategy::ClosureValue to_closure(const StepNumber& number);
 
 /// What a step adds, as a closure gives it: numbers keep every bit, those that are not finite, too.
-ClosureValue to_closure(const StepTotals& totals);
+strategy::ClosureValue to_closure(const StepTotals& totals);
 /// Throws ConfigError for anything else than that.
-StepTotals totals_of(const ClosureValue& value);
+StepTotals totals_of(const strategy::ClosureValue& value);
 
 /// A worker's side of fit: makes steps by their numbers.
 class StepMaker {
@@ -31,7 +31,7 @@ class StepMaker {
 
   /// Reads the step's rows and trains or tests on them. Throws ConfigError for anything that
   /// to_closure() does not give, or where a stream ends before the step.
-  ClosureValue make(Phase phase, const ClosureValue& number);
+  strategy::ClosureValue make(Phase phase, const strategy::ClosureValue& number);
 
  private:
   Batch batch_of(Phase phase, const StepNumber& number);
@@ -42,4 +42,4 @@ class StepMaker {
   std::optional<BatchReader> validation_;
 };
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

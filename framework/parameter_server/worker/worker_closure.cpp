@@ -7,7 +7,10 @@
 #include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/worker/worker_variables.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 class RunContext final : public WorkerContext {
@@ -104,4 +107,4 @@ rpc::RunReply ClosureRunner::run(const rpc::RunRequest& request) {
   return reply;
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

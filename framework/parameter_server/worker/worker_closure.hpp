@@ -9,14 +9,14 @@
 #include <tessera/framework/parameter_server/job/server_job.hpp>
 #include <tessera/framework/parameter_server/worker/worker_data.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Runs closures on a worker, on its main thread.
 class ClosureRunner {
  public:
   /// `make_store`: connects to the parameter servers, when the first closure comes; `check`: throws
   /// if the job is over. Both must outlive it.
-  ClosureRunner(const ServerJob& job, const Strategy& strategy,
+  ClosureRunner(const ServerJob& job, const strategy::Strategy& strategy,
                 std::function<std::unique_ptr<StoreClient>()> make_store,
                 std::function<void()> check);
 
@@ -24,14 +24,14 @@ class ClosureRunner {
   rpc::RunReply run(const rpc::RunRequest& request);
 
  private:
-  ClosureValue call(const rpc::RunRequest& request);
+  strategy::ClosureValue call(const rpc::RunRequest& request);
 
   const ServerJob& job_;
-  const Strategy& strategy_;
+  const strategy::Strategy& strategy_;
   std::function<std::unique_ptr<StoreClient>()> make_store_;
   std::function<void()> check_;
   std::unique_ptr<StoreClient> store_;
   WorkerData data_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -7,7 +7,10 @@
 #include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/job/coordinator_runtime.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 constexpr size_t longest_error = 4000;
@@ -101,4 +104,4 @@ void WorkerConnection::take_reply(const ClosurePtr& closure, const rpc::RunReply
   lead_.closures()->finish(closure, task_.index(), from_message(reply.result(), "result"));
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/parameter_server/job/task_connection.hpp>
 #include <tessera/framework/parameter_server/worker/closure_queue.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Hands closures to a worker, one at a time: a thread beside the one that attends it.
 class WorkerConnection {
@@ -37,4 +37,4 @@ class WorkerConnection {
   std::jthread thread_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -5,7 +5,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 struct WorkerData::Reading {
   int64_t iteration = 0;
@@ -57,4 +59,4 @@ std::optional<Batch> WorkerData::next(const PerWorkerDataset& of,
   return pack_batch(std::move(*batch), layouts_);
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

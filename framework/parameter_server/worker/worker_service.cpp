@@ -5,7 +5,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/parameter_server/job/max_line_bytes.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 WorkerService::WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main,
                              Runner runner)
@@ -39,4 +41,4 @@ grpc::Status WorkerService::Run(grpc::ServerContext* context, const rpc::RunRequ
   }
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/parameter_server/job/heartbeat_service.hpp>
 #include <tessera/framework/parameter_server/job/main_thread_executor.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// Takes closures for a worker's main thread.
 class WorkerService final : public rpc::Worker::Service {
@@ -27,4 +27,4 @@ class WorkerService final : public rpc::Worker::Service {
   Runner runner_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,7 +4,9 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
 
 WorkerVariables::WorkerVariables(const std::vector<VariableGroup>& groups, size_t count,
                                  StoreClient& store, const PushId& id)
@@ -97,4 +99,4 @@ void WorkerVariables::push_assigned() {
   }
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

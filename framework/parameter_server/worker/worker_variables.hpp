@@ -5,7 +5,7 @@
 
 #include <tessera/framework/parameter_server/store/store_client.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// The variables of a worker while it runs a closure: they come from the servers, gradients and
 /// what the closure assigns go there.
@@ -42,4 +42,4 @@ class WorkerVariables {
   std::vector<std::vector<Pulled>> pulled_;
 };
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/http_session.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ void HttpServer::run() { core_->run(); }
 
 void HttpServer::stop() { core_->stop(); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A request that was read whole.
 struct HttpRequest {
@@ -78,4 +78,4 @@ class HttpServer {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -293,4 +293,4 @@ void HttpSession::discard() {
                           });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -16,7 +16,7 @@
 
 #include <tessera/framework/serving/http/http_server.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 namespace http = boost::beast::http;
 using boost::asio::ip::tcp;
@@ -82,4 +82,4 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   int64_t discarded_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

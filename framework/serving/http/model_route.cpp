@@ -5,7 +5,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Takes `word` off the beginning of `text`, if it is there.
@@ -62,4 +62,4 @@ std::optional<HttpResponse> refuse_route(const std::string& method, const std::s
                       posts ? "POST" : "GET, HEAD"};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

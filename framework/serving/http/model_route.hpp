@@ -6,7 +6,7 @@
 
 #include <tessera/framework/serving/http/http_server.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a request to a model server asks for.
 enum class ModelAction : uint8_t { predict, status, metadata, health };
@@ -25,4 +25,4 @@ std::optional<ModelRoute> parse_model_route(const std::string& target, const std
 std::optional<HttpResponse> refuse_route(const std::string& method, const std::string& target,
                                          const std::string& name);
 
-}  // namespace tessera
+}  // namespace tessera::detail

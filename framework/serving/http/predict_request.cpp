@@ -9,7 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 const std::vector<std::string> root_keys{"instances", "inputs", "signature_name"};
@@ -269,4 +269,4 @@ std::string error_reply(const std::string& text) {
   return to_json_text({{"error", text}}, -1) + "\n";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

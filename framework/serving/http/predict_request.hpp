@@ -9,7 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What the body of a request may hold at most; its size is the HTTP server's to limit.
 struct PredictLimits {
@@ -56,4 +56,4 @@ std::string predict_reply(std::span<const float> values, const Shape& shape,
 /// {"error": "..."}, as TensorFlow Serving answers what it refuses.
 std::string error_reply(const std::string& text);
 
-}  // namespace tessera
+}  // namespace tessera::detail

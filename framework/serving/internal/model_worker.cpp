@@ -12,7 +12,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -295,4 +295,4 @@ void ModelWorker::warn(const std::string& text) const {
   std::cerr << line << std::endl;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -17,7 +17,7 @@
 #include <tessera/framework/serving/http/http_server.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct ModelWorkerOptions {
   int64_t max_batch = 256;                    ///< rows of one call of the model
@@ -96,4 +96,4 @@ class ModelWorker {
   std::thread thread_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

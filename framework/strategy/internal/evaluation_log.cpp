@@ -10,7 +10,10 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 std::vector<std::string> fields_of(std::string line) {
@@ -80,4 +83,4 @@ void EvaluationLog::write(const std::vector<std::string>& row) const {
                   "look for a missing folder or a full disk");
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/io/internal/event_file.hpp>
 #include <tessera/framework/training/logs.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
 /// The lines of evaluations in a CSV file, which later runs go on in, and in an event file.
 class EvaluationLog {
@@ -30,4 +30,4 @@ class EvaluationLog {
   std::unique_ptr<EventFileWriter> events_;
 };
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -16,7 +16,10 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
+
+using namespace strategy;
+
 namespace {
 
 constexpr const char* from_function = "distribute_datasets_from_function";
@@ -236,4 +239,4 @@ std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetHandl
   return std::make_shared<FunctionBatches>(data, layouts, options, epoch);
 }
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

@@ -4,13 +4,13 @@
 
 #include <tessera/framework/strategy/distributed_dataset.hpp>
 
-namespace tessera::strategy::internal {
+namespace tessera::detail {
 
 /// The batches of an epoch of data of this process, one for each of its replicas, joined with those
 /// of the other processes. Collective.
-std::shared_ptr<DistributedDataset::Batches> function_batches(const DatasetHandle& data,
+std::shared_ptr<strategy::DistributedDataset::Batches> function_batches(const DatasetHandle& data,
                                                               const LayoutMap& layouts,
-                                                              const DistributeOptions& options,
+                                                              const strategy::DistributeOptions& options,
                                                               int64_t epoch);
 
-}  // namespace tessera::strategy::internal
+}  // namespace tessera::detail

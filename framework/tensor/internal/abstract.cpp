@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 thread_local Mesh current_mesh;
@@ -30,4 +30,4 @@ Layout abstract_layout(const Layout& layout) {
                            layout.pending_kind());
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

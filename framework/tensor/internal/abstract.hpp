@@ -6,7 +6,7 @@
 #include <tessera/framework/mesh/layout.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A tensor that a planned step holds, and the layer or weight it is for.
 struct PlannedTensor {
@@ -46,4 +46,4 @@ AbstractNotes* abstract_notes();
 /// Outside an AbstractScope: the layout itself.
 Layout abstract_layout(const Layout& layout);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 bool all_finite(const at::Tensor& tensor) {
   // A sum is one cheap pass, but that of finite numbers may be infinite.
   return std::isfinite(at::sum(tensor).item<double>()) ||
@@ -184,4 +184,4 @@ std::optional<size_t> Bucket::find_non_finite() const {
   return std::nullopt;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Whether a tensor has nothing infinite and only numbers.
 bool all_finite(const at::Tensor& tensor);
@@ -85,4 +85,4 @@ class Bucket {
   std::map<Place, Flat> flats_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 const ExecutionContext& ExecutionContext::of(Device device) {
   static const ExecutionContext cpu{c10::Device(c10::kCPU)};
@@ -47,4 +47,4 @@ int64_t worker_count() {
 
 void use_one_thread() { omp_set_num_threads(1); }
 
-}  // namespace tessera
+}  // namespace tessera::detail

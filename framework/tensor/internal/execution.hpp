@@ -13,7 +13,7 @@
 #include <tessera/framework/mesh/device.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Where a device's work runs: its ATen device, on whose own stream a GPU computes. Only
 /// run_blocks() and engines enter one; communication has a stream of its own (CudaDevice).
@@ -88,4 +88,4 @@ void run_blocks(const std::vector<c10::Device>& devices, bool parallel, const Ru
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Local blocks that differ only along the axis' dimensions, in member order.
@@ -273,4 +273,4 @@ Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
   return out;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Intervals along one axis that the members of the group of its mesh dimensions hold; or, one for
 /// each shard of the layout, that the single shards hold.
@@ -39,4 +39,4 @@ Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<In
 Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
                              const AxisShards& shards, const std::vector<Interval>& wanted);
 
-}  // namespace tessera
+}  // namespace tessera::detail

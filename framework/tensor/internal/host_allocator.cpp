@@ -11,7 +11,7 @@
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Of smaller tensors the usual allocator keeps lists that are as quick.
@@ -98,4 +98,4 @@ c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*)) {
   return {data, data, &give_back_watched, c10::Device(c10::DeviceType::CPU)};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

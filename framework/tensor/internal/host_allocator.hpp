@@ -2,11 +2,11 @@
 
 #include <c10/core/Allocator.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Memory at `data` that calls `done(context)` when it is given back. By its address: ATen's
 /// libraries ask for raw memory, which has no other context. Memory may be watched once more while
 /// it is; the last watcher hears first, and gives it back to the one before.
 c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*));
 
-}  // namespace tessera
+}  // namespace tessera::detail

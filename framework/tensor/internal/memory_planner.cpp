@@ -10,7 +10,7 @@
 
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// What ATen aligns to.
@@ -282,4 +282,4 @@ MemoryPlanner::Stats MemoryPlanner::stats() const {
   return {static_cast<int64_t>(plan_->bytes), static_cast<int64_t>(plan_->asked), hits_, misses_};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <c10/core/Allocator.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One piece of host memory that the steps of several plans take turns in.
 class Arena;
@@ -107,4 +107,4 @@ class MemoryPlanner {
   std::atomic<int64_t> hits_ = 0, misses_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

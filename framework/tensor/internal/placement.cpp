@@ -6,7 +6,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 bool on_gpus(const Mesh& mesh) {
   const std::vector<Device>& devices = mesh.local_devices();
@@ -46,4 +46,4 @@ DTensor host_input(at::Tensor value, const Mesh& mesh) {
   return DTensor(form, Blocks(form->blocks.size(), value));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

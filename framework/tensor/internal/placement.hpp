@@ -5,7 +5,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Whether the mesh's devices are GPUs: each has memory of its own, so that no two share a block.
 bool on_gpus(const Mesh& mesh);
@@ -26,4 +26,4 @@ at::Tensor moved_to(const at::Tensor& tensor, c10::Device device);
 /// step to step must not be waited for on a GPU. Replicated over the mesh.
 DTensor host_input(at::Tensor value, const Mesh& mesh);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// One block of another cut of the same layout: a view where one block covers it, else a copy; on
@@ -86,4 +86,4 @@ void resolve(const DTensor& value) {
   if (value.layout().is_pending()) relayout_value(value, value.layout().resolved());
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

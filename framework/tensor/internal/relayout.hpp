@@ -5,7 +5,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One step on the way from one layout to another.
 struct RelayoutStep {
@@ -45,4 +45,4 @@ DTensor relayout_to(const DTensor& value, const ShardingPtr& target);
 /// Finishes a pending reduction, in this handle and its copies: replicated over those dimensions.
 void resolve(const DTensor& value);
 
-}  // namespace tessera
+}  // namespace tessera::detail

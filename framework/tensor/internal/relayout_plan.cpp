@@ -4,7 +4,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Dims = std::vector<int>;
@@ -219,4 +219,4 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
           received_bytes(op, bytes, members)};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 using Kind = RelayoutStep::Kind;
@@ -345,4 +345,4 @@ Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& 
   return out;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

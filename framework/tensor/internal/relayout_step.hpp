@@ -2,7 +2,7 @@
 
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The mesh dimensions of a mask, ascending.
 std::vector<int> dims_of(DimMask mask);
@@ -19,4 +19,4 @@ Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& 
 /// own. An addend that stood for several of them goes to the first.
 DTensor rechunk(const DTensor& value, const ShardingPtr& finer);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr std::pair<at::ScalarType, const char*> dtypes[] = {
@@ -30,4 +30,4 @@ std::string dtype_fix(const std::string& stored) {
   return "make the model with that dtype";
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

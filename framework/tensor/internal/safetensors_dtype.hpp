@@ -4,7 +4,7 @@
 
 #include <c10/core/ScalarType.h>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What safetensors calls a dtype, "F32". Throws ConfigError naming `where` for one that it lacks.
 std::string safetensors_dtype(at::ScalarType dtype, const std::string& where);
@@ -13,4 +13,4 @@ std::string safetensors_dtype(at::ScalarType dtype, const std::string& where);
 /// dtype "float32"".
 std::string dtype_fix(const std::string& stored);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 thread_local int scoped_policy = -1;
@@ -231,4 +231,4 @@ ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layou
   return intern(shape, dtype, layout, groups_for(layout));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

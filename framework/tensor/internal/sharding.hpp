@@ -8,7 +8,7 @@
 
 #include <tessera/framework/mesh/layout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Which devices of a process share one block.
 /// per_device: none; the literal simulation of N devices. per_shard: replicas.
@@ -97,4 +97,4 @@ inline Interval group_range(int64_t size, int64_t groups, int64_t index) {
 /// The group that holds a coordinate.
 int64_t group_of(int64_t size, int64_t groups, int64_t coordinate);
 
-}  // namespace tessera
+}  // namespace tessera::detail

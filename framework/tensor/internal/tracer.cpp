@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 thread_local Tracer* current_tracer = nullptr;
@@ -24,4 +24,4 @@ void stop_tracing(const char* why) {
   if (current_tracer) current_tracer->stop(why);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct OpInfo;
 class OpPlan;
@@ -59,4 +59,4 @@ void traced(std::span<const DTensor> in, const TracedAction& run);
 /// Tells the tracer that this cannot be done again.
 void stop_tracing(const char* why);
 
-}  // namespace tessera
+}  // namespace tessera::detail

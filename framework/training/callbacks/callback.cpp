@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 Model& Callback::model() const { return trainer_->model(); }
 
 std::string Callback::class_name() const {

@@ -10,6 +10,9 @@
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 bool has_a_line(const std::string& filename) {

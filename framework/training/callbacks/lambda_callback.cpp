@@ -3,6 +3,9 @@
 #include <memory>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Functions final : public Callback {

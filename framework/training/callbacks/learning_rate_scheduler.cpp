@@ -10,6 +10,9 @@
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 using Schedule = std::function<double(int64_t, double)>;

@@ -10,6 +10,9 @@
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Reducer final : public Callback {

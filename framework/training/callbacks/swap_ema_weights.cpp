@@ -6,6 +6,9 @@
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Swapper final : public Callback {

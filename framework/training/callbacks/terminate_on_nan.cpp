@@ -7,6 +7,9 @@
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 class Terminator final : public Callback {

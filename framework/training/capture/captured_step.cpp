@@ -11,7 +11,7 @@
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Everything of a batch in one order.
@@ -220,4 +220,4 @@ void StepCapturer::stop(const std::string& why) {
   if (why_.empty()) why_ = why;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -16,7 +16,7 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a step did, as a list: operations with their plans, and actions such as the optimizer's, on
 /// numbered values. Running it does the same with another batch of the same form, without layers,
@@ -111,4 +111,4 @@ class StepCapturer final : public Tracer {
   std::string why_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,7 +11,7 @@
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// More forms of batch than a run has; a program whose shapes never repeat must not fill memory.
@@ -142,4 +142,4 @@ DTensor StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
   return eagerly(eager, "its replay failed");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/training/capture/captured_step.hpp>
 #include <tessera/framework/training/step_records.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The recorded training steps of a model. The first step on a form of batch is eager, the second
 /// recorded, later ones replayed. Forms differ in shapes, dtypes and layouts; a change of what is
@@ -66,4 +66,4 @@ class StepCapture {
   StepRecords records_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

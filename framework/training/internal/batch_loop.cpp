@@ -7,7 +7,7 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string_view name_of(Phase phase) {
@@ -65,4 +65,4 @@ void BatchLoop::check_gradients(int64_t step) {
   state_.exchange.check(caller_, Phase::train, {state_.progress.position.epoch, step}, status);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

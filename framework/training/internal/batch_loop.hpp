@@ -7,7 +7,7 @@
 #include <tessera/framework/training/callbacks/internal/callback_list.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Runs through the batches of an epoch, a validation or a prediction: reads, tells the callbacks,
 /// has the steps made, and agrees with the other processes between two of them.
@@ -33,4 +33,4 @@ class BatchLoop {
   const CallbackList& callbacks_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 void check_rows(const at::Tensor& tensor, int64_t rows, const std::string& where) {
@@ -85,4 +85,4 @@ std::optional<Examples> BatchReader::read_stream(int64_t epoch, int64_t step) {
   return batch;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

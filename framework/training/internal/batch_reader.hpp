@@ -6,7 +6,7 @@
 
 #include <tessera/framework/training/batch_loader.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Numbers of the rows in the batches of the epoch that `options` name, of `size` rows.
 class BatchRows {
@@ -43,4 +43,4 @@ class BatchReader {
   int64_t epoch_ = 0, next_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 class RowRange final : public Dataset {
@@ -160,4 +160,4 @@ DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& cl
   return WithClassWeight(data.rows("class_weight"), class_weight);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/training/options.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Rows [begin, end) of a dataset.
 DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begin, int64_t end);
@@ -20,4 +20,4 @@ DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sa
 /// weights or several outputs.
 DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight);
 
-}  // namespace tessera
+}  // namespace tessera::detail

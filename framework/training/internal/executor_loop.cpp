@@ -7,7 +7,7 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// The steps [part.first, part.last), at the end of which a callback needs the weights; how many
@@ -95,4 +95,4 @@ void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& rang
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 #include <tessera/framework/training/trainer.hpp>
 
 /// What differs in a fit whose steps a StepExecutor makes.
-namespace tessera {
+namespace tessera::detail {
 
 /// Checks that steps can be handed out by their numbers, chooses the metrics and begins. Throws
 /// ConfigError for a stream without a number of steps.
@@ -17,4 +17,4 @@ void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
 void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& range,
                    const CallbackList& callbacks);
 
-}  // namespace tessera
+}  // namespace tessera::detail

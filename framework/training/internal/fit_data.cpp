@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 void check_numbers(const FitOptions& options) {
@@ -80,11 +80,6 @@ BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap
           .layouts = layouts};
 }
 
-bool ValidationFreq::due(int64_t epoch) const {
-  if (epochs_.empty()) return (epoch + 1) % every_ == 0;
-  return std::find(epochs_.begin(), epochs_.end(), epoch + 1) != epochs_.end();
-}
-
 FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
   check_data("fit", data);
   check_numbers(options);
@@ -109,4 +104,4 @@ Shapes batch_shapes(const DatasetHandle& data) {
   return shapes;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/training/options.hpp>
 #include <tessera/framework/training/phase.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Throws ConfigError naming the caller if there are no data or no rows.
 void check_data(const std::string& caller, const DatasetHandle& data);
@@ -50,4 +50,4 @@ BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap
 /// The shapes of a model's inputs on batches of these data, with -1 for the number of rows.
 Shapes batch_shapes(const DatasetHandle& data);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/executor_loop.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Where a callback wants fit to go on has to be inside the data.
@@ -157,4 +157,4 @@ Logs FitLoop::validate() {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

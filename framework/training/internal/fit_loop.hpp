@@ -8,7 +8,7 @@
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// All epochs of a fit, with their validations, from where a callback says that it goes on.
 class FitLoop {
@@ -39,4 +39,4 @@ class FitLoop {
 Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& state,
                BatchLoader& loader, const CallbackList& callbacks);
 
-}  // namespace tessera
+}  // namespace tessera::detail

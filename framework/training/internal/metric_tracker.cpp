@@ -10,7 +10,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// What compile() names for each output, before shapes are known.
@@ -247,4 +247,4 @@ Json MetricTracker::summed() const {
   return values;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -15,7 +15,7 @@
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The mean of losses over rows: a short batch counts for its rows.
 class RowMean {
@@ -117,4 +117,4 @@ class MetricTracker {
   std::optional<std::vector<StepTotals::Of>> sums_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -12,7 +12,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Bytes of a tensor on every device.
@@ -191,4 +191,4 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   return plan;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -9,7 +9,7 @@
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/step_plan.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The plan of a training step on batches like the data's, from running `train_step` without
 /// numbers. The weights are placed; metrics that lie on the real mesh are the caller's to reset.
@@ -17,4 +17,4 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
                    const Dataset& data, const PlanOptions& options,
                    const std::function<DTensor(const Batch&)>& train_step);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 std::string digest(const std::string& text) {
@@ -133,4 +133,4 @@ void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& optio
   facts.emplace_back("validation_freq", str(options.validation_freq.every()));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

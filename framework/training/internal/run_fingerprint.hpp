@@ -10,7 +10,7 @@
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/options.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What all processes of a run must share, by name, for check_same_on_all_ranks().
 using RunFingerprint = std::vector<std::pair<std::string, std::string>>;
@@ -27,4 +27,4 @@ void add_batches(RunFingerprint& facts, const DatasetHandle& data, int64_t batch
 /// Of the data and the other options of fit.
 void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

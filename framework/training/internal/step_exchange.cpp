@@ -9,7 +9,7 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::string form_of(const Examples& batch) {
   std::string text = str(batch.rows(), " rows of");
@@ -110,4 +110,4 @@ bool StepExchange::all_have_more(const std::string& caller, const StepStatus& st
   return false;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -12,7 +12,7 @@
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/training/phase.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What the processes of a run agree on between two of its steps: whether to stop, whether one of
 /// them has failed or met a signal, and whether all have a next batch of one form.
@@ -68,4 +68,4 @@ std::string form_of(const Examples& batch);
 /// The same number in every process and build.
 uint64_t hash_of(const std::string& text);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 thread_local std::shared_ptr<StepExecutor> scoped_executor;
@@ -14,4 +14,4 @@ StepExecutorScope::StepExecutorScope(std::shared_ptr<StepExecutor> executor)
 StepExecutorScope::~StepExecutorScope() { scoped_executor = std::move(former_); }
 std::shared_ptr<StepExecutor> scoped_step_executor() { return scoped_executor; }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -11,10 +11,13 @@
 #include <tessera/framework/training/phase.hpp>
 
 namespace tessera {
-
 class Model;
-struct FitData;
 struct FitOptions;
+}
+
+namespace tessera::detail {
+
+struct FitData;
 
 /// What one step adds to loss and metrics.
 struct StepTotals {
@@ -80,4 +83,4 @@ class StepExecutorScope {
 /// Of the innermost scope; null: none.
 std::shared_ptr<StepExecutor> scoped_step_executor();
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -12,7 +12,7 @@
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// " (the part of rank 1)", for a loss whose addends are not all finite; empty where that tells
@@ -104,4 +104,4 @@ std::vector<at::Tensor> StepRunner::predict(Examples&& examples) {
   return whole;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

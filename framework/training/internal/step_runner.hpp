@@ -6,7 +6,7 @@
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Makes single steps of a model on the examples of a batch, whose losses add up in its metrics.
 class StepRunner {
@@ -40,4 +40,4 @@ double read_loss(const DTensor& loss);
 /// Throws ShapeError unless a step's loss is one number.
 void check_one_number(const DTensor& loss);
 
-}  // namespace tessera
+}  // namespace tessera::detail

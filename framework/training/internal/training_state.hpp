@@ -12,7 +12,7 @@
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How far a fit has come.
 struct FitProgress {
@@ -42,4 +42,4 @@ struct TrainingState {
   const OptimizerHandle& optimizer() const { return options.optimizer; }
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie");
@@ -133,4 +133,4 @@ uint64_t fingerprint64(std::string_view bytes) {
   return longer(bytes.data(), size);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

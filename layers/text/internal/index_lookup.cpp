@@ -8,7 +8,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/layers/text/internal/farm_hash.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t max_tokens = INT32_MAX;
@@ -188,4 +188,4 @@ std::string IndexLookup::token(int64_t index) const {
   return known ? std::string(table_[index - token_start()]) : options_.oov_token;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

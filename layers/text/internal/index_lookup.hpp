@@ -9,7 +9,7 @@
 #include <tessera/layers/text/internal/token_counts.hpp>
 #include <tessera/layers/text/internal/token_table.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What a looked-up text becomes.
 enum class TextOutput : uint8_t { index, one_hot, multi_hot, count, tf_idf };
@@ -91,4 +91,4 @@ class IndexLookup {
   std::vector<float> idf_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 void check_lookup_options(bool sparse, const std::string& encoding) {
   if (sparse) {
@@ -34,6 +34,12 @@ void check_vocabulary(JsonObject& config) {
   }
   if (json->empty()) json_fail(*json, path, "at least one token");
 }
+
+}  // namespace tessera::detail
+
+namespace tessera {
+
+using namespace detail;
 
 Json option_json(const Ngrams& ngrams) {
   if (ngrams.lengths().empty()) return nullptr;

@@ -8,7 +8,7 @@
 #include <tessera/layers/text/text_steps.hpp>
 
 /// The options of text layers in their configurations.
-namespace tessera {
+namespace tessera::detail {
 
 /// Words of the longest n-gram.
 constexpr int64_t max_ngram_words = 1000;
@@ -42,9 +42,14 @@ void read_option(JsonObject& given, const std::string& key, TextStep<Result>& ou
   if (given.has(key)) out = TextStep<Result>(given.take_or<std::string>(key, ""));
 }
 
+}  // namespace tessera::detail
+
+// Found by their arguments, so they are where those are.
+namespace tessera {
+
 /// A number, a list, or null for none.
 Json option_json(const Ngrams& ngrams);
 /// A number or a list of them. Throws ConfigError naming the place.
-void json_get(const Json& json, const JsonPath& path, Ngrams& out);
+void json_get(const Json& json, const detail::JsonPath& path, Ngrams& out);
 
 }  // namespace tessera

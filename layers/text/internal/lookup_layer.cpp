@@ -9,7 +9,7 @@
 #include <tessera/layers/text/internal/text_dataset.hpp>
 #include <tessera/layers/text/internal/vocabulary_file.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t texts_per_pass = 2048;
@@ -248,4 +248,4 @@ void LookupLayer::load_assets(const LayerAssets& assets) {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,7 +13,7 @@
 #include <tessera/layers/text/internal/tokenizer.hpp>
 #include <tessera/layers/text/lookup_handle.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// "TextVectorization words", to begin an error with.
 std::string layer_place(const std::string& class_name, const std::string& name);
@@ -95,4 +95,4 @@ std::shared_ptr<Made> make_lookup(const std::string& class_name, const Options& 
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 void TextDataset::check(std::span<const int64_t> rows) const {
   for (const int64_t row : rows) {
@@ -32,4 +32,4 @@ Examples TextDataset::get_placed(std::span<const int64_t> rows, const LayoutMap&
   return {.y = labels_of(rows), .placed_x = {rows_.placed(rows, layouts.data_layout("x", 2))}};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

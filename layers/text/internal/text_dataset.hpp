@@ -8,7 +8,7 @@
 #include <tessera/framework/nn/dataset.hpp>
 #include <tessera/layers/text/internal/text_rows.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Texts as rows without their zeros, with the texts' labels.
 class TextDataset final : public Dataset {
@@ -30,4 +30,4 @@ class TextDataset final : public Dataset {
   std::string name_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

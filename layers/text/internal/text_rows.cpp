@@ -10,7 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t rows_per_thread = 64;
@@ -94,4 +94,4 @@ DTensor TextRows::placed(std::span<const int64_t> rows, const Layout& layout) co
   return DTensor(sharding, std::move(blocks));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Texts as numbers, with only those that are not zero: of each text its columns in rising order
 /// and their values, or, as `sequences`, its indices in their order.
@@ -40,4 +40,4 @@ struct TextRows {
   void fill(int64_t row, Interval wanted, int64_t* out) const;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

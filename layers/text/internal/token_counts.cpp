@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera {
+namespace tessera::detail {
 
 void TokenCounts::add(std::string_view token) {
   const auto number = static_cast<size_t>(table_.insert(token));
@@ -49,4 +49,4 @@ std::vector<TokenCount> TokenCounts::most_frequent(int64_t limit,
   return result;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

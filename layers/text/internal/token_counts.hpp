@@ -8,7 +8,7 @@
 
 #include <tessera/layers/text/internal/token_table.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A token, how often it came and in how many documents.
 struct TokenCount {
@@ -42,4 +42,4 @@ class TokenCounts {
   int64_t documents_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

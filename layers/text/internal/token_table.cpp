@@ -3,7 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/layers/text/internal/farm_hash.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 size_t TokenTable::slot_of(std::string_view token, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
@@ -47,4 +47,4 @@ void TokenTable::grow() {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Numbers different texts 0, 1, 2, ... in the order in which they come. Looking up is safe from
 /// several threads at a time.
@@ -38,4 +38,4 @@ class TokenTable {
   std::vector<size_t> ends_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

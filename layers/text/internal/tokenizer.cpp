@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr uint16_t dropped = 256;
@@ -127,4 +127,4 @@ void Tokenizer::operator()(std::string_view text, Tokens& out) const {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

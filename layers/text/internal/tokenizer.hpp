@@ -9,7 +9,7 @@
 
 #include <tessera/layers/text/text_steps.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The tokens of one text, one after the other with a space between them, so that an n-gram is a
 /// part of their bytes.
@@ -62,4 +62,4 @@ class Tokenizer {
   std::array<uint16_t, 256> map_;  ///< the byte that takes a byte's place, or one of two marks
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

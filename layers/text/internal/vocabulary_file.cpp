@@ -9,7 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr const char* tokens_file = "vocabulary.txt";
@@ -109,4 +109,4 @@ VocabularyFiles read_vocabulary_files(const std::map<std::string, std::string>& 
                     str(vocabulary.idf_weights.size()), "write the files again");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Tokens by index and, for tf-idf, their weights.
 struct VocabularyFiles {
@@ -21,4 +21,4 @@ std::map<std::string, std::string> vocabulary_files(const VocabularyFiles& vocab
 /// missing one, a number that is none, or numbers of lines that differ.
 VocabularyFiles read_vocabulary_files(const std::map<std::string, std::string>& files);
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -17,6 +17,9 @@
 #include "tests/support/files.hpp"
 
 namespace tessera::test {
+
+using namespace detail;
+
 namespace {
 
 sockaddr_in loopback(int port) {

@@ -11,6 +11,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 /// A connection to a port of loopback; `bytes` are sent over it.
 FileDescriptor connect_and_send(int port, const std::string& bytes);
 

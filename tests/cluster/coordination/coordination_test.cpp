@@ -10,6 +10,7 @@
 namespace coordination_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using test::join_all;

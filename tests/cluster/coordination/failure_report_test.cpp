@@ -15,6 +15,7 @@
 namespace failure_report_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;

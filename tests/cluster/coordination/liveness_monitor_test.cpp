@@ -7,6 +7,7 @@
 namespace liveness_monitor_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 

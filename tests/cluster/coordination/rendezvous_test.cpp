@@ -17,6 +17,7 @@
 namespace rendezvous_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 using test::connect_and_send;

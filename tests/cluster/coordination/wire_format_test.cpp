@@ -7,6 +7,7 @@
 namespace wire_format_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("frames are cut from a stream however it comes") {
   std::string stream;

@@ -10,6 +10,7 @@
 namespace find_program_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("programs are paths, applications or in PATH", "[launcher]") {
   const test::TempFolder folder;

@@ -21,6 +21,8 @@
 
 namespace tessera::test {
 
+using namespace detail;
+
 using namespace std::chrono_literals;
 
 

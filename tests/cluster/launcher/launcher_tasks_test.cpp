@@ -9,6 +9,7 @@
 namespace launcher_tasks_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -5,6 +5,7 @@
 namespace launcher_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("the rank that fails first is named first and last", "[launcher]") {

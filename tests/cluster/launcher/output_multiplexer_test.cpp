@@ -5,6 +5,7 @@
 namespace output_multiplexer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("every process knows its rank, and every line whose it is", "[launcher]") {

@@ -13,6 +13,7 @@
 namespace archive_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::gzip_bytes;
 using test::tar_bytes;

@@ -16,6 +16,7 @@
 namespace download_folder_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::TempFolder;
 
 namespace {

@@ -17,6 +17,7 @@
 namespace download_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::HttpsServer;
 using test::TempFolder;

@@ -14,6 +14,7 @@
 namespace imdb_files_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::gzip_bytes;
 using test::tar_bytes;

@@ -12,6 +12,7 @@
 namespace resumable_file_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::TempFolder;
 
 namespace {

@@ -12,6 +12,7 @@
 namespace synthetic_digits_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

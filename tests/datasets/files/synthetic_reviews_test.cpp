@@ -13,6 +13,7 @@
 namespace synthetic_reviews_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

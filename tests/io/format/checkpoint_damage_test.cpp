@@ -13,6 +13,7 @@
 namespace checkpoint_damage_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

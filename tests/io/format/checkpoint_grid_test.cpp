@@ -8,6 +8,7 @@
 namespace checkpoint_grid_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

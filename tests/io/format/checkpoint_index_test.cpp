@@ -7,6 +7,7 @@
 namespace checkpoint_index_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 

@@ -18,6 +18,7 @@
 namespace checkpoint_writers_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::TextHub;
 

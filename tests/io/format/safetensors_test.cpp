@@ -14,6 +14,7 @@
 namespace safetensors_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace versioned_directory_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

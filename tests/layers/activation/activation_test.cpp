@@ -19,6 +19,7 @@
 namespace activation_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("every activation under every layout") {

@@ -8,6 +8,7 @@
 namespace prelu_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("PReLU under every layout of inputs and slopes") {

@@ -17,6 +17,7 @@
 namespace multi_head_attention_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 using test::error_line;

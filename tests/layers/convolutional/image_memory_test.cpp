@@ -12,6 +12,7 @@
 namespace image_memory_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

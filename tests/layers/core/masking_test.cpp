@@ -12,6 +12,7 @@
 namespace masking_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

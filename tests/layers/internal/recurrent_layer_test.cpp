@@ -15,6 +15,7 @@
 namespace recurrent_layer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 using test::error_line;

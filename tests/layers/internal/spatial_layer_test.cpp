@@ -14,6 +14,7 @@
 namespace spatial_layer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("channels_first computes what channels_last does") {

@@ -12,6 +12,7 @@
 namespace merge_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

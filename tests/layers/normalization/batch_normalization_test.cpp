@@ -20,6 +20,7 @@
 namespace batch_normalization_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

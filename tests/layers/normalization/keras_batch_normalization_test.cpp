@@ -17,6 +17,7 @@
 namespace keras_batch_normalization_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

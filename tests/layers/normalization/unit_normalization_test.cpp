@@ -11,6 +11,7 @@
 namespace unit_normalization_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

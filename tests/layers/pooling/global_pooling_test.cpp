@@ -11,6 +11,7 @@
 namespace global_pooling_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("a global pooling takes channels from where data_format has them") {
   const Layout columns({"unsharded", "unsharded", "x", "unsharded"}, test::virtual_mesh({2}));

@@ -13,6 +13,7 @@
 namespace normalization_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

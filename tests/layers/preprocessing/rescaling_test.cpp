@@ -12,6 +12,7 @@
 namespace rescaling_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("Rescaling under every layout") {

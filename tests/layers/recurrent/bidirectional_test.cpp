@@ -12,6 +12,7 @@
 namespace bidirectional_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::error_line;
 

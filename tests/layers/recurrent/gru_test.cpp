@@ -14,6 +14,7 @@
 namespace gru_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("GRU is Keras' on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "GRU"));

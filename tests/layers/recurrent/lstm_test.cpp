@@ -14,6 +14,7 @@
 namespace lstm_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 using test::error_line;

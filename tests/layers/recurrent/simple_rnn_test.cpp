@@ -13,6 +13,7 @@
 namespace simple_rnn_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("SimpleRNN is Keras' on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "SimpleRNN"));

@@ -15,6 +15,7 @@
 namespace alpha_dropout_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

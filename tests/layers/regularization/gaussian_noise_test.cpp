@@ -14,6 +14,7 @@
 namespace gaussian_noise_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

@@ -12,6 +12,7 @@
 namespace flatten_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -12,6 +12,7 @@
 namespace repeat_vector_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("RepeatVector under every layout") {

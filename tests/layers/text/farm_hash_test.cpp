@@ -10,6 +10,7 @@
 namespace farm_hash_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -15,6 +15,7 @@
 namespace imdb_text_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::difference;
 
 namespace {

@@ -13,6 +13,7 @@
 namespace keras_text_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using namespace tessera::test;
 
 namespace {

@@ -14,6 +14,7 @@
 namespace text_dataset_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

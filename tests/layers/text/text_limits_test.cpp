@@ -13,6 +13,7 @@
 namespace text_limits_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -15,6 +15,7 @@
 namespace text_vectorization_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 

@@ -9,6 +9,7 @@
 namespace vocabulary_file_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -3,7 +3,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What initializers draw: float32, or float64 widened from it; other dtypes are rounded from
 /// float32.
@@ -13,4 +13,4 @@ DTensor draw_as(at::ScalarType dtype, const Draw& draw) {
   return dtype == at::kDouble ? draw(at::kDouble) : ops::cast(draw(at::kFloat), dtype);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

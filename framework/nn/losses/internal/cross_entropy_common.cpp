@@ -5,7 +5,7 @@
 #include <tessera/framework/ops/cross_entropy.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 DTensor one_less(const DTensor& x) { return ops::neg(x) + 1; }
 
@@ -37,4 +37,4 @@ void check_same_shape(const std::string& name, const DTensor& y_true, const DTen
                    to_string(y_true.shape()), "reshape the labels or the model's output");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

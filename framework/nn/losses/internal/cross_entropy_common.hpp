@@ -5,7 +5,7 @@
 #include <tessera/framework/tensor/dtensor.hpp>
 
 /// What the losses of probabilities share.
-namespace tessera {
+namespace tessera::detail {
 
 /// 1 - x.
 DTensor one_less(const DTensor& x);
@@ -23,4 +23,4 @@ void check_smoothing(const std::string& name, double smoothing);
 /// Throws ShapeError unless both have one shape.
 void check_same_shape(const std::string& name, const DTensor& y_true, const DTensor& y_pred);
 
-}  // namespace tessera
+}  // namespace tessera::detail

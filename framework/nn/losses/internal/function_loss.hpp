@@ -8,7 +8,7 @@
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 template <class Visit>
 void fields(LossOptions& o, const Visit& visit) {
@@ -58,4 +58,4 @@ std::shared_ptr<const Loss> function_loss(const char* class_name,
   return std::make_shared<FunctionLoss<Options>>(class_name, function, std::move(options), labels);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

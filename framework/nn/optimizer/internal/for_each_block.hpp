@@ -8,7 +8,7 @@
 
 #include <tessera/framework/tensor/internal/execution.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Calls run(b) for every block, given one tensor of each: small ones of the CPU in parallel.
 template <class Run>
@@ -26,4 +26,4 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run) {
   run_blocks(devices, parallel, [&](int64_t b) { run(static_cast<size_t>(b)); });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

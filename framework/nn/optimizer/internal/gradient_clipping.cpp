@@ -10,7 +10,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 /// Values cut over the same mesh dimensions.
@@ -190,4 +190,4 @@ std::vector<DTensor> clip_gradients(const std::vector<DTensor>& gradients,
                 std::vector<double>(gradients.size(), std::isfinite(norm) ? scale : nan));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

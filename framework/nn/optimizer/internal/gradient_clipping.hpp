@@ -5,7 +5,7 @@
 #include <tessera/framework/nn/optimizer/optimizer_options.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Sums of squares of whole values, none of which is pending. Collective: one all-reduce for each
 /// mesh and set of its dimensions that cut some of them. 0 for values of which nothing is here.
@@ -24,4 +24,4 @@ std::vector<DTensor> scaled(const std::vector<DTensor>& values, const std::vecto
 std::vector<DTensor> clip_gradients(const std::vector<DTensor>& gradients,
                                     const BaseOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::detail

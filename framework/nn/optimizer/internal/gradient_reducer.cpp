@@ -11,7 +11,7 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
@@ -157,4 +157,4 @@ void GradientReducer::reset() noexcept {
   times_ = {};
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/tensor/internal/bucket.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Megabytes of gradients that travel together unless it is said otherwise, as
 /// DistributedDataParallel's bucket_cap_mb has it.
@@ -91,4 +91,4 @@ class GradientReducer {
 /// meshes that one process holds are not looked at.
 std::string take_non_finite_gradient();
 
-}  // namespace tessera
+}  // namespace tessera::detail

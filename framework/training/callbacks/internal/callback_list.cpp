@@ -8,7 +8,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer,
                            const Mesh& mesh, CallbackParams params)
@@ -121,4 +121,4 @@ bool CallbackList::hears_train_batches() const {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

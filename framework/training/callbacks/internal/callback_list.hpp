@@ -6,7 +6,7 @@
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/phase.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The callbacks of a run, told in order: the user's, of these last the ones that wish so, then the
 /// progress bar (keras.callbacks.CallbackList).
@@ -41,4 +41,4 @@ class CallbackList {
   bool is_alone_;  ///< whether the mesh has one process
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

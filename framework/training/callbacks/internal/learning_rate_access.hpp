@@ -4,7 +4,7 @@
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The compiled optimizer. Throws StateError if there is none.
 inline Optimizer& optimizer_of(const Trainer& model) {
@@ -23,4 +23,4 @@ inline void set_rate(const Trainer& model, double rate) {
   optimizer_of(model).set_learning_rate(static_cast<double>(static_cast<float>(rate)));
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@
 #include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 bool ends_with_any(const std::string& name, std::initializer_list<const char*> endings) {
@@ -74,4 +74,4 @@ std::string Monitor::names_in(const Logs& logs) {
   return join(names, ",");
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

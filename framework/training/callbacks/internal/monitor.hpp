@@ -5,7 +5,7 @@
 
 #include <tessera/framework/training/callbacks/callback.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct MonitorOptions {
   std::string monitor = "val_loss";
@@ -36,4 +36,4 @@ class Monitor {
   std::optional<bool> rises_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

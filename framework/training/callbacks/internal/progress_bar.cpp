@@ -10,7 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr int64_t bar_width = 20;
@@ -210,4 +210,4 @@ std::string ProgressBar::values_text() const {
 
 void ProgressBar::put(const std::string& text) { *options_.out << text << std::flush; }
 
-}  // namespace tessera
+}  // namespace tessera::detail

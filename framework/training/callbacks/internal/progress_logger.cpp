@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace tessera {
+namespace tessera::detail {
 namespace {
 
 constexpr double reading_interval = 0.05;
@@ -59,4 +59,4 @@ bool ProgressLogger::wants_batch_logs(int64_t) {
   return fresh_;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Draws the progress bar of a run; silent but on the first process
 /// (keras.callbacks.ProgbarLogger).
@@ -34,4 +34,4 @@ class ProgressLogger final : public Callback {
   double last_reading_ = -1;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace tessera {
+namespace tessera::detail {
 
 std::string python_repr(double value) {
   if (std::isnan(value)) return "nan";
@@ -17,4 +17,4 @@ std::string python_repr(double value) {
   return plain && number.find('.') == std::string::npos ? number + ".0" : number;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

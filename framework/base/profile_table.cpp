@@ -8,6 +8,8 @@
 #include <tessera/framework/base/internal/profile_lane.hpp>
 
 namespace tessera {
+
+using namespace detail;
 namespace {
 
 using Row = Profile::Row;

@@ -1,0 +1,85 @@
+"""What users may include, and the names declared there: what is internal lies in tessera::detail."""
+import re
+
+from sources import INCLUDE, root
+
+# Rooms of which nothing is for users, beside every folder named internal.
+INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
+                  "framework/cluster/launcher/", "framework/comm/cpu/", "framework/comm/nccl/",
+                  "framework/io/format/", "framework/serving/http/", "framework/ops/engine/",
+                  "framework/training/capture/", "framework/nn/config/",
+                  "framework/parameter_server/job/", "framework/parameter_server/store/",
+                  "framework/parameter_server/worker/")
+FOLDERS = ["framework", "layers", "optimizers", "metrics", "datasets"]
+
+NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{(.*)$")
+TYPE = re.compile(r"^(?:class|struct|enum class|enum)\s+(\w+)(?!\w*;)")
+FORWARD = re.compile(r"^(?:class|struct|enum class)\s+\w+(?:\s*:\s*\w+)?;")
+ALIAS = re.compile(r"^using (\w+) =")
+FUNCTION = re.compile(r"^(?!using|namespace|static_assert|template|friend|return)"
+                      r"(?:\[\[\w+\]\] )?[A-Za-z_][\w:<>,&*\s]*[\s&*](\w+)\(")
+CONSTANT = re.compile(r"^(?:inline |constexpr |extern |const )+[\w:<>]+ (\w+)\s*(?:=|;|\{)")
+FRAGMENT = ("///", "//", "#", " ", "}", "template", "requires")
+
+
+def is_internal(header):
+    return "/internal/" in header or header.startswith(INTERNAL_ROOMS)
+
+
+def headers():
+    """Every header of the library, relative to the root."""
+    for folder in FOLDERS:
+        for path in sorted((root() / folder).rglob("*.hpp")):
+            yield path.relative_to(root()).as_posix()
+
+
+def included_from(start):
+    """Headers of the library that come with one, itself among them."""
+    found, waiting = set(), [start]
+    while waiting:
+        header = waiting.pop()
+        path = root() / header
+        if header in found or not path.is_file():
+            continue
+        found.add(header)
+        for line in path.read_text(encoding="utf-8").splitlines():
+            match = INCLUDE.match(line)
+            if match and match.group(1).startswith("tessera/"):
+                waiting.append(match.group(1).removeprefix("tessera/"))
+    return found
+
+
+def declarations(header):
+    """(line number, namespace, name, has a comment) of what begins in the first column."""
+    spaces = []
+    lines = (root() / header).read_text(encoding="utf-8").splitlines()
+    commented = body = False
+    for number, line in enumerate(lines, 1):
+        opened = NAMESPACE.match(line)
+        if opened:
+            if not opened.group(2).rstrip().endswith("}"):
+                spaces.append(opened.group(1))
+            commented = False
+            continue
+        if line.startswith("}"):
+            if not body:
+                spaces.pop()
+            body = False
+            continue
+        if line.startswith("///"):
+            commented = True
+            continue
+        if not line.strip():
+            commented = False
+            continue
+        body = body or not line.startswith(("//", "#")) and line.rstrip().endswith("{")
+        if line.startswith(FRAGMENT) or FORWARD.match(line):
+            continue
+        text = line if "(" in line or number == len(lines) else line + " " + lines[number].strip()
+        for pattern in (TYPE, ALIAS, FUNCTION, CONSTANT):
+            match = pattern.match(line if pattern is not FUNCTION else text)
+            if match:
+                yield number, "::".join(filter(None, spaces)), match.group(1), commented
+                break
+        if line.rstrip().endswith(("}", ";")):
+            commented = False
