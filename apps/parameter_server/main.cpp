@@ -50,7 +50,7 @@ void coordinate(const strategy::ParameterServerStrategy& strategy) {
                 losses.back().fetch().json.get<double>());
     std::fflush(stdout);
   }
-  const strategy::CoordinatorCounts counts = coordinator.counts();
+  const strategy::ClusterCoordinator::Counts counts = coordinator.counts();
   std::printf("%lld steps, begun anew: %lld, of each worker:", static_cast<long long>(counts.done),
               static_cast<long long>(counts.rescheduled));
   for (const int64_t done : counts.done_by_worker) {

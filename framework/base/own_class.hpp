@@ -16,7 +16,7 @@ bool in_own_namespace(const char* type);
 template <class T>
 bool is_own_class(const T& object) {
   static_assert(std::is_polymorphic_v<T>);
-  return in_own_namespace(typeid(object).name());
+  return detail::in_own_namespace(typeid(object).name());
 }
 
 }  // namespace tessera

@@ -15,14 +15,11 @@
 namespace tessera::strategy {
 
 /// What goes to a closure and comes back: numbers and texts as JSON, and tensors on the host. At
-/// most max_message_bytes together.
+/// most 64 MB together.
 struct ClosureValue {
   Json json = nullptr;
   std::vector<at::Tensor> tensors = {};
 };
-
-/// Largest message between coordinator and workers.
-inline constexpr int64_t max_message_bytes = 64 << 20;
 
 /// What a function finds on the worker that runs it. Before it runs, the variables of the
 /// strategy hold the servers' present values; Optimizer::apply() on them sends the gradients there,

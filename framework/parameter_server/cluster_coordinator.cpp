@@ -128,10 +128,10 @@ void ClusterCoordinator::pull() {
   });
 }
 
-CoordinatorCounts ClusterCoordinator::counts() {
+ClusterCoordinator::Counts ClusterCoordinator::counts() {
   return state_->call([this](CoordinatorRuntime& lead) {
     const auto seen = lead.closures()->counts();
-    CoordinatorCounts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
+    Counts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
                              seen.done_by_worker};
     counts.updates.resize(static_cast<size_t>(state_->job->servers()));
     for (int g = 0; g < lead.groups(); ++g) {

@@ -27,17 +27,6 @@ class RemoteValue {
   std::shared_ptr<State> state_;
 };
 
-/// What a coordinator has seen so far.
-struct CoordinatorCounts {
-  int64_t scheduled = 0;
-  int64_t done = 0;         ///< closures, each counted once
-  int64_t rescheduled = 0;  ///< times that a closure began anew because its worker was lost
-  int64_t workers_lost = 0;
-  std::vector<int64_t> done_by_worker = {};
-  /// Updates that each parameter server applied since the job began.
-  std::vector<int64_t> updates = {};
-};
-
 /// Hands closures to the workers of a ParameterServerStrategy
 /// (tf.distribute.coordinator.ClusterCoordinator). A closure whose worker is lost is begun anew on
 /// another one, or on the same after its restart; the updates that it had already sent to a
@@ -46,6 +35,17 @@ struct CoordinatorCounts {
 /// the job: CommError, on every call. To be used from one thread.
 class ClusterCoordinator {
  public:
+  /// What a coordinator has seen so far.
+  struct Counts {
+    int64_t scheduled = 0;
+    int64_t done = 0;         ///< closures, each counted once
+    int64_t rescheduled = 0;  ///< times that a closure began anew because its worker was lost
+    int64_t workers_lost = 0;
+    std::vector<int64_t> done_by_worker = {};
+    /// Updates that each parameter server applied since the job began.
+    std::vector<int64_t> updates = {};
+  };
+
   /// Waits for all parameter servers and one worker, then sets the servers to the variables'
   /// present values. Throws ConfigError on another task or where a task runs another program,
   /// CommError if not all parameter servers and a worker come, Interrupted on a signal.
@@ -55,7 +55,7 @@ class ClusterCoordinator {
   ClusterCoordinator& operator=(const ClusterCoordinator&) = delete;
 
   /// Puts a closure into the queue. Throws ConfigError for a name that is not registered or
-  /// arguments larger than max_message_bytes.
+  /// arguments of more than 64 MB.
   RemoteValue schedule(const std::string& function, const ClosureValue& arguments = {},
                        const std::vector<PerWorkerDataset>& datasets = {});
   /// Waits until all closures are done.
@@ -75,7 +75,7 @@ class ClusterCoordinator {
   PerWorkerDataset create_per_worker_dataset(const std::string& name);
   /// Brings the servers' present values, and what optimizers keep, into the variables here.
   void pull();
-  CoordinatorCounts counts();
+  Counts counts();
 
  private:
   struct State;

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/strategy/devices.hpp>
+#include <tessera/framework/strategy/internal/devices.hpp>
 
 namespace tessera::strategy {
 

@@ -1,6 +1,6 @@
 #include <tessera/framework/strategy/one_device_strategy.hpp>
 
-#include <tessera/framework/strategy/devices.hpp>
+#include <tessera/framework/strategy/internal/devices.hpp>
 
 namespace tessera::strategy {
 

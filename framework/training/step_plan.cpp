@@ -35,12 +35,12 @@ std::string range(const std::vector<double>& bytes) {
 
 std::string layers_table(const StepPlan& plan) {
   std::vector<std::vector<std::string>> rows;
-  LayerPlan total;
+  StepPlan::Row total;
   const auto add = [](std::vector<double>& sum, const std::vector<double>& bytes) {
     sum.resize(bytes.size());
     for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
   };
-  for (const LayerPlan& layer : plan.layers) {
+  for (const StepPlan::Row& layer : plan.layers) {
     const std::string name = layer.type.empty() ? layer.path : layer.path + " (" + layer.type + ")";
     rows.push_back({name, range(layer.weights), range(layer.gradients), range(layer.slots),
                     range(layer.activations)});
@@ -84,7 +84,7 @@ std::string collectives_table(const StepPlan& plan) {
 double StepPlan::bytes(int64_t device) const {
   const auto at = static_cast<size_t>(device);
   double sum = 0;
-  for (const LayerPlan& layer : layers) {
+  for (const StepPlan::Row& layer : layers) {
     sum += layer.weights[at] + layer.gradients[at] + layer.slots[at] + layer.activations[at];
   }
   return sum;
@@ -102,7 +102,7 @@ Json StepPlan::to_json() const {
   Json json;
   json["mesh"] = tessera::to_string(mesh.dims());
   json["layers"] = Json::array();
-  for (const LayerPlan& layer : layers) {
+  for (const StepPlan::Row& layer : layers) {
     json["layers"].push_back({{"path", layer.path},
                               {"type", layer.type},
                               {"weights", layer.weights},

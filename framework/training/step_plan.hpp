@@ -14,20 +14,20 @@ struct PlanOptions {
   int64_t batch_size = 32;  ///< rows of a global batch
 };
 
-/// What one layer needs, in bytes by global device id.
-struct LayerPlan {
-  std::string path;  ///< "batch" for the data, "loss" for what no layer keeps
-  std::string type;
-  std::vector<double> weights;
-  std::vector<double> gradients;    ///< as the backward pass leaves them, before their reduction
-  std::vector<double> slots;        ///< of the optimizer
-  std::vector<double> activations;  ///< kept for the backward pass; of "batch": the batch
-};
-
 /// What a training step needs and exchanges, found without allocating any of it.
 struct StepPlan {
+  /// What one layer needs, in bytes by global device id.
+  struct Row {
+    std::string path;  ///< "batch" for the data, "loss" for what no layer keeps
+    std::string type;
+    std::vector<double> weights;
+    std::vector<double> gradients;    ///< as the backward pass leaves them, before their reduction
+    std::vector<double> slots;        ///< of the optimizer
+    std::vector<double> activations;  ///< kept for the backward pass; of "batch": the batch
+  };
+
   Mesh mesh;
-  std::vector<LayerPlan> layers;
+  std::vector<Row> layers;
   /// In the order of the step; CommEntry::place is the layer or, for a gradient's reduction, the
   /// weight.
   std::vector<CommEntry> collectives;

@@ -140,7 +140,7 @@ TEST_CASE("imdb: a plan's activations are what a real step allocates") {
     const TensorDataset data = reviews(64, at::kFloat);
     const StepPlan plan = model.plan(data, {.batch_size = 64});
     double planned = 0;
-    for (const LayerPlan& layer : plan.layers) {
+    for (const StepPlan::Row& layer : plan.layers) {
       if (layer.path == "batch") continue;
       for (double bytes : layer.activations) planned += bytes;
     }

@@ -145,7 +145,7 @@ TEST_CASE("an error of a closure comes with worker, closure and function, and ca
     CHECK_THAT(test::error_of([&] { coordinator.join(); }), Contains("double"));
     CHECK_THROWS_AS(coordinator.schedule("treble"), ConfigError);
     CHECK_THROWS_AS(coordinator.create_per_worker_dataset("none"), ConfigError);
-    const at::Tensor large = at::zeros({strategy::max_message_bytes / 4 + 1});
+    const at::Tensor large = at::zeros({max_message_bytes / 4 + 1});
     CHECK_THROWS_AS(coordinator.schedule("double", {.json = 1, .tensors = {large}}), ConfigError);
   });
   CHECK(test::end_of(chief) == "");

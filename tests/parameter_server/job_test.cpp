@@ -136,7 +136,7 @@ TEST_CASE("tasks that nobody attends any more leave") {
   auto tasks = job.start_all(add_nothing);
   // A coordinator of our own, for the parameter server; the others never see one.
   const auto stub =
-      rpc::Task::NewStub(detail::make_channel(job.address(TaskType::ps)));
+      rpc::Task::NewStub(make_channel(job.address(TaskType::ps)));
   CHECK(soon([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + 10s);
@@ -254,7 +254,7 @@ TEST_CASE("nonsense to tasks is refused, and the job goes on") {
   auto chief = job.start(TaskType::chief, 0, [&](ParameterServerStrategy& strategy) {
     add_nothing(strategy);
     ClusterCoordinator coordinator(strategy);
-    const auto channel = detail::make_channel(job.address(TaskType::worker));
+    const auto channel = make_channel(job.address(TaskType::worker));
     const auto worker = rpc::Worker::NewStub(channel);
     const auto run = [&](const rpc::RunRequest& request) {
       grpc::ClientContext context;

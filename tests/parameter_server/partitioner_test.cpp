@@ -1,4 +1,5 @@
 #include <tessera/framework/parameter_server/partitioner.hpp>
+#include <tessera/framework/parameter_server/store/part_plan.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/constraints.hpp>

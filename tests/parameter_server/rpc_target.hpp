@@ -18,7 +18,7 @@ inline detail::VariableGroup two_parts() {
   detail::VariableGroup made;
   made.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
   made.optimizer = SGD(1.0);
-  made.plan = strategy::plan_parts(made.variables, {}, 1);
+  made.plan = plan_parts(made.variables, {}, 1);
   return made;
 }
 

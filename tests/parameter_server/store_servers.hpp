@@ -99,7 +99,7 @@ inline detail::VariableGroup small_group(int servers) {
   detail::VariableGroup group;
   group.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
   group.optimizer = SGD(1.0);
-  group.plan = strategy::plan_parts(group.variables, strategy::FixedShardsPartitioner(servers),
+  group.plan = plan_parts(group.variables, strategy::FixedShardsPartitioner(servers),
                                     servers);
   return group;
 }

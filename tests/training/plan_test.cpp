@@ -41,9 +41,9 @@ Batch batch_of(const test::SmallScheme& scheme) {
 }
 
 /// Bytes of one column on all devices.
-double total(const StepPlan& plan, std::vector<double> LayerPlan::*column, bool batch = false) {
+double total(const StepPlan& plan, std::vector<double> StepPlan::Row::*column, bool batch = false) {
   double sum = 0;
-  for (const LayerPlan& layer : plan.layers) {
+  for (const StepPlan::Row& layer : plan.layers) {
     if ((layer.path == "batch") != batch) continue;
     for (double bytes : layer.*column) sum += bytes;
   }
@@ -101,12 +101,12 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
     {
       const test::AllocationCounter counter;
       for (const Variable& weight : model.weights()) weights.push_back(weight.value());
-      close("weights", counter.held(), total(plan, &LayerPlan::weights));
+      close("weights", counter.held(), total(plan, &StepPlan::Row::weights));
     }
     {
       const test::AllocationCounter counter;
       for (const Variable& slot : model->optimizer()->variables()) slot.value();
-      close("slots", counter.held(), total(plan, &LayerPlan::slots));
+      close("slots", counter.held(), total(plan, &StepPlan::Row::slots));
     }
     // Shards that are views of the loader's tensor have no memory of their own to count.
     const Batch batch = batch_of(scheme);
@@ -114,14 +114,14 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
     for (const DTensor& tensor : {batch.x[0], batch.y[0]}) {
       for (const at::Tensor& block : tensor.blocks()) bytes += block.nbytes();
     }
-    close("batch", static_cast<int64_t>(bytes), total(plan, &LayerPlan::activations, true));
+    close("batch", static_cast<int64_t>(bytes), total(plan, &StepPlan::Row::activations, true));
     const test::AllocationCounter counter;
     const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
     GradientTape tape;
     const DTensor value = (*loss)(batch.y[0], model(batch.x[0], {.training = true}));
-    close("activations", counter.held(), total(plan, &LayerPlan::activations));
+    close("activations", counter.held(), total(plan, &StepPlan::Row::activations));
     const std::vector<DTensor> gradients = tape.gradient(value, weights);
-    close("gradients", counter.held(), total(plan, &LayerPlan::gradients));
+    close("gradients", counter.held(), total(plan, &StepPlan::Row::gradients));
   }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a plan is told as tables and as JSON", "[plan]") {
   CHECK(json.at("layers")[1].at("weights").size() == 8);
   CHECK(json.at("collectives").size() == plan.collectives.size());
   double sum = 0;
-  for (const LayerPlan& layer : plan.layers) {
+  for (const StepPlan::Row& layer : plan.layers) {
     sum += layer.weights[3] + layer.gradients[3] + layer.slots[3] + layer.activations[3];
   }
   CHECK(plan.bytes(3) == sum);
@@ -172,7 +172,7 @@ TEST_CASE("layers may have the names of a plan's own rows", "[plan]") {
   model.compile({.optimizer = "sgd", .loss = "mse"});
   const StepPlan plan = model.plan(DatasetHandle(at::rand({8, 4}), at::rand({8, 2})));
   std::vector<double> weights;
-  for (const LayerPlan& layer : plan.layers) weights.push_back(layer.weights[0]);
+  for (const StepPlan::Row& layer : plan.layers) weights.push_back(layer.weights[0]);
   CHECK(weights == std::vector<double>{0, 4 * 15, 4 * 8, 0});
 }
 

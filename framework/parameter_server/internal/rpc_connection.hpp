@@ -8,12 +8,13 @@
 #include <grpcpp/server.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>
 
 namespace tessera::detail {
 
 /// Largest message on the wire: a closure's values and what is around them.
-inline constexpr int max_wire_bytes = static_cast<int>(strategy::max_message_bytes) + (1 << 20);
+inline constexpr int max_wire_bytes = static_cast<int>(max_message_bytes) + (1 << 20);
 
 /// A connection of its own to "host:port", which begins with the first call and is made again
 /// whenever it breaks.

@@ -8,6 +8,9 @@
 
 namespace tessera::detail {
 
+/// Largest message between coordinator and workers.
+inline constexpr int64_t max_message_bytes = 64 << 20;
+
 /// A closure's value as a message. Throws ConfigError beginning with `where` for a dtype that
 /// cannot be sent, or more than max_message_bytes.
 rpc::Value to_message(const strategy::ClosureValue& value, const std::string& where);

@@ -26,7 +26,7 @@ struct ParameterStore::Group {
   std::set<std::pair<int64_t, int>> seen;  ///< closure and number of pushes
 
   /// Makes a part of a variable and what the optimizer keeps for it.
-  void add(const Variable& whole, const strategy::Part& part);
+  void add(const Variable& whole, const Part& part);
   std::vector<Variable> train(const Variable& part, const Variable& whole) const;
   const Held& part(int number) const;
   /// Throws ConfigError if there is none; kind -1 is the value, too.

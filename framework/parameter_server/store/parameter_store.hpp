@@ -14,7 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/parameter_server/partitioner.hpp>
+#include <tessera/framework/parameter_server/store/part_plan.hpp>
 
 namespace tessera::detail {
 
@@ -57,7 +57,7 @@ class ParameterStore {
   /// server; `optimizer`, null for none, is used here alone. Throws StateError for a group that
   /// there is.
   void add_group(int group, const std::vector<Variable>& variables,
-                 const std::vector<strategy::Part>& parts, const OptimizerHandle& optimizer);
+                 const std::vector<Part>& parts, const OptimizerHandle& optimizer);
   bool has_group(int group) const;
   /// Waits until the program has added it; false if that takes longer.
   bool wait_for_group(int group, std::chrono::milliseconds patience) const;

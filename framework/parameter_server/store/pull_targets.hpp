@@ -19,7 +19,7 @@ class PullTargets {
   PullTargets(const VariableGroup& group, bool slots);
   /// Memory of a tensor of a part, which begins to come. Safe to call from several threads. Throws
   /// ConfigError for a kind that there is not.
-  std::span<std::byte> begin(const strategy::Part& part, int kind);
+  std::span<std::byte> begin(const Part& part, int kind);
   /// All that has begun is there.
   void finish();
 

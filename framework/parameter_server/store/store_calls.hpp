@@ -39,7 +39,7 @@ class StoreCalls {
 
   /// Streams what the server with these parts holds of the sources.
   template <class Writer>
-  static void send(Writer& writer, rpc::Head head, const std::vector<strategy::Part>& parts,
+  static void send(Writer& writer, rpc::Head head, const std::vector<Part>& parts,
                    const std::vector<Source>& sources) {
     head.set_bytes(bytes_to_send(parts, sources));
     PieceWriter pieces(head, [&](const rpc::Pieces& message) { return writer.Write(message); });
@@ -47,10 +47,10 @@ class StoreCalls {
     // Where the stream breaks, its status says why.
     if (pieces.finish()) writer.WritesDone();
   }
-  static int64_t bytes_to_send(const std::vector<strategy::Part>& parts, const std::vector<Source>& sources);
+  static int64_t bytes_to_send(const std::vector<Part>& parts, const std::vector<Source>& sources);
 
  private:
-  static void add_all(PieceWriter& pieces, const std::vector<strategy::Part>& parts,
+  static void add_all(PieceWriter& pieces, const std::vector<Part>& parts,
                       const std::vector<Source>& sources);
   [[noreturn]] void fail(int server, const char* what, const grpc::Status& status) const;
 

@@ -7,7 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/parameter_server/partitioner.hpp>
+#include <tessera/framework/parameter_server/store/part_plan.hpp>
 #include <tessera/framework/parameter_server/store/parameter_store.hpp>
 
 namespace grpc {
@@ -20,7 +20,7 @@ namespace tessera::detail {
 struct VariableGroup {
   std::vector<Variable> variables;
   OptimizerHandle optimizer;  ///< null: none
-  strategy::PartPlan plan;
+  PartPlan plan;
   bool used = true;  ///< false: another group has its variables now, and their values
 };
 

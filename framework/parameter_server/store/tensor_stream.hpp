@@ -19,7 +19,7 @@ inline constexpr int64_t piece_bytes = 1 << 20;
 
 /// The bytes of a contiguous host tensor; of its rows that are a part of it.
 std::span<std::byte> bytes_of(const at::Tensor& tensor);
-std::span<std::byte> bytes_of(const at::Tensor& whole, const strategy::Part& part);
+std::span<std::byte> bytes_of(const at::Tensor& whole, const Part& part);
 
 rpc::StoreState to_message(const StoreState& state);
 StoreState from_message(const rpc::StoreState& state);

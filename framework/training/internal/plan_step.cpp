@@ -43,7 +43,7 @@ class Rows {
  public:
   explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
 
-  LayerPlan& add(const std::string& path, const std::string& type) {
+  StepPlan::Row& add(const std::string& path, const std::string& type) {
     index_[path] = rows_.size();
     return append(path, type);
   }
@@ -63,17 +63,17 @@ class Rows {
     }
   }
   /// The row of a layer, or of a weight's layer.
-  LayerPlan& of(const std::string& place) {
+  StepPlan::Row& of(const std::string& place) {
     const auto found = index_.find(place);
     if (found != index_.end()) return rows_[found->second];
     const size_t slash = place.rfind('/');
     if (slash != std::string::npos) return of(place.substr(0, slash));
     return rows_[loss_];
   }
-  std::vector<LayerPlan> take() { return std::move(rows_); }
+  std::vector<StepPlan::Row> take() { return std::move(rows_); }
 
  private:
-  LayerPlan& append(const std::string& path, const std::string& type) {
+  StepPlan::Row& append(const std::string& path, const std::string& type) {
     const std::vector<double> none(devices_);
     rows_.push_back({path, type, none, none, none, none});
     return rows_.back();
@@ -81,7 +81,7 @@ class Rows {
 
   size_t devices_;
   size_t loss_ = 0;
-  std::vector<LayerPlan> rows_;
+  std::vector<StepPlan::Row> rows_;
   std::map<std::string, size_t> index_;
   std::set<const Layer*> seen_;
 };
@@ -107,7 +107,7 @@ Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows)
 }
 
 void add_batch(Rows& rows, const Batch& batch) {
-  LayerPlan& row = rows.add("batch", "data");
+  StepPlan::Row& row = rows.add("batch", "data");
   const auto add = [&](const std::vector<DTensor>& tensors) {
     for (const DTensor& tensor : tensors) {
       add_to(row.activations, bytes_by_device(tensor.shape(), tensor.dtype(), tensor.layout()));
@@ -136,7 +136,7 @@ std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
 void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerHandle& optimizer,
                  const Mesh& mesh) {
   for (const Variable& weight : weights) {
-    LayerPlan& row = rows.of(weight.path());
+    StepPlan::Row& row = rows.of(weight.path());
     add_to(row.weights, bytes_at_rest(weight, mesh));
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {

@@ -1,4 +1,4 @@
-#include <tessera/framework/strategy/devices.hpp>
+#include <tessera/framework/strategy/internal/devices.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -8,9 +8,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
 
-namespace tessera::strategy {
-
-using namespace tessera::detail;
+namespace tessera::detail {
 
 namespace {
 
@@ -75,4 +73,4 @@ std::vector<Device> devices_named(const std::string& where,
   return devices;
 }
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/mesh/device.hpp>
 
-namespace tessera::strategy {
+namespace tessera::detail {
 
 /// The device that a strategy's option names, in TensorFlow's way or ours: "/gpu:0", "GPU:0",
 /// "cuda:0", "cpu:1", "/job:localhost/replica:0/task:0/device:CPU:0". Throws MeshError naming
@@ -16,4 +16,4 @@ Device device_named(const std::string& where, const std::string& name);
 /// MeshError naming `where`.
 std::vector<Device> devices_named(const std::string& where, const std::vector<std::string>& names);
 
-}  // namespace tessera::strategy
+}  // namespace tessera::detail
