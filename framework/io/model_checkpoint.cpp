@@ -10,6 +10,7 @@
 #include <tessera/framework/io/file_template.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/training/callbacks/monitor.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera {
 namespace {
@@ -35,7 +36,7 @@ std::string five_digits(double value) {
   return text;
 }
 
-class Saver final : public Callback {
+class Saver final : public Callback, public OccasionalWeightReader {
  public:
   Saver(const std::string& filepath, const ModelCheckpointOptions& options)
       : filepath_(filepath),

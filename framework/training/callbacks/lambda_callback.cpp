@@ -2,10 +2,12 @@
 
 #include <memory>
 
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
+
 namespace tessera {
 namespace {
 
-class Functions final : public Callback {
+class Functions final : public Callback, public OccasionalWeightReader {
  public:
   explicit Functions(const LambdaCallbackOptions& options) : on_(options) {}
 
