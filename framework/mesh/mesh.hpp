@@ -12,6 +12,7 @@
 namespace tessera {
 
 class Communicator;
+class WeightPlacement;
 
 /// Names and sizes of a mesh's dimensions, major first: {{"batch", 4}, {"model", 2}}.
 using MeshDims = std::vector<std::pair<std::string, int64_t>>;
@@ -21,7 +22,8 @@ using DimMask = uint32_t;
 
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
 /// ids count row-major, last dimension fastest. A handle: copies share one immutable mesh, and two
-/// meshes are equal when dimensions, devices and the local part are.
+/// meshes are equal when dimensions, devices and the local part are, and what carries their
+/// collectives and places their weights is the same.
 class Mesh {
  public:
   Mesh() = default;
@@ -80,6 +82,7 @@ class Mesh {
     std::vector<Device> local_devices;
     std::vector<Interval> local_box;
     std::shared_ptr<Communicator> communicator;
+    std::shared_ptr<const WeightPlacement> weight_placement;  ///< null: weights rest here
     size_t hash = 0;
   };
   explicit Mesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -91,6 +94,8 @@ class Mesh {
   friend Mesh create_mesh_part(const MeshDims&, const std::vector<int64_t>&,
                                const std::vector<Device>&, std::shared_ptr<Communicator>,
                                const std::string&);
+  friend Mesh with_weight_placement(const Mesh&, std::shared_ptr<const WeightPlacement>);
+  friend const WeightPlacement* weight_placement_of(const Mesh&);
 };
 
 /// A mesh over all given devices, all in this process. Without devices: virtual CPUs, as many as
