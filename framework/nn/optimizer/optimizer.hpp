@@ -211,7 +211,7 @@ class Optimizer {
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
   std::shared_ptr<GradientReducer> reducer_;
-  std::shared_ptr<UpdateStrategy> strategy_;   ///< null: updates are made here
+  std::shared_ptr<UpdateStrategy> strategy_;  ///< null: updates are made here
   std::shared_ptr<MovingAverages> averages_;  ///< null: none are kept
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;

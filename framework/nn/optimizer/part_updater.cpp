@@ -28,8 +28,7 @@ void PartUpdater::build(const Variable& part, const Variable& whole) {
   optimizer.build_as(part, whole);
 }
 
-void PartUpdater::apply(const std::vector<DTensor>& gradients,
-                        const std::vector<Variable>& parts) {
+void PartUpdater::apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& parts) {
   optimizer_->apply_ready(gradients, parts);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
