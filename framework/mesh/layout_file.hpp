@@ -31,7 +31,7 @@ struct LayoutFile {
 /// if it is not JSON of that form.
 LayoutFile read_layout_file(const std::string& path);
 
-/// The same from a JSON value; `source` names it in errors.
+/// The content of a layouts file from a JSON value; `source` names it in errors.
 LayoutFile layout_file_from_json(const Json& json, const std::string& source);
 
 /// The layout map that a file describes, over `mesh`. Throws LayoutError as LayoutMap::add and
