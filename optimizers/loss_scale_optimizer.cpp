@@ -47,7 +47,7 @@ class LossScaling : public Optimizer {
       throw ConfigError(loss_scale_name, "dynamic_growth_steps is at least 1",
                         str(options.dynamic_growth_steps), "use 2000");
     }
-    inner_->set_loss_scale_factor(std::nullopt);
+    set_loss_scale_of(*inner_, std::nullopt);
   }
 
   Json config() const override {
@@ -100,7 +100,7 @@ class LossScaling : public Optimizer {
       return;
     }
     const std::vector<double> factors(gradients.size(), 1 / static_cast<double>(scale_));
-    inner_->apply_reduced(scaled(gradients, factors), variables);
+    apply_reduced(*inner_, scaled(gradients, factors), variables);
     if (is_abstract() || ++finite_steps_ < options_.dynamic_growth_steps) return;
     finite_steps_ = 0;
     if (std::isfinite(scale_ * 2)) scale_ *= 2;

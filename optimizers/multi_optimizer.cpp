@@ -65,11 +65,6 @@ class Several : public Optimizer {
   double learning_rate() const override { no_rate(); }
   void set_learning_rate(const LearningRate&) override { no_rate(); }
   bool has_schedule() const override { return true; }
-  void set_loss_scale_factor(const std::optional<double>& factor) override {
-    Optimizer::set_loss_scale_factor(factor);
-    factor_ = factor;
-    for (const OptimizerHandle& optimizer : optimizers_) optimizer->set_loss_scale_factor(factor);
-  }
 
   void build(const std::vector<Variable>& variables) override {
     Optimizer::build(variables);
@@ -79,6 +74,12 @@ class Several : public Optimizer {
   }
 
  protected:
+  void set_loss_scale_factor(const std::optional<double>& factor) override {
+    Optimizer::set_loss_scale_factor(factor);
+    factor_ = factor;
+    for (const OptimizerHandle& optimizer : optimizers_) set_loss_scale_of(*optimizer, factor);
+  }
+
   void take_gradients(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) override {
     std::map<size_t, std::pair<std::vector<DTensor>, std::vector<Variable>>> parts;
@@ -88,7 +89,7 @@ class Several : public Optimizer {
       some.push_back(variables[i]);
     }
     for (const auto& [number, part] : parts) {
-      optimizers_[number]->apply_reduced(part.first, part.second);
+      apply_reduced(*optimizers_[number], part.first, part.second);
     }
   }
 
@@ -104,7 +105,7 @@ class Several : public Optimizer {
         [&](const OptimizerHandle& known) { return known.operator->() == optimizer.operator->(); });
     const auto number = static_cast<size_t>(found - optimizers_.begin());
     if (found == optimizers_.end()) {
-      optimizer->set_loss_scale_factor(factor_);
+      set_loss_scale_of(*optimizer, factor_);
       optimizers_.push_back(optimizer);
     }
     return number;

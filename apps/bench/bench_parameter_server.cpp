@@ -12,6 +12,7 @@
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"
@@ -52,7 +53,7 @@ class Repeated final : public Dataset {
 
 /// Steps per second of every epoch, the first and the last step of it left out: what is done once
 /// an epoch is no part of a step.
-class Pace final : public Callback {
+class Pace final : public Callback, public OccasionalWeightReader {
  public:
   using Clock = std::chrono::steady_clock;
   void on_train_batch_end(int64_t batch, const Logs&) override {

@@ -6,6 +6,7 @@
 
 #include <tessera/framework/io/checkpoint_manager.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 #include "apps/common/app_options.hpp"
 
@@ -31,7 +32,7 @@ int64_t newest_step(const Mesh& mesh, const std::string& folder);
 
 /// Saves while a model is trained, when its run is interrupted too; if asked to, begins where the
 /// run that wrote the newest checkpoint stopped.
-class TrainingCheckpoints final : public Callback {
+class TrainingCheckpoints final : public Callback, public OccasionalWeightReader {
  public:
   /// Checkpoints are numbered from `first_step` on, or from the "first_step" that a restored one
   /// has among what is extra. The manager outlives the callback.

@@ -6,7 +6,7 @@
 namespace tessera {
 
 namespace detail {
-/// Of what std::type_info::name() gives.
+/// Whether a type is of namespace tessera itself, by the name that std::type_info::name() gives.
 bool in_own_namespace(const char* type);
 }
 

@@ -95,18 +95,18 @@ class Profile {
     double aten = 0;      ///< in ATen on the calling thread
     double waiting = 0;   ///< for other threads, processes or data
     double overhead = 0;  ///< the rest
-    double in_steps = 0;  ///< of the three, what was inside of steps
+    double in_steps = 0;  ///< what of aten, waiting and overhead was inside of steps
     int64_t bytes = 0;
   };
-  /// By total time, the largest first. Rows of the kinds aten and parallel are of threads that
-  /// helped.
+  /// The rows by total time, the largest first. Rows of the kinds aten and parallel are of threads
+  /// that helped.
   std::vector<Row> rows() const;
 
-  /// Of all steps together, in seconds: `time` is the sum of the three.
+  /// What all steps together took, in seconds: `time` is the sum of aten, waiting and overhead.
   struct Totals {
     int64_t steps = 0;
     double time = 0, aten = 0, waiting = 0, overhead = 0;
-    double elapsed = 0;    ///< of the whole profile
+    double elapsed = 0;    ///< how long the whole profile took
     int64_t left_out = 0;  ///< spans beyond max_spans
   };
   Totals totals() const;

@@ -61,8 +61,8 @@ class Permutation {
   int64_t n_;
   uint64_t rows_ = 1;
   uint64_t columns_ = 1;
-  /// For each round that moves a cell within its column, how far by the number of the column; for
-  /// each round that moves it within its row, by that of the row.
+  /// How far each round moves a cell: rounds within its column by the number of the column, those
+  /// within its row by the number of the row.
   std::vector<uint32_t> row_shifts_;
   std::vector<uint32_t> column_shifts_;
 };

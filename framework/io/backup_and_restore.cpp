@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <tessera/framework/io/checkpoint_manager.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera {
 
@@ -11,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-class Backup final : public Callback {
+class Backup final : public Callback, public OccasionalWeightReader {
  public:
   Backup(const std::string& backup_dir, const BackupAndRestoreOptions& options)
       : backup_dir_(backup_dir), options_(options) {

@@ -10,6 +10,7 @@
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/internal/file_template.hpp>
 #include <tessera/framework/training/callbacks/internal/monitor.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera {
 
@@ -38,7 +39,7 @@ std::string five_digits(double value) {
   return text;
 }
 
-class Saver final : public Callback {
+class Saver final : public Callback, public OccasionalWeightReader {
  public:
   Saver(const std::string& filepath, const ModelCheckpointOptions& options)
       : filepath_(filepath),

@@ -11,6 +11,7 @@
 #include <tessera/framework/io/internal/event_file.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera {
 
@@ -40,7 +41,7 @@ class LazyWriter {
   std::unique_ptr<EventFileWriter> writer_;
 };
 
-class Writer final : public Callback {
+class Writer final : public Callback, public OccasionalWeightReader {
  public:
   explicit Writer(const TensorBoardOptions& options)
       : options_(options),

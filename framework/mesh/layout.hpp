@@ -96,7 +96,7 @@ class Layout {
   Reduce pending_kind() const { return state_->kind; }
   bool is_pending() const { return state_->pending != 0; }
   detail::DimMask used_dims() const { return state_->sharded | state_->pending; }
-  /// From positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
+  /// The layout of positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
   static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, detail::DimMask pending = 0,
                           Reduce kind = Reduce::sum);
   const std::vector<std::vector<int>>& axes() const { return state_->axes; }

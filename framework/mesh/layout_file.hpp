@@ -33,7 +33,7 @@ LayoutFile read_layout_file(const std::string& path);
 
 namespace detail {
 
-/// The same from a JSON value; `source` names it in errors.
+/// The content of a layouts file from a JSON value; `source` names it in errors.
 LayoutFile layout_file_from_json(const Json& json, const std::string& source);
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
 
 namespace tessera {
 
@@ -222,24 +223,15 @@ Placement LayoutMap::place(int rule_index, const std::string& path, const Shape&
   return placement;
 }
 
-/// The placement where weights rest on the storage mesh, if there is one.
-Placement LayoutMap::stored(Placement placement) const {
-  if (!storage_.defined()) return placement;
-  if (!placement.use) placement.use = placement.layout;
-  placement.layout = Layout::replicated(storage_, placement.layout.rank());
-  placement.slots = std::nullopt;
-  return placement;
-}
-
 Placement LayoutMap::find(const std::string& path, const Shape& shape,
                           const Placement* kernel) const {
   require_mesh(*this);
   const int rule = match(path);
-  if (rule >= 0) return stored(place(rule, path, shape));
+  if (rule >= 0) return place(rule, path, shape);
   const auto rank = static_cast<int64_t>(shape.size());
   const bool follows =
       kernel && rank == 1 && !kernel->shape.empty() && kernel->shape.back() == shape[0];
-  if (!follows) return stored({.shape = shape, .layout = Layout::replicated(mesh_, rank)});
+  if (!follows) return {.shape = shape, .layout = Layout::replicated(mesh_, rank)};
   Placement placement{.shape = shape, .layout = last_axis(kernel->layout)};
   if (kernel->use) placement.use = last_axis(*kernel->use);
   if (kernel->slots) placement.slots = last_axis(*kernel->slots);
@@ -290,7 +282,8 @@ std::string LayoutMap::describe() const {
     if (rule.slots) text += ", slots " + to_string(*rule.slots);
     text += rule.optional ? ", optional\n" : "\n";
   }
-  if (storage_.defined()) text += "weights rest on mesh " + storage_.describe() + "\n";
+  const WeightPlacement* elsewhere = weight_placement_of(mesh_);
+  if (elsewhere) text += elsewhere->describe() + "\n";
   for (const auto& [name, spec] : data_) text += "data " + name + ": " + to_string(spec) + "\n";
   return text;
 }

@@ -94,13 +94,6 @@ class LayoutMap {
   /// repeated mesh dimension.
   void set_data(const std::string& name, LayoutSpec layout);
 
-  /// Weights rest whole on another mesh, such as one of a single device, and operations read them
-  /// in the layouts that they would rest in without it (tf.distribute's CentralStorageStrategy).
-  /// `slots` of rules do not count then.
-  void set_storage(const Mesh& storage) { storage_ = storage; }
-  /// Undefined: weights rest on mesh().
-  const Mesh& storage() const { return storage_; }
-
   /// Where the weight `path` of shape `shape` goes; `kernel` is what find() returned for the
   /// layer's kernel, null if it has none. Throws LayoutError if several expressions match or the
   /// rule's rank is not the weight's.
@@ -124,10 +117,8 @@ class LayoutMap {
   bool matches(size_t rule, const std::string& path) const;
   void set(LayoutRule rule);
   Placement place(int rule, const std::string& path, const Shape& shape) const;
-  Placement stored(Placement placement) const;
 
   Mesh mesh_;
-  Mesh storage_;
   LayoutMapOptions options_;
   std::vector<LayoutRule> rules_;
   std::vector<std::shared_ptr<const re2::RE2>> expressions_;

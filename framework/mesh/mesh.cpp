@@ -192,7 +192,9 @@ bool Mesh::operator==(const Mesh& other) const {
   if (!state_ || !other.state_ || state_->hash != other.state_->hash) return false;
   return state_->dims == other.state_->dims && state_->local_ids == other.state_->local_ids &&
          state_->local_devices == other.state_->local_devices &&
-         state_->communicator == other.state_->communicator && state_->name == other.state_->name;
+         state_->communicator == other.state_->communicator &&
+         state_->weight_placement == other.state_->weight_placement &&
+         state_->name == other.state_->name;
 }
 
 Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,

@@ -11,8 +11,12 @@
 
 namespace tessera {
 
+class Mesh;
 namespace detail {
 class Communicator;
+class WeightPlacement;
+Mesh with_weight_placement(const Mesh&, std::shared_ptr<const WeightPlacement>);
+const WeightPlacement* weight_placement_of(const Mesh&);
 }  // namespace detail
 
 /// Names and sizes of a mesh's dimensions, major first: {{"batch", 4}, {"model", 2}}.
@@ -27,7 +31,8 @@ using DimMask = uint32_t;
 
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
 /// ids count row-major, last dimension fastest. A handle: copies share one immutable mesh, and two
-/// meshes are equal when dimensions, devices and the local part are.
+/// meshes are equal when dimensions, devices and the local part are, and what carries their
+/// collectives and places their weights is the same.
 class Mesh {
  public:
   Mesh() = default;
@@ -86,6 +91,8 @@ class Mesh {
     std::vector<Device> local_devices;
     std::vector<Interval> local_box;
     std::shared_ptr<detail::Communicator> communicator;
+    /// Null: weights rest here.
+    std::shared_ptr<const detail::WeightPlacement> weight_placement;
     size_t hash = 0;
   };
   explicit Mesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -97,6 +104,9 @@ class Mesh {
   friend Mesh create_mesh_part(const MeshDims&, const std::vector<int64_t>&,
                                const std::vector<Device>&, std::shared_ptr<detail::Communicator>,
                                const std::string&);
+  friend Mesh detail::with_weight_placement(const Mesh&,
+                                            std::shared_ptr<const detail::WeightPlacement>);
+  friend const detail::WeightPlacement* detail::weight_placement_of(const Mesh&);
 };
 
 /// A mesh over all given devices, all in this process. Without devices: virtual CPUs, as many as

@@ -276,10 +276,6 @@ void Layer::place_weights(const LayoutMap& layouts) {
         throw LayoutError(weight.path(), str("its layout argument names ", weight.shape().size(),
                           " axes"), placement.layout.describe(), "give one entry for each axis");
       }
-      if (layouts.storage().defined()) {
-        placement.use = std::exchange(
-            placement.layout, Layout::replicated(layouts.storage(), placement.layout.rank()));
-      }
     } else {
       placement = layouts.find(weight.path(), weight.shape(),
                                kernel.layout.defined() ? &kernel : nullptr);

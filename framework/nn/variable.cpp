@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -47,23 +48,14 @@ Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
   state_->tag->id = DTensor::next_id();
   state_->tag->trainable = state_->spec.trainable;
   const int64_t rank = static_cast<int64_t>(shape().size());
-  state_->placement = {shape(), Layout::replicated(default_mesh(), rank)};
-  if (default_storage().defined()) {
-    state_->placement.use = std::exchange(state_->placement.layout,
-                                          Layout::replicated(default_storage(), rank));
-  }
+  state_->placement = resting({shape(), Layout::replicated(default_mesh(), rank)});
 }
 
 Variable::Variable(std::string path, DTensor value, bool trainable)
     : Variable(VariableSpec{std::move(path), value.shape(), value.dtype(), {}, {}, trainable}) {
   resolve(value);
-  const bool stored = default_storage().defined() && value.mesh() == default_mesh();
-  if (stored) {
-    state_->placement.use = value.layout();
-    value = copy_to_mesh_value(value, layout());
-  } else {
-    state_->placement = {shape(), value.layout()};
-  }
+  state_->placement = resting({shape(), value.layout()});
+  if (!(layout() == value.layout())) value = copy_to_mesh_value(value, layout());
   set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
 }
 
@@ -72,9 +64,9 @@ void Variable::set_value(DTensor value) const {
   state_->value.set_tag(state_->tag);
 }
 
-void Variable::place(const Placement& placement) {
+void Variable::place(const Placement& wanted) {
   stop_tracing("a Variable was placed");
-  state_->placement = placement;
+  const Placement& placement = state_->placement = resting(wanted);
   // The value itself: value() gives another under an AbstractScope.
   if (!has_value() || state_->value.layout() == placement.layout) return;
   const NoRecording untaped;

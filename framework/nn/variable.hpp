@@ -28,10 +28,11 @@ struct VariableSpec {
 class Variable {
  public:
   Variable() = default;
-  /// A variable not drawn yet, replicated over the default mesh until placed.
+  /// A variable not drawn yet, replicated over the default mesh until placed: it rests where the
+  /// mesh's WeightPlacement says.
   explicit Variable(VariableSpec spec);
   /// A variable of a value, whose layout it takes and whose memory it copies unless nobody else
-  /// holds it.
+  /// holds it; it rests where the mesh's WeightPlacement says.
   Variable(std::string path, DTensor value, bool trainable = true);
 
   bool defined() const { return state_ != nullptr; }
@@ -46,8 +47,9 @@ class Variable {
   const VariableSpec& spec() const { return state_->spec; }
   bool has_value() const { return state_->value.defined(); }
 
-  /// Where the value rests; relayouts one that exists. Collective if it does.
-  void place(const Placement& placement);
+  /// Where the value goes, and rests unless the mesh's WeightPlacement says otherwise; relayouts
+  /// one that exists. Collective if it does.
+  void place(const Placement& wanted);
 
   /// The value where it rests; drawn now if it was not. Do not keep it over an assignment you want
   /// to happen in place. Under an AbstractScope: without blocks, on the scope's mesh.

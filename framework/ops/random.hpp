@@ -10,7 +10,7 @@ namespace tessera::ops {
 /// A seed as the input of an operation: int64 (2,), replicated. What changes from step to step is
 /// an input, so that a recorded step can be replayed with another seed.
 DTensor seed_input(Seed seed, const Mesh& mesh);
-/// Its numbers.
+/// The numbers of a seed on the host: int64 (2,).
 at::Tensor seed_tensor(Seed seed);
 
 /// x with each element set to 0 with probability `rate` and the others scaled by 1 / (1 - rate)

@@ -6,12 +6,12 @@
 
 namespace tessera::ops {
 
-/// The same value under another layout of its mesh; recorded, the gradient comes back in the layout
-/// of x. Collective, free where it only slices.
+/// The value under another layout of its mesh; recorded, the gradient comes back in the layout
+/// that x has. Collective, free where it only slices.
 DTensor relayout(const DTensor& x, const Layout& layout);
-/// Under the layout that `like` has (tf.experimental.dtensor.relayout_like).
+/// The value under the layout that `like` has (tf.experimental.dtensor.relayout_like).
 DTensor relayout_like(const DTensor& x, const DTensor& like);
-/// On another mesh; the gradient travels back.
+/// The value on another mesh; the gradient travels back.
 DTensor copy_to_mesh(const DTensor& x, const Layout& layout);
 /// The value as a constant: no gradient passes.
 DTensor stop_gradient(const DTensor& x);

@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/strategy/internal/devices.hpp>
 
 namespace tessera::strategy {
@@ -11,6 +12,25 @@ using namespace tessera::detail;
 namespace {
 
 constexpr const char* central_name = "CentralStorageStrategy";
+
+/// Weights rest whole on one device, and operations read them in the layouts that they would rest
+/// in without it. Slots rest with them, so what the rules say of slots does not count.
+class CentralPlacement final : public WeightPlacement {
+ public:
+  /// A mesh of another name than the batch's is never equal to it.
+  explicit CentralPlacement(Device device) : storage_(create_mesh({{"storage", 1}}, {device})) {}
+  Placement rest(const Placement& wanted) const override {
+    Placement placement = wanted;
+    if (!placement.use) placement.use = wanted.layout;
+    placement.layout = Layout::replicated(storage_, wanted.layout.rank());
+    placement.slots = std::nullopt;
+    return placement;
+  }
+  std::string describe() const override { return "weights rest on mesh " + storage_.describe(); }
+
+ private:
+  Mesh storage_;
+};
 
 }  // namespace
 
@@ -32,10 +52,9 @@ struct CentralStorageStrategy::Devices {
 
   Mesh mesh() const {
     const auto replicas = static_cast<int64_t>(compute.size());
-    return create_mesh({{"batch", replicas}}, compute);
+    return with_weight_placement(create_mesh({{"batch", replicas}}, compute),
+                                 std::make_shared<CentralPlacement>(parameter));
   }
-  /// A mesh of another name than the batch's is never equal to it.
-  Mesh storage() const { return create_mesh({{"storage", 1}}, {parameter}); }
 
   std::vector<Device> compute;
   Device parameter = {};
@@ -45,7 +64,7 @@ CentralStorageStrategy::CentralStorageStrategy(const CentralStorageOptions& opti
     : CentralStorageStrategy(Devices(options)) {}
 
 CentralStorageStrategy::CentralStorageStrategy(const Devices& devices)
-    : Strategy(central_name, devices.mesh(), devices.storage()),
+    : Strategy(central_name, devices.mesh()),
       parameter_device_(to_string(devices.parameter)) {}
 
 }  // namespace tessera::strategy

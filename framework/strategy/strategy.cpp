@@ -73,22 +73,17 @@ StrategyScope::StrategyScope(const Strategy& strategy) : former_(current) {
     throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
                      "scope() inside that of " + current->name(), "leave the other scope first");
   }
-  if (wanted) meshes_.emplace(strategy.mesh_, strategy.storage_);
+  if (wanted) mesh_.emplace(strategy.mesh_);
   current = wanted;
 }
 
 StrategyScope::~StrategyScope() { current = former_; }
 
-Strategy::Strategy(std::string name, const Mesh& mesh, const Mesh& storage)
-    : name_(std::move(name)), mesh_(mesh), storage_(storage) {}
+Strategy::Strategy(std::string name, const Mesh& mesh) : name_(std::move(name)), mesh_(mesh) {}
 
 Mesh Strategy::mesh() const { return mesh_.defined() ? mesh_ : default_mesh(); }
 
-LayoutMap Strategy::layouts() const {
-  LayoutMap layouts(mesh());
-  layouts.set_storage(mesh_.defined() ? storage_ : default_storage());
-  return layouts;
-}
+LayoutMap Strategy::layouts() const { return LayoutMap(mesh()); }
 
 int64_t Strategy::num_replicas_in_sync() const {
   const Mesh on = mesh();

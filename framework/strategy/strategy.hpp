@@ -30,7 +30,7 @@ class StrategyScope {
 
  private:
   const Strategy* former_;
-  std::optional<DefaultMeshScope> meshes_;  ///< none for a strategy that changes nothing
+  std::optional<DefaultMeshScope> mesh_;  ///< none for a strategy that changes nothing
 };
 
 /// Base of all strategies (tf.distribute.Strategy): what a training that is written for one device
@@ -107,14 +107,14 @@ class Strategy {
   DatasetHandle experimental_make_tensor_dataset(const Examples& all) const { return all; }
 
  protected:
-  /// `storage`: where variables rest; undefined: on `mesh`. An undefined mesh: the default one, and
+  /// Variables rest where the mesh's WeightPlacement says. An undefined mesh: the default one, and
   /// scope() changes nothing.
-  Strategy(std::string name, const Mesh& mesh, const Mesh& storage = {});
+  Strategy(std::string name, const Mesh& mesh);
 
  private:
   friend class StrategyScope;
   std::string name_;
-  Mesh mesh_, storage_;
+  Mesh mesh_;
 };
 
 /// The strategy outside of all scopes: its scope() and run() change nothing.

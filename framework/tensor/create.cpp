@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-thread_local Mesh scoped_mesh, scoped_storage;
+thread_local Mesh scoped_mesh;
 thread_local Layout scoped_layout;
 
 Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
@@ -200,15 +200,13 @@ DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
   return pack_part(whole.blocks()[0], 0, value.shape(), layout, false);
 }
 
-DefaultMeshScope::DefaultMeshScope(const Mesh& mesh, const Mesh& storage)
-    : former_(scoped_mesh), former_storage_(scoped_storage), former_layout_(scoped_layout) {
+DefaultMeshScope::DefaultMeshScope(const Mesh& mesh)
+    : former_(scoped_mesh), former_layout_(scoped_layout) {
   scoped_mesh = mesh;
-  scoped_storage = storage;
   scoped_layout = Layout();
 }
 DefaultMeshScope::~DefaultMeshScope() {
   scoped_mesh = former_;
-  scoped_storage = former_storage_;
   scoped_layout = former_layout_;
 }
 
@@ -216,8 +214,6 @@ Mesh default_mesh() {
   static const Mesh single = create_mesh({{"batch", 1}});
   return scoped_mesh.defined() ? scoped_mesh : single;
 }
-
-Mesh detail::default_storage() { return scoped_storage; }
 
 DefaultLayoutScope::DefaultLayoutScope(const Layout& layout) : former_(scoped_layout) {
   scoped_layout = layout;

@@ -44,23 +44,19 @@ inline Layout fetch_layout(const DTensor& value) { return value.layout().resolve
 /// (tf.experimental.dtensor.default_mesh).
 class DefaultMeshScope {
  public:
-  /// `storage`: where Variables made without a layout rest, while operations read them on `mesh`;
-  /// undefined: on `mesh`, too.
-  explicit DefaultMeshScope(const Mesh& mesh, const Mesh& storage = {});
+  explicit DefaultMeshScope(const Mesh& mesh);
   ~DefaultMeshScope();
   DefaultMeshScope(const DefaultMeshScope&) = delete;
   DefaultMeshScope& operator=(const DefaultMeshScope&) = delete;
 
  private:
-  Mesh former_, former_storage_;
+  Mesh former_;
   Layout former_layout_;
 };
 /// The innermost scope's mesh, else a mesh of one virtual CPU.
 Mesh default_mesh();
-namespace detail {
 
-/// The innermost scope's storage, undefined if it has none.
-Mesh default_storage();
+namespace detail {
 
 /// The layout that values of its rank are made in, while alive; what call_with_layout sets.
 class DefaultLayoutScope {

@@ -43,7 +43,7 @@ class DeviceMemory {
  private:
   struct Counts;
   struct Held;
-  /// Those of the one that counts; null while none does.
+  /// The counts of the object that counts at present; null while none does.
   static std::shared_ptr<Counts>& present();
 
   std::shared_ptr<Counts> counts_;

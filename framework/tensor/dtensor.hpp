@@ -62,7 +62,7 @@ class DTensor {
   /// Which steps of a sequence count: bool, of the leading axes of this value's shape. Undefined if
   /// all do (Keras' _keras_mask).
   DTensor mask() const;
-  /// The same value with another mask; an undefined one takes it away.
+  /// This value with another mask; an undefined mask takes it away.
   DTensor with_mask(const DTensor& mask) const;
 
   // For the runtime.
@@ -81,7 +81,7 @@ class DTensor {
   void mark_parameter() const { state_->parameter = true; }
   /// Puts an equal value in another form into this handle and all its copies.
   void replace(const DTensor& equal) const;
-  /// The same value, not an equal one.
+  /// Whether both handles are of one value, not of an equal one.
   bool is(const DTensor& other) const { return state_ == other.state_; }
   /// True if nobody else holds the blocks' memory.
   bool owns_memory() const;

@@ -66,7 +66,6 @@ void Trainer::compile(const CompileOptions& options) {
   LayoutMap layouts = options.layouts;
   if (!layouts.defined()) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
-    if (!options.mesh.defined()) layouts.set_storage(default_storage());
   }
   auto state = std::make_shared<TrainingState>(options, layouts);
   state->executor = scoped_step_executor();

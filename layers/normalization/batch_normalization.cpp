@@ -200,11 +200,7 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
   const Layout used = first.placement().use.value_or(first.layout());
   const auto deduce = [&](Variable& weight, const LayoutSpec& own) {
     if (!weight.defined() || !own.empty() || weight.placement().rule >= 0) return;
-    Placement placement{weight.shape(), used};
-    if (layouts.storage().defined()) {
-      placement = {weight.shape(), Layout::replicated(layouts.storage(), used.rank()), used};
-    }
-    weight.place(placement);
+    weight.place({weight.shape(), used});
   };
   if (!first.is(beta_)) deduce(beta_, options_.beta_layout);
   deduce(moving_mean_, options_.moving_mean_layout);

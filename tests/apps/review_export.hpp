@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include <tessera/tessera.hpp>
 #include <tessera/framework/io/export.hpp>
+#include <tessera/tessera.hpp>
 
 namespace tessera::test {
 

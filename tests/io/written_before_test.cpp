@@ -38,7 +38,7 @@ TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
   for (const Variable& weight : weights) {
     INFO(weight.path());
     CHECK(same(weight.path(), weight));
-    const std::vector<Variable>& slots = model->optimizer()->slots(weight);
+    const std::vector<Variable> slots = model->optimizer()->variables_of(weight);
     CHECK(same("optimizer/" + weight.path() + "/momentum", slots[0]));
     CHECK(same("optimizer/" + weight.path() + "/velocity", slots[1]));
   }

@@ -18,7 +18,7 @@ TEST_CASE("Adafactor keeps means of rows and columns where their variable's slot
   const Adafactor adafactor;
   adafactor->build({weight});
   CHECK(slot_names(adafactor, weight) == Names{"r", "c", "velocity"});
-  const std::vector<Variable>& slots = adafactor->slots(weight);
+  const std::vector<Variable> slots = adafactor->variables_of(weight);
   CHECK(slots[0].shape() == Shape{5, 6});
   CHECK(slots[0].layout() == Layout({"batch", unsharded}, mesh));
   CHECK(slots[1].shape() == Shape{5, 4});

@@ -1,5 +1,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
+#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
@@ -105,8 +108,11 @@ TEST_CASE("a loss scale that cannot be is named") {
   CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.dynamic_growth_steps = 0}),
                     Contains("dynamic_growth_steps"));
   const LossScaleOptimizer scaled{SGD()};
-  CHECK_THROWS_AS(scaled->send_updates_to([](const auto&, const auto&) {}), ConfigError);
-  CHECK_THROWS_AS(scaled->build_part(weight(), weight()), ConfigError);
+  struct Nothing : UpdateStrategy {
+    void update(const std::vector<Variable>&, const std::vector<DTensor>&) override {}
+  };
+  CHECK_THROWS_AS(scaled->set_update_strategy(std::make_shared<Nothing>()), ConfigError);
+  CHECK_THROWS_AS(PartUpdater(scaled).build(weight(), weight()), ConfigError);
   CHECK_THROWS_WITH(optimizer_from_config({{"class_name", "LossScaleOptimizer"},
                                            {"config", Json::object()}}),
                     Contains("inner_optimizer"));
@@ -118,23 +124,23 @@ TEST_CASE("moving averages and weights change places exactly, wherever they lie"
     const Layout slots = Layout::batch_sharded(mesh(), "batch", 2);
     if (cut) w.place({w.shape(), w.layout(), std::nullopt, slots});
     const LossScaleOptimizer scaled(SGD(0.1, {.use_ema = true, .ema_momentum = 0.9}));
-    scaled->swap_averages();
+    MovingAverages::swap(*scaled);
     for (int step = 0; step < 3; ++step) scaled->apply({w.value()}, {w});
     const at::Tensor now = w.value().full().clone();
     const at::Tensor mean = scaled->variables()[0].value().full().clone();
-    CHECK_FALSE(scaled->averages_swapped());
-    scaled->swap_averages();
-    CHECK(scaled->averages_swapped());
+    CHECK_FALSE(MovingAverages::swapped(*scaled));
+    MovingAverages::swap(*scaled);
+    CHECK(MovingAverages::swapped(*scaled));
     CHECK(at::equal(w.value().full(), mean));
     CHECK(at::equal(scaled->variables()[0].value().full(), now));
-    scaled->swap_averages();
+    MovingAverages::swap(*scaled);
     CHECK(at::equal(w.value().full(), now));
-    scaled->swap_averages();
+    MovingAverages::swap(*scaled);
     // The end of a run leaves them in the weights.
     scaled->finalize_variable_values({w});
     CHECK(at::equal(w.value().full(), mean));
     CHECK(at::equal(scaled->variables()[0].value().full(), mean));
-    CHECK_FALSE(scaled->averages_swapped());
+    CHECK_FALSE(MovingAverages::swapped(*scaled));
   }
 }
 

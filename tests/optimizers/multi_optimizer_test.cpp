@@ -1,4 +1,5 @@
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
@@ -59,7 +60,7 @@ TEST_CASE("each variable is updated by the optimizer that a function gives for i
   CHECK(fast->iterations() == 2);
   CHECK(slow->iterations() == 1);
   // 0 after the first step, (0.5 + 0) / 2.
-  CHECK(several->keeps_averages());
+  CHECK(MovingAverages::kept(*several));
   several->finalize_variable_values(all);
   CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.25)) == "");
   CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");

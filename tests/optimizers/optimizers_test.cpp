@@ -42,10 +42,10 @@ TEST_CASE("weights and slots are updated where they lie") {
     const DTensor gradient = pack(at::ones({8, 4}), layout);
     adam->apply({gradient}, {w});
     const void* weight_memory = w.value().blocks()[0].data_ptr();
-    const void* slot_memory = adam->slots(w)[0].value().blocks()[0].data_ptr();
+    const void* slot_memory = adam->variables_of(w)[0].value().blocks()[0].data_ptr();
     for (int step = 0; step < 3; ++step) adam->apply({gradient}, {w});
     CHECK(w.value().blocks()[0].data_ptr() == weight_memory);
-    CHECK(adam->slots(w)[0].value().blocks()[0].data_ptr() == slot_memory);
+    CHECK(adam->variables_of(w)[0].value().blocks()[0].data_ptr() == slot_memory);
     CHECK(difference(gradient.full(), at::ones({8, 4})) == "");
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("slots cut further than their weight cost a reduce-scatter and an all-
   CommLog log;
   const CommLogScope scope(log);
   adam->apply({pending_gradient(mesh)}, {w});
-  CHECK(adam->slots(w)[0].value().layout() == slots);
+  CHECK(adam->variables_of(w)[0].value().layout() == slots);
   CHECK(w.value().layout() == Layout::replicated(mesh, 2));
   CHECK(log.entries().size() == 2);
   CHECK(log.count(CommOp::reduce_scatter, "batch") == 1);
@@ -102,7 +102,7 @@ TEST_CASE("slots keep their values when their variable moves") {
     if (step == 2) {
       w.place({w.shape(), Layout::batch_sharded(mesh, "batch", 2)});
       adam->build({w});
-      CHECK(adam->slots(w)[0].value().layout() == w.layout());
+      CHECK(adam->variables_of(w)[0].value().layout() == w.layout());
     }
     adam->apply({pack(gradient, w.layout())}, {w});
   }
@@ -129,7 +129,7 @@ TEST_CASE("slots have Keras' names under their variable's path") {
   CHECK(paths(AdamW(0.1, {.amsgrad = true})) == Paths{"adam_w/dense/kernel/momentum",
                                                       "adam_w/dense/kernel/velocity",
                                                       "adam_w/dense/kernel/velocity_hat"});
-  CHECK_THROWS_AS(SGD()->slots(w), StateError);
+  CHECK_THROWS_AS(SGD()->variables_of(w), StateError);
 }
 
 TEST_CASE("a variable without a gradient is left alone") {

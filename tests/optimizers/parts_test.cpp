@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
+#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
@@ -18,6 +20,20 @@ using namespace tessera;
 namespace {
 
 const Shape shape = {5, 3};
+
+/// Calls a function instead of updating.
+class Handing : public UpdateStrategy {
+ public:
+  using Function = std::function<void(const std::vector<Variable>&, const std::vector<DTensor>&)>;
+  explicit Handing(Function function) : function_(std::move(function)) {}
+  void update(const std::vector<Variable>& variables,
+              const std::vector<DTensor>& gradients) override {
+    function_(variables, gradients);
+  }
+
+ private:
+  Function function_;
+};
 
 DTensor replicated(const at::Tensor& whole) {
   return pack(whole, Layout::replicated(default_mesh(), whole.dim()));
@@ -48,8 +64,9 @@ void check_parts(const std::function<OptimizerHandle()>& make, int64_t steps = 7
   std::vector<Variable> usual = variables(), here = variables();
   std::vector<Variable> parts = parts_of(usual);
   const OptimizerHandle ordinary = make(), sender = make(), keeper = make();
-  for (size_t i = 0; i < parts.size(); ++i) keeper->build_part(parts[i], here[i / 2]);
-  sender->send_updates_to([&](const std::vector<Variable>& of, const std::vector<DTensor>& ready) {
+  PartUpdater updater(keeper);
+  for (size_t i = 0; i < parts.size(); ++i) updater.build(parts[i], here[i / 2]);
+  const auto hand_over = [&](const std::vector<Variable>& of, const std::vector<DTensor>& ready) {
     REQUIRE(of.size() == 2);
     std::vector<DTensor> cut;
     for (const DTensor& gradient : ready) {
@@ -57,8 +74,9 @@ void check_parts(const std::function<OptimizerHandle()>& make, int64_t steps = 7
       cut.push_back(replicated(whole.slice(0, 0, 2)));
       cut.push_back(replicated(whole.slice(0, 2, 5)));
     }
-    keeper->apply_ready(cut, parts);
-  });
+    updater.apply(cut, parts);
+  };
+  sender->set_update_strategy(std::make_shared<Handing>(hand_over));
   for (int64_t step = 0; step < steps; ++step) {
     const std::vector<DTensor> gradients = {replicated(draw(10 + step)),
                                             replicated(draw(90 + step))};
@@ -103,21 +121,23 @@ TEST_CASE("a part decays as its whole does", "[optimizers]") {
   std::vector<Variable> whole = variables();
   by_variable->exclude_from_weight_decay({.var_list = {whole[0]}});
   Variable part("dense/kernel", replicated(at::ones({2, 3}, at::kDouble)));
-  by_variable->build_part(part, whole[0]);
-  by_variable->apply_ready({replicated(at::zeros({2, 3}, at::kDouble))}, {part});
+  PartUpdater updater(by_variable);
+  updater.build(part, whole[0]);
+  updater.apply({replicated(at::zeros({2, 3}, at::kDouble))}, {part});
   CHECK(at::equal(part.value().full(), at::ones({2, 3}, at::kDouble)));
-  CHECK_THROWS_AS(by_variable->build_part(part, whole[0]), StateError);
+  CHECK_THROWS_AS(updater.build(part, whole[0]), StateError);
 }
 
-TEST_CASE("without a sink an optimizer updates again", "[optimizers]") {
+TEST_CASE("without a strategy an optimizer updates again", "[optimizers]") {
   std::vector<Variable> own = variables();
   const OptimizerHandle sgd = SGD(1.0);
   int64_t handed = 0;
-  sgd->send_updates_to([&](const auto&, const auto&) { ++handed; });
+  const auto count = [&](const auto&, const auto&) { ++handed; };
+  sgd->set_update_strategy(std::make_shared<Handing>(count));
   const std::vector<DTensor> gradients = {replicated(draw(3)), {}};
   sgd->apply(gradients, own);
   CHECK(handed == 1);
-  sgd->send_updates_to({});
+  sgd->set_update_strategy(nullptr);
   sgd->apply(gradients, own);
   CHECK(handed == 1);
   CHECK(at::allclose(own[0].value().full(), draw(1) - draw(3), 0, 1e-12));
@@ -130,14 +150,14 @@ TEST_CASE("parts of variables are refused by what needs the whole") {
                       pack(at::ones({2, 4}, at::kDouble), Layout::replicated(mesh, 2)));
   for (const OptimizerHandle& optimizer :
        {OptimizerHandle(Lamb()), OptimizerHandle(Muon()), OptimizerHandle(Adafactor())}) {
-    CHECK_THROWS_WITH(optimizer->build_part(part, whole),
+    CHECK_THROWS_WITH(PartUpdater(optimizer).build(part, whole),
                       Catch::StartsWith("[" + optimizer->class_name() + "]") &&
                           Catch::Contains("(2, 4) of hidden/kernel (6, 4)"));
   }
-  CHECK_NOTHROW(Lamb()->build_part(whole, whole));
-  CHECK_THROWS_AS(Adafactor()->build_part(whole, whole), ConfigError);
-  CHECK_THROWS_AS(ScheduleFreeAdamW()->build_part(whole, whole), ConfigError);
-  CHECK_NOTHROW(Lion()->build_part(part, whole));
+  CHECK_NOTHROW(PartUpdater(Lamb()).build(whole, whole));
+  CHECK_THROWS_AS(PartUpdater(Adafactor()).build(whole, whole), ConfigError);
+  CHECK_THROWS_AS(PartUpdater(ScheduleFreeAdamW()).build(whole, whole), ConfigError);
+  CHECK_NOTHROW(PartUpdater(Lion()).build(part, whole));
 }
 
 }  // namespace parts_test

@@ -18,12 +18,12 @@ TEST_CASE("schedule-free iterates begin as the weights, decayed or not") {
     const at::Tensor first = weight.value().full().clone();
     const ScheduleFreeAdamW optimizer(0.0, {.weight_decay = 0.5});
     optimizer->apply({weight.value()}, {weight});
-    CHECK(difference(optimizer->slots(weight)[0].value().full(), first, 0) == "");
+    CHECK(difference(optimizer->variables_of(weight)[0].value().full(), first, 0) == "");
     // With a rate they move.
     Variable other = matrix("other/kernel", layout);
     const ScheduleFreeAdamW late(0.1);
     late->apply({other.value()}, {other});
-    CHECK_FALSE(at::equal(late->slots(other)[0].value().full(), first));
+    CHECK_FALSE(at::equal(late->variables_of(other)[0].value().full(), first));
   }
 }
 

@@ -21,7 +21,7 @@ inline Variable matrix(const std::string& path, const Layout& layout) {
 /// The last parts of the paths of a variable's slots.
 inline Names slot_names(const OptimizerHandle& optimizer, const Variable& variable) {
   Names names;
-  for (const Variable& slot : optimizer->slots(variable)) {
+  for (const Variable& slot : optimizer->variables_of(variable)) {
     names.push_back(slot.path().substr(slot.path().rfind('/') + 1));
   }
   return names;

@@ -16,7 +16,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// Hears the batches without needing weights.
-struct Listener : Callback {
+struct Listener : Callback, OccasionalWeightReader {
   void on_train_batch_end(int64_t batch, const Logs&) override {
     ended.push_back(batch);
     if (stop_after == static_cast<int64_t>(ended.size())) model().set_stop_training(true);
@@ -91,7 +91,7 @@ TEST_CASE("parameter servers: callbacks that change or save what is trained", "[
 }
 
 TEST_CASE("parameter servers: a fit that fails goes on from its backup in a new job", "[fit]") {
-  struct Failing : Callback {
+  struct Failing : Callback, OccasionalWeightReader {
     void on_epoch_begin(int64_t number) override { epoch = number; }
     void on_train_batch_end(int64_t batch, const Logs&) override {
       if (epoch == 1 && batch == 3) throw std::runtime_error("the power is gone");

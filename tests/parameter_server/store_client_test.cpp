@@ -90,7 +90,7 @@ TEST_CASE("values, gradients and slots go to servers and back, whatever their dt
       const at::Tensor before = chief.variables[v].value().full();
       CHECK(difference(variable.value().full(), before + (variable.trainable() ? -5 : 6)) == "");
       if (!variable.trainable()) continue;
-      CHECK(difference(worker.optimizer->slots(variable)[0].value().full(),
+      CHECK(difference(worker.optimizer->variables_of(variable)[0].value().full(),
                        at::full_like(before, -3)) == "");
     }
     for (const StoreState& state : from.states(0)) CHECK(state.updates == 2);

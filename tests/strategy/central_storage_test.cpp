@@ -1,3 +1,4 @@
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/strategy/central_storage.hpp>
 
 #include <ATen/ATen.h>
@@ -109,9 +110,12 @@ TEST_CASE("central storage: weights and slots rest on one mesh and are read on t
       {.compute_devices = {"cpu:0", "cpu:1"}, .parameter_device = "cpu:5"});
   CHECK(strategy.num_replicas_in_sync() == 2);
   CHECK(strategy.parameter_device() == "cpu:5");
-  const Mesh storage = strategy.layouts().storage();
+  REQUIRE(weight_placement_of(strategy.mesh()));
+  const Mesh storage =
+      resting({{6, 9}, Layout::replicated(strategy.mesh(), 2)}).layout.mesh();
   REQUIRE(storage.size() == 1);
   CHECK(to_string(storage.local_devices()[0]) == "cpu:5");
+  CHECK_THAT(strategy.layouts().describe(), Catch::Contains("weights rest on mesh storage=1"));
   const Sequential model = strategy.run([] {
     const Sequential made = full_model();
     made.compile(compile_options({}));
@@ -128,6 +132,27 @@ TEST_CASE("central storage: weights and slots rest on one mesh and are read on t
   for (const Variable& slot : model->optimizer()->variables()) CHECK(rests_on(slot, storage));
   const std::string summary = summary_text(model.model(), {.show_layout = true}, {});
   CHECK(summary.find("storage=1") != std::string::npos);
+}
+
+TEST_CASE("central storage: its layouts and its mesh suffice outside of its scope") {
+  const CentralStorageStrategy strategy(two_cpus);
+  const Mesh storage =
+      resting({{}, Layout::replicated(strategy.mesh(), 0)}).layout.mesh();
+  const bool by_layouts = GENERATE(true, false);
+  const Sequential model = full_model();
+  CompileOptions options = compile_options({});
+  if (by_layouts) {
+    options.layouts = strategy.layouts();
+  } else {
+    options.mesh = strategy.mesh();
+  }
+  model.compile(options);
+  model.fit(rows(16), {.batch_size = 8, .verbose = 0});
+  for (const Variable& weight : model.weights()) CHECK(rests_on(weight, storage));
+  for (const Variable& slot : model->optimizer()->variables()) CHECK(rests_on(slot, storage));
+  const Variable made("w", pack(at::ones({3, 2}), Layout::replicated(strategy.mesh(), 2)));
+  CHECK(rests_on(made, storage));
+  CHECK(made.read().mesh() == strategy.mesh());
 }
 
 TEST_CASE("central storage: a step gathers no weight and adds each gradient once") {

@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 
 #include "tests/support/catch.hpp"
@@ -42,7 +43,7 @@ TEST_CASE("the devices of MirroredStrategy are its replicas") {
   CHECK(three.num_replicas_in_sync() == 3);
   CHECK(three.mesh().local_devices() == virtual_cpus(3));
   CHECK(three.layouts().mesh() == three.mesh());
-  CHECK_FALSE(three.layouts().storage().defined());
+  CHECK_FALSE(weight_placement_of(three.mesh()));
   CHECK(MirroredStrategy().num_replicas_in_sync() == std::max(1, cuda_device_count()));
   CHECK_THROWS_WITH(MirroredStrategy({.devices = {"cpu:0", "/cpu:0"}}),
                     "[MirroredStrategy, devices] each device is named once. Received: \"/cpu:0\" "

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tessera/tessera.hpp>
 #include <tessera/framework/io/export.hpp>
+#include <tessera/tessera.hpp>
 
 namespace tessera::test {
 

@@ -10,6 +10,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/internal/batch_reader.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
@@ -150,7 +151,7 @@ inline void check_equal(const Outcome& outcome, const Outcome& expected) {
 }
 
 /// Hears the batches without needing weights.
-struct Listener : Callback {
+struct Listener : Callback, OccasionalWeightReader {
   void on_train_batch_begin(int64_t batch) override { begun.push_back(batch); }
   void on_train_batch_end(int64_t batch, const Logs& logs) override {
     ended.push_back(batch);

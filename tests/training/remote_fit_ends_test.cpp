@@ -35,7 +35,7 @@ TEST_CASE("remote steps: stop_training ends the epoch after the steps that have 
 namespace {
 
 /// Ends the run by a signal, in training or in validation, and keeps it then.
-struct Signalled : Callback {
+struct Signalled : Callback, OccasionalWeightReader {
   Signalled(bool testing, int64_t at_batch) : tests(testing), last(at_batch) {}
   void on_epoch_begin(int64_t epoch) override { now = epoch; }
   void on_train_batch_end(int64_t batch, const Logs&) override {

@@ -56,7 +56,7 @@ TEST_CASE("remote steps: batches are told in order, in whatever order steps end"
 namespace {
 
 /// Keeps the weights at the end of every batch for which it needs them.
-struct Weights : Callback {
+struct Weights : Callback, OccasionalWeightReader {
   explicit Weights(int64_t batches) : every(batches) {}
   void on_train_batch_end(int64_t, const Logs&) override {
     if (++heard % every == 0) kept.push_back(kept_of(model()));
@@ -89,6 +89,18 @@ TEST_CASE("remote steps: a callback that needs the weights has them", "[remote]"
     for (size_t w = 0; w < b.weights.size(); ++w) CHECK(at::equal(a.weights[w], b.weights[w]));
     for (size_t s = 0; s < b.slots.size(); ++s) CHECK(at::equal(a.slots[s], b.slots[s]));
   }
+}
+
+TEST_CASE("remote steps: weights are there after every batch unless a callback asks for fewer",
+          "[remote]") {
+  struct Plain : Callback {
+    void on_train_batch_end(int64_t, const Logs&) override {}
+  };
+  const auto fake = std::make_shared<FakeSteps>();
+  const auto seldom = std::make_shared<Listener>();
+  trained(fake, {seldom, std::make_shared<Plain>()});
+  // A range for each step of training, and one for each validation.
+  CHECK(fake->ranges.size() == (steps + 1) * epochs);
 }
 
 TEST_CASE("remote steps: a task that works for another one's fit gives what that gave",

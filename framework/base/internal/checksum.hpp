@@ -10,7 +10,7 @@ namespace tessera::detail {
 /// XXH3-128 of bytes as 32 lower-case hexadecimal digits, as `xxh128sum` prints it.
 std::string xxh128(std::span<const std::byte> bytes);
 
-/// The same of bytes that come in parts.
+/// The XXH3-128 of bytes that come in parts.
 class Xxh128 {
  public:
   Xxh128();
@@ -19,7 +19,7 @@ class Xxh128 {
   Xxh128& operator=(const Xxh128&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  /// Of all bytes so far.
+  /// The digits of all bytes so far.
   std::string digits() const;
 
  private:

@@ -56,7 +56,7 @@ std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} 
 void write_file_atomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts);
 
-/// The same for a text.
+/// Replaces the file at `path` by a text in one step. Throws FileError, leaving the old file.
 void write_file_atomically(const std::string& path, std::string_view text);
 
 }  // namespace tessera::detail

@@ -49,7 +49,7 @@ class ProfileLane {
   /// Gives the memory back; the thread may still end spans.
   void clear();
 
-  /// Those that began before `limit`, as if none went on after it.
+  /// The spans that began before `limit`, as if none went on after it.
   std::vector<SpanRecord> spans(int64_t limit) const;
   bool is_main() const { return is_main_; }
 
@@ -74,7 +74,7 @@ struct Recording {
 
 /// What a profile has of one thread.
 struct LaneSpans {
-  std::string name;  ///< of the thread, for people
+  std::string name;  ///< the thread's, for people
   std::vector<SpanRecord> spans;
 };
 

@@ -47,7 +47,7 @@ struct Peer {
 struct CallRecord {
   uint64_t number = 0;
   uint64_t hash = 0;
-  int64_t step = -1;  ///< of training; -1 outside of it
+  int64_t step = -1;  ///< the step of the training; -1 outside of one
   std::string text;
   /// Whether the collective ended here. One that was begun and that nobody waits for must become
   /// done by itself: what is not done for `timeout` ends the run.

@@ -71,12 +71,13 @@ class CoordinationClient : public Coordination {
   [[noreturn]] void fail_over() const;
 
   CoordinationOptions options_;
-  /// Of rank 0. Ends last, as it waits for the connection to be closed.
+  /// Rank 0 has the server; it ends last, as it waits for the connection to be closed.
   std::unique_ptr<CoordinationServer> hub_;
   Waker waker_;
   std::vector<Peer> peers_;  ///< constant once the run is joined
 
-  std::mutex mutex_;  ///< of all up to the next one; of the socket, what is written and the closing
+  /// Guards what follows up to the next mutex; of the socket, what is written and the closing.
+  std::mutex mutex_;
   std::condition_variable changed_;
   FrameSocket socket_;
   Phase phase_ = Phase::joining;
@@ -88,7 +89,7 @@ class CoordinationClient : public Coordination {
   std::function<std::vector<CallRecord>()> calls_;
   std::function<void(const std::string&)> on_end_;
 
-  Time heard_;  ///< of the service thread, as what follows
+  Time heard_;  ///< the service thread alone uses this and what follows
   bool said_goodbye_ = false;
   std::thread thread_;
 };

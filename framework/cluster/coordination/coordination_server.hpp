@@ -43,7 +43,8 @@ class CoordinationServer {
     bool own = false;  ///< rank 0's
     int rank = -1;     ///< none before the hello
     bool refused = false;
-    Time deadline = {};  ///< of the hello, or of the other side to close after a refusal
+    /// By when the hello must come or, after a refusal, the other side close.
+    Time deadline = {};
     bool gone = false;
   };
 
@@ -89,8 +90,8 @@ class CoordinationServer {
   Time next_beat_;
   Time next_line_;
   Time next_accept_;
-  Time deadline_ = {};  ///< of the phases asking and over
-  std::mutex end_mutex_;  ///< of the thread's handle
+  Time deadline_ = {};    ///< when the phase ends, asking or over
+  std::mutex end_mutex_;  ///< guards the thread's handle
   std::thread thread_;
 };
 

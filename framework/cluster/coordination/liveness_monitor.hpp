@@ -43,7 +43,7 @@ class LivenessMonitor {
   void silent(int rank) { member(rank).state = "silent"; }
   /// Looks for ranks that are late or silent.
   std::string judge(Time now);
-  /// For that long this process itself did not run, so that nobody could be heard.
+  /// Leaves out a time in which this process itself did not run, so that nobody could be heard.
   void discount_pause(Time::duration duration);
 
   bool is_there(int rank) const { return members_[static_cast<size_t>(rank)].state.empty(); }
@@ -52,7 +52,7 @@ class LivenessMonitor {
 
  private:
   struct Member {
-    std::string state;  ///< as RankReport has it
+    std::string state;  ///< empty while it runs, else what RankReport says
     std::string note;
     Time heard;
     std::optional<CallRecord> last;

@@ -17,8 +17,8 @@ struct Round {
   std::string key;
   /// How errors name it.
   std::string where;
-  bool is_check = false;  ///< of a call, without texts
-  /// By rank; absent until the rank has come.
+  bool is_check = false;  ///< whether it checks a call and has no texts
+  /// What the ranks gave; absent until the rank has come.
   std::vector<std::optional<std::string>> texts;
   std::chrono::steady_clock::time_point since = {};
 
@@ -42,7 +42,7 @@ class ControlRounds {
   const Round* waiting_for(int rank) const;
   /// The oldest exchange; null if there is none.
   const Round* oldest() const;
-  /// As if all had begun that much later.
+  /// Takes every exchange for one that began that much later.
   void discount_pause(std::chrono::steady_clock::duration duration);
 
  private:

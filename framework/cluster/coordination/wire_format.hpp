@@ -41,11 +41,11 @@ struct Frame {
   std::string body;
 };
 
-/// Of a text that ranks exchange.
+/// The most bytes of a text that ranks exchange.
 inline constexpr size_t max_text_bytes = size_t{64} << 20;
-/// Of the body of a frame: a text and what stands beside it.
+/// The most bytes of the body of a frame: a text and what stands beside it.
 inline constexpr size_t max_body_bytes = max_text_bytes + (size_t{64} << 10);
-/// Of the first frame of a connection, which may be anybody's.
+/// The most bytes of the first frame of a connection, which may be anybody's.
 inline constexpr size_t max_hello_bytes = 4096;
 
 /// Bytes of a frame: magic, length of the body (both 32 bits, little endian), type, body.
@@ -67,7 +67,7 @@ class FrameBuffer {
 
  private:
   std::string bytes_;
-  size_t begin_ = 0;  ///< of the next frame
+  size_t begin_ = 0;  ///< where the next frame begins
   size_t max_body_;
 };
 

@@ -29,7 +29,7 @@ constexpr int max_processes = 65536;
 /// Reads environment variables; an empty one is none.
 class Environment {
  public:
-  /// Of this process if `environment` is empty.
+  /// Reads the variables of this process if `environment` is empty.
   explicit Environment(EnvironmentLookup environment);
 
   std::optional<std::string> find(const std::string& name) const;

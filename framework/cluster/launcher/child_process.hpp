@@ -33,7 +33,7 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
 
   bool ended() const { return ended_; }
-  /// As waitpid() tells it.
+  /// How the process ended, as waitpid() tells it.
   int status() const { return status_; }
   std::chrono::steady_clock::time_point end() const { return end_; }
   bool failed() const { return ended_ && status_ != 0; }

@@ -13,7 +13,7 @@ class LineCutter {
  public:
   /// Calls `line` for each line that `bytes` end, without its end.
   void add(std::string_view bytes, const std::function<void(const std::string&)>& line);
-  /// The same for a last line that nothing ends.
+  /// Calls `line` for a last line that nothing ends.
   void finish(const std::function<void(const std::string&)>& line);
 
  private:

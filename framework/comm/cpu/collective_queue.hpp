@@ -49,7 +49,7 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
 
   void serve();
   void wait(const EntryPtr& entry);
-  /// Both run without the lock.
+  /// start() and run_front() do their work without the lock.
   void start(Lock& lock, Entry& entry);
   void run_front(Lock& lock);
   void check_locked() const;

@@ -74,7 +74,7 @@ class ReduceOp final : public CollectiveTask {
   Transport& channel_;
   uint64_t tag_;
   ReduceParts parts_;
-  /// By segment and rank: addends to this rank's result, read as they arrive.
+  /// The addends to this rank's result, by segment and rank, read as they arrive.
   std::vector<std::vector<TransferPtr>> arriving_;
   std::vector<TransferPtr> transfers_;
 };

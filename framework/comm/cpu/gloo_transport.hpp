@@ -14,7 +14,7 @@ namespace tessera::detail {
 struct GlooOptions {
   int rank = 0;
   int size = 1;
-  /// Of this process: an address or host name by which the other ranks reach it.
+  /// The address or host name by which the other ranks reach this process.
   std::string address = "127.0.0.1";
   /// How long to wait for each connection.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);

@@ -57,7 +57,7 @@ class ShmPeer {
   std::unique_ptr<ShmSegment> segment_;
   SharedRing in_, out_;
   std::deque<PostPtr> sends_, recvs_;
-  PostPtr current_;  ///< of recvs_: what is next in the ring
+  PostPtr current_;  ///< the one of recvs_ that is next in the ring
   bool broken_ = false;
 };
 

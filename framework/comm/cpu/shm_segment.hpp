@@ -45,9 +45,10 @@ class SharedRing {
 /// no name, so that nothing is left of it when its processes are gone.
 class ShmSegment {
  public:
-  /// For `rings` writers; `cookie` tells it from others. Throws std::system_error.
+  /// Makes memory for `rings` writers; `cookie` tells it from others. Throws std::system_error.
   ShmSegment(int rings, size_t ring_bytes, uint64_t cookie);
-  /// That of another process. Throws std::system_error; StateError if it is not that one.
+  /// Opens the memory of another process. Throws std::system_error; StateError if its cookie is
+  /// another.
   ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes, uint64_t cookie);
   ~ShmSegment();
   ShmSegment(const ShmSegment&) = delete;

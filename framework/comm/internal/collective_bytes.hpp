@@ -13,12 +13,12 @@ inline int64_t tensor_bytes(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
-/// Of a reduction: a member's addend.
+/// What a reduction handles for one member: the member's addend.
 inline int64_t addend_bytes(const std::vector<at::Tensor>& parts) {
   return parts.empty() ? 0 : tensor_bytes(parts[0]);
 }
 
-/// Of all_gather: the whole.
+/// What all_gather handles for one member: the whole.
 inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
                               const std::vector<at::Tensor>& parts) {
   if (parts.empty()) return 0;
@@ -31,7 +31,7 @@ inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
   return bytes * extent;
 }
 
-/// Of all_to_all: what a member has of all.
+/// What all_to_all handles for one member: what the member has of all.
 inline int64_t sent_bytes(const std::vector<std::vector<at::Tensor>>& send) {
   int64_t bytes = 0;
   if (send.empty()) return bytes;

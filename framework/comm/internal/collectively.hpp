@@ -12,7 +12,8 @@ namespace tessera::detail {
 /// Collective.
 void collectively(const Mesh& mesh, const std::string& what, const std::function<void()>& local);
 
-/// The same for what gives a text; every process gets that of the first one.
+/// Makes a text, which may fail on one process alone as collectively() says; every process gets the
+/// text of the first one.
 std::string broadcast_text(const Mesh& mesh, const std::string& what,
                        const std::function<std::string()>& local);
 

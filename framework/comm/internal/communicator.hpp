@@ -28,7 +28,7 @@ struct CollectiveCall {
   const Mesh& mesh;
   DimMask dims = 0;  ///< mesh dimensions that it works over
   at::ScalarType dtype = at::kFloat;
-  const Shape& shape;  ///< of the whole value
+  const Shape& shape;  ///< shape of the whole value
   Reduce kind = Reduce::sum;
   int64_t axis = -1;     ///< gathered, scattered, or left by all_to_all
   int64_t to_axis = -1;  ///< that all_to_all cuts instead
@@ -113,7 +113,7 @@ at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
 /// reduce_dtype): bfloat16 and float16 send half the bytes of float32. Without one: float32. The
 /// same on every process, set between steps. Throws ConfigError for any other dtype.
 void set_reduce_dtype(std::optional<at::ScalarType> dtype);
-/// The same for this thread while alive.
+/// Sets the dtype of set_reduce_dtype() for this thread, while alive.
 class ReduceDtypeScope {
  public:
   explicit ReduceDtypeScope(at::ScalarType dtype);

@@ -20,8 +20,8 @@ class DeviceReducer {
                                                   const std::vector<at::Tensor>& parts) = 0;
 };
 
-/// By NCCL, as one group of calls, on the GPUs' communication streams; nothing waits for it here.
-/// Throws ConfigError where there is no NCCL.
+/// A reducer by NCCL, as one group of calls, on the GPUs' communication streams; nothing waits for
+/// it here. Throws ConfigError where there is no NCCL.
 std::shared_ptr<DeviceReducer> make_nccl_devices();
 
 }  // namespace tessera::detail

@@ -9,7 +9,7 @@ namespace tessera::detail {
 struct CudaDevice {
   c10::Device device;
   c10::Stream compute;        ///< ATen's own for the device
-  c10::Stream communication;  ///< of high priority; only engines use it
+  c10::Stream communication;  ///< has a high priority; only engines use it
 };
 
 /// GPUs that this process may use, as CUDA_VISIBLE_DEVICES has it; 0 in a build without CUDA.

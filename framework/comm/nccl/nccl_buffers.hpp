@@ -17,10 +17,11 @@ std::vector<int> ranks_of(const Group& group);
 /// The numbers of elements of parts that differ in their extents along an axis only.
 std::vector<int64_t> elements_of(Shape shape, int64_t axis, const std::vector<int64_t>& extents);
 
-/// In which dtype NCCL reduces one that it may not know: bool as uint8, int16 as int32.
+/// The tensor in the dtype in which NCCL reduces one that it may not know: bool as uint8, int16 as
+/// int32.
 at::Tensor to_wire(const at::Tensor& tensor);
 at::Tensor from_wire(const at::Tensor& tensor, at::ScalarType dtype);
-/// Of a dtype that to_wire() gives. Throws ConfigError for one that cannot be reduced.
+/// NCCL's name of a dtype that to_wire() gives. Throws ConfigError for one that cannot be reduced.
 ncclDataType_t nccl_type(at::ScalarType wire);
 /// The sum of bools is whether one of them is set.
 ncclRedOp_t nccl_op(Reduce kind, at::ScalarType dtype);

@@ -15,7 +15,7 @@ struct NcclOptions {
   int size = 1;
   /// "cuda:index": the GPU that this process communicates by, another one on each process.
   int device = 0;
-  /// As Communicator::gather: the texts that all ranks gave, by rank. Called once.
+  /// Gives the texts that all ranks gave, by rank, as Communicator::gather does. Called once.
   std::function<std::vector<std::string>(const std::string& key, const std::string& text)> gather;
 };
 

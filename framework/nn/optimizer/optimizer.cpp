@@ -9,6 +9,7 @@
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -47,6 +48,7 @@ Optimizer::Optimizer(const std::string& class_name, const LearningRate& learning
       reducer_(std::make_shared<GradientReducer>()) {
   check_base_options(class_name, options);
   if (name().empty()) options_.name = snake_case(class_name);
+  if (options.use_ema) averages_ = std::make_shared<MovingAverages>();
 }
 
 Json Optimizer::config() const {
@@ -73,6 +75,10 @@ std::vector<OptimizerHandle> Optimizer::inner() const { return {}; }
 
 DTensor Optimizer::scale_loss(const DTensor& loss) const {
   return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
+}
+
+void Optimizer::set_loss_scale_of(Optimizer& inner, const std::optional<double>& factor) {
+  inner.set_loss_scale_factor(factor);
 }
 
 void Optimizer::set_loss_scale_factor(const std::optional<double>& factor) {
@@ -129,32 +135,16 @@ void Optimizer::build(const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) build_state(variable);
 }
 
-void Optimizer::build_part(const Variable& part, const Variable& whole) {
-  if (states_.count(part.id())) {
-    throw StateError(part.path(), "a part that is new to the optimizer", "one that has slots",
-                     "make its slots once");
-  }
-  const std::vector<SlotSpec> specs = slot_specs(whole);
-  // Who keeps parts gives them values later, and knows of slots of their shape.
-  const bool odd = std::any_of(specs.begin(), specs.end(), [](const SlotSpec& spec) {
-    return spec.begins_as_variable || spec.without_axis;
-  });
-  const bool cut = part.shape() != whole.shape();
-  if (!inner().empty() || odd || (updates_whole() && cut)) {
-    throw ConfigError(class_name(), "an optimizer that updates parts of variables by themselves",
-                      str("a part ", to_string(part.shape()), " of ", whole.path(), " ",
-                          to_string(whole.shape())),
-                      "use an optimizer such as Adam, or one that keeps variables whole");
-  }
+void Optimizer::build_as(const Variable& part, const Variable& whole) {
   build_state(part).decay = decay_of(whole);
 }
 
-void Optimizer::send_updates_to(UpdateSink sink) {
-  if (sink && !inner().empty()) {
+void Optimizer::set_update_strategy(std::shared_ptr<UpdateStrategy> strategy) {
+  if (strategy && !inner().empty()) {
     throw ConfigError(class_name(), "an ordinary optimizer where updates are made elsewhere",
                       "one that has inner ones", "use the inner one");
   }
-  sink_ = std::move(sink);
+  strategy_ = std::move(strategy);
 }
 
 Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) const {
@@ -177,7 +167,10 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
     state.decay = decay_of(variable);
     state.specs = slot_specs(variable);
     for (const SlotSpec& spec : state.specs) state.slots.push_back(make_slot(variable, spec));
-    if (options_.use_ema) state.average = make_slot(variable, {"average"});
+    if (averages_) {
+      state.average = make_slot(variable, {"average"});
+      averages_->add(variable, state.average);
+    }
     if (options_.gradient_accumulation_steps) {
       state.accumulator = make_slot(variable, {"gradient_accumulator"});
     }
@@ -190,7 +183,7 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
   if (state.average.defined()) state.average.place({variable.shape(), layout});
   if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});
   // The first step begins the means; that of a variable which joins later begins here.
-  if (fresh && options_.use_ema && steps_ > 0) state.average.assign(variable.value());
+  if (fresh && averages_ && steps_ > 0) state.average.assign(variable.value());
   return state;
 }
 
@@ -199,10 +192,6 @@ const Optimizer::State& Optimizer::state_of(const Variable& variable) const {
   if (found != states_.end()) return found->second;
   throw StateError(variable.path(), "the optimizer was built for this variable", "no slots for it",
                    "call build() or apply() with it first");
-}
-
-const std::vector<Variable>& Optimizer::slots(const Variable& variable) const {
-  return state_of(variable).slots;
 }
 
 std::vector<Variable> Optimizer::variables_of(const Variable& variable) const {
@@ -223,6 +212,20 @@ std::vector<Variable> Optimizer::variables() const {
     for (const Variable& kept : each->variables()) all.push_back(kept);
   }
   return all;
+}
+
+void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
+  const NoRecording untaped;
+  for (const OptimizerHandle& each : inner()) {
+    std::vector<Variable> known;
+    std::copy_if(variables.begin(), variables.end(), std::back_inserter(known),
+                 [&](const Variable& variable) { return each->knows(variable); });
+    each->finalize_variable_values(known);
+  }
+  // Without a step there are no means yet.
+  if (!averages_ || steps_ == 0) return;
+  for (const Variable& variable : variables) state_of(variable);
+  averages_->finalize(variables);
 }
 
 void Optimizer::check_step(const std::vector<DTensor>& gradients,

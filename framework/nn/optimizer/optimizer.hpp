@@ -17,6 +17,8 @@ namespace tessera {
 
 namespace detail {
 class GradientReducer;
+class MovingAverages;
+class UpdateStrategy;
 }  // namespace detail
 class OptimizerHandle;
 
@@ -93,8 +95,6 @@ class Optimizer {
   virtual DTensor scale_loss(const DTensor& loss) const;
   /// Whether scale_loss() changes the loss: gradients may then overflow.
   virtual bool scales_loss() const { return options_.loss_scale_factor.has_value(); }
-  /// Replaces loss_scale_factor. Throws ConfigError for a factor that is not positive.
-  virtual void set_loss_scale_factor(const std::optional<double>& factor);
   /// Says which variables decay leaves alone, in place of earlier exclusions. Throws StateError
   /// once variables are known, ConfigError for an expression that RE2 does not take.
   void exclude_from_weight_decay(const WeightDecayExclusions& exclusions);
@@ -108,9 +108,6 @@ class Optimizer {
   /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
   /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// A step by gradients that are reduced, one for each of some built variables: what the optimizer
-  /// that this one is inside calls. Collective.
-  void apply_reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   /// For GradientOptions::on_ready of the gradient of scale_loss() with respect to these variables:
   /// where several processes share a mesh, gradients are reduced while the backward pass goes on,
   /// and apply() waits for them. Without it apply() begins the reductions.
@@ -119,42 +116,22 @@ class Optimizer {
   /// What reduces the gradients of a step. Call reset() where a step that has called
   /// reduce_when_ready() ends without apply().
   detail::GradientReducer& reducer() { return *reducer_; }
-  /// What takes the place of the updates of a step: it gets the variables and their gradients,
-  /// divided by the loss scale, averaged over accumulated steps and clipped, each in its variable's
-  /// layout.
-  using UpdateSink =
-      std::function<void(const std::vector<Variable>&, const std::vector<DTensor>&)>;
-  /// From now on apply() hands its gradients to `sink` and changes neither weights nor slots, which
-  /// rest elsewhere; an empty function: as before. Throws ConfigError for an optimizer that has
-  /// inner ones.
-  void send_updates_to(UpdateSink sink);
-  /// One update by gradients that a sink was given: decay, update, averages, constraints. Counts as
-  /// gradient_accumulation_steps calls of apply().
-  void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// Makes the slots of a variable that is a part of `whole`, which decays if that does. Throws
-  /// StateError if it has some, ConfigError if the updates of parts are not those of the whole.
-  void build_part(const Variable& part, const Variable& whole);
+  /// From now on `strategy` makes the updates of apply(), which changes neither weights nor slots
+  /// itself; null: as before. Throws ConfigError for an optimizer that has inner ones.
+  void set_update_strategy(std::shared_ptr<detail::UpdateStrategy> strategy);
 
   /// With use_ema the variables' values become their moving averages, if there was a step. Throws
   /// StateError for a variable not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
-  /// Whether moving averages are kept, by inner optimizers too.
-  bool keeps_averages() const;
-  /// Exchanges variables and their moving averages, if there was a step; a second time: back.
-  void swap_averages();
-  /// Whether variables are their moving averages. finalize_variable_values() leaves them so.
-  bool averages_swapped() const;
 
   /// What a checkpoint keeps beside steps, rate and variables; null: nothing.
   virtual Json state() const { return nullptr; }
   /// Takes what state() gave. Throws ConfigError for anything else.
   virtual void restore(const Json& /*state*/) {}
 
-  /// The slots of one variable, in slot_specs() order; made by build() or the first step. Their
-  /// paths are "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
-  const std::vector<Variable>& slots(const Variable& variable) const;
-  /// Everything kept for one variable: slots, then "average" (use_ema), then
-  /// "gradient_accumulator". Throws StateError for a variable not built.
+  /// Everything kept for one variable, made by build() or the first step: slots in slot_specs()
+  /// order, then "average" (use_ema), then "gradient_accumulator". Their paths are
+  /// "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
   std::vector<Variable> variables_of(const Variable& variable) const;
   /// Everything kept for all variables, in the order in which they were built. Paths begin with
   /// name().
@@ -168,6 +145,15 @@ class Optimizer {
   virtual std::vector<SlotSpec> slot_specs(const Variable& variable) const;
   /// The share of a variable's decay in the rate; none: it does not decay, nor do exclusions.
   virtual std::optional<double> weight_decay_of(const Variable& variable) const;
+  /// What an optimizer around others calls of one inside: a step by gradients that are reduced, one
+  /// for each of some built variables. Collective.
+  static void apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,
+                            const std::vector<Variable>& variables);
+  /// What an optimizer around others calls of one inside: replaces its loss_scale_factor. Throws
+  /// ConfigError for a factor that is not positive.
+  static void set_loss_scale_of(Optimizer& inner, const std::optional<double>& factor);
+  /// Replaces loss_scale_factor, as set_loss_scale_of() asks.
+  virtual void set_loss_scale_factor(const std::optional<double>& factor);
   /// What becomes of the reduced gradients of a step. Collective.
   virtual void take_gradients(const std::vector<DTensor>& gradients,
                               const std::vector<Variable>& variables);
@@ -184,6 +170,9 @@ class Optimizer {
   static void add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks);
 
  private:
+  friend class MovingAverages;
+  friend class PartUpdater;
+
   struct State {
     Variable variable;
     std::vector<SlotSpec> specs = {};
@@ -199,22 +188,23 @@ class Optimizer {
   static const Layout& update_layout(const Variable& variable);
   detail::ShardingPtr update_form(const State& state) const;
   State& build_state(const Variable& variable);
+  void build_as(const Variable& part, const Variable& whole);
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
   double decay_of(const Variable& variable) const;
   bool knows(const Variable& variable) const { return states_.count(variable.id()) > 0; }
   void check_step(const std::vector<DTensor>& gradients,
                   const std::vector<Variable>& variables) const;
+  void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void reduce_early(const Variable& variable, const DTensor& gradient);
   bool accumulate(Step& step);
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  void finish(const Step& step);
+  void finish(const Step& step) const;
   void hand_over(const Step& step) const;
   void update_weights(const Step& step);
   void reset_accumulators();
-  void update_averages();
-  void overwrite_weights();
+  void update_averages() const;
   void constrain(const Step& step) const;
 
   std::string class_name_;
@@ -223,8 +213,8 @@ class Optimizer {
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
   std::shared_ptr<detail::GradientReducer> reducer_;
-  UpdateSink sink_;
-  bool swapped_ = false;
+  std::shared_ptr<detail::UpdateStrategy> strategy_;  ///< null: updates are made here
+  std::shared_ptr<detail::MovingAverages> averages_;  ///< null: none are kept
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;
 };

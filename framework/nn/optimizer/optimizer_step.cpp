@@ -6,6 +6,8 @@
 #include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -72,13 +74,13 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
   const Step step = reduced(gradients, variables);
   std::vector<Variable> updated;
   for (const State* state : step.states) updated.push_back(state->variable);
-  apply_reduced(step.gradients, updated);
+  apply_reduced(*this, step.gradients, updated);
 }
 
-void Optimizer::apply_reduced(const std::vector<DTensor>& gradients,
+void Optimizer::apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,
                               const std::vector<Variable>& variables) {
-  take_gradients(gradients, variables);
-  if (!is_abstract()) ++steps_;
+  inner.take_gradients(gradients, variables);
+  if (!is_abstract()) ++inner.steps_;
 }
 
 void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
@@ -87,16 +89,17 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
   if (accumulate(step)) {
     step.gradients = clip_gradients(step.gradients, options_);
-    if (sink_) {
+    if (strategy_) {
       hand_over(step);
     } else {
       update_weights(step);
     }
     reset_accumulators();
   }
-  if (!sink_) finish(step);
+  if (!strategy_) finish(step);
 }
 
+/// One update by gradients that an UpdateStrategy was given.
 void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables) {
   const NoRecording untaped;
@@ -110,17 +113,23 @@ void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
   steps_ += options_.gradient_accumulation_steps.value_or(1);
 }
 
-void Optimizer::finish(const Step& step) {
-  update_averages();
-  overwrite_weights();
+void Optimizer::finish(const Step& step) const {
+  if (averages_) update_averages();
   constrain(step);
+}
+
+/// Every ema_overwrite_frequency iterations the weights become their means.
+void Optimizer::update_averages() const {
+  averages_->update(iterations() == 0 ? 0 : options_.ema_momentum);
+  const auto every = options_.ema_overwrite_frequency;
+  if (every && (iterations() + 1) % *every == 0) averages_->overwrite();
 }
 
 void Optimizer::hand_over(const Step& step) const {
   if (is_abstract()) return;
   std::vector<Variable> variables;
   for (const State* state : step.states) variables.push_back(state->variable);
-  sink_(variables, step.gradients);
+  strategy_->update(variables, step.gradients);
 }
 
 /// The blocks that a variable is updated in: those of what is kept for it, else its own.

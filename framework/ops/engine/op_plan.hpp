@@ -76,7 +76,7 @@ class OpPlan {
   std::vector<ShardingPtr> out_;
   std::vector<Window> windows_;
   std::vector<Point> points_;
-  std::vector<c10::Device> devices_;  ///< of the points
+  std::vector<c10::Device> devices_;  ///< where each point is computed
 };
 
 }  // namespace tessera::detail

@@ -49,9 +49,9 @@ struct Rule {
   /// Inputs that must all be pending over a dimension for it to pass; the others must not use it.
   std::vector<int> through;
 
-  /// From "b m k, b k n -> b m n": one word an axis, inputs and outputs parted by commas; "!c"
-  /// keeps a factor whole, "~h" makes it a window, "." is an axis of no factor. A factor missing
-  /// from every output is reduced.
+  /// The rule of a text, "b m k, b k n -> b m n": one word an axis, inputs and outputs parted by
+  /// commas; "!c" keeps a factor whole, "~h" makes it a window, "." is an axis of no factor. A
+  /// factor missing from every output is reduced.
   static Rule parse(std::string_view text);
   Rule& passing(Passes kinds, std::vector<int> inputs = {0});
   Rule& reducing(Reduce kind);

@@ -11,7 +11,7 @@ Shape broadcast_shape(std::string_view op, const Specs& in);
 
 /// One factor for each axis of the broadcast result; an extent of 1 against a longer one has none.
 Rule broadcast_rule(const Specs& in);
-/// The same for an operation that needs one axis whole.
+/// The rule of broadcast_rule() for an operation that needs one axis whole.
 Rule whole_axis_rule(const Specs& in, int64_t axis);
 
 /// Throws ConfigError unless all inputs in [first, last) have one dtype.

@@ -8,8 +8,8 @@
 #include <grpcpp/server.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
-#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
 
 namespace tessera::detail {
 

@@ -6,6 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
+#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
 
 namespace tessera::detail {
 
@@ -33,7 +34,7 @@ Variable make_part(const Variable& whole, const Part& part) {
 
 std::vector<Variable> ParameterStore::Group::train(const Variable& part,
                                                    const Variable& whole) const {
-  optimizer->build_part(part, whole);
+  PartUpdater(optimizer).build(part, whole);
   const std::vector<Variable> kept = optimizer->variables_of(part);
   // Drawn now: pulls only read.
   for (const Variable& slot : kept) slot.value();
@@ -135,7 +136,7 @@ void ParameterStore::Group::step(const std::vector<PartTensor>& tensors) {
     variables.push_back(part(number).tensors[0]);
     gradients.push_back(as_gradient(tensor, variables.back()));
   }
-  optimizer->apply_ready(gradients, variables);
+  PartUpdater(optimizer).apply(gradients, variables);
 }
 
 StoreState ParameterStore::Group::now() const {

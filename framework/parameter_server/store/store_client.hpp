@@ -7,8 +7,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/parameter_server/store/part_plan.hpp>
 #include <tessera/framework/parameter_server/store/parameter_store.hpp>
+#include <tessera/framework/parameter_server/store/part_plan.hpp>
 
 namespace grpc {
 class Channel;

@@ -3,10 +3,25 @@
 #include <ATen/ops/sub.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
 
 namespace tessera::detail {
 
 using namespace strategy;
+
+/// Sends the gradients of an optimizer's steps to the servers.
+class WorkerVariables::GradientSender final : public UpdateStrategy {
+ public:
+  GradientSender(WorkerVariables& to, const Optimizer& of) : to_(to), of_(of) {}
+  void update(const std::vector<Variable>& variables,
+              const std::vector<DTensor>& gradients) override {
+    to_.push_gradients(of_, variables, gradients);
+  }
+
+ private:
+  WorkerVariables& to_;
+  const Optimizer& of_;
+};
 
 WorkerVariables::WorkerVariables(const std::vector<VariableGroup>& groups, size_t count,
                                  StoreClient& store, const PushId& id)
@@ -15,17 +30,14 @@ WorkerVariables::WorkerVariables(const std::vector<VariableGroup>& groups, size_
   for (size_t g = 0; g < count_; ++g) {
     if (!groups_[g].optimizer) continue;
     Optimizer& optimizer = *groups_[g].optimizer;
-    optimizer.send_updates_to([this, of = &optimizer](const std::vector<Variable>& variables,
-                                                      const std::vector<DTensor>& gradients) {
-      push_gradients(of, variables, gradients);
-    });
+    optimizer.set_update_strategy(std::make_shared<GradientSender>(*this, optimizer));
     optimizer.set_steps(id.closure - 1);
   }
 }
 
 WorkerVariables::~WorkerVariables() {
   for (size_t g = 0; g < count_; ++g) {
-    if (groups_[g].optimizer) groups_[g].optimizer->send_updates_to({});
+    if (groups_[g].optimizer) groups_[g].optimizer->set_update_strategy(nullptr);
   }
 }
 
@@ -48,13 +60,13 @@ void WorkerVariables::push(size_t group, const std::vector<at::Tensor>& gradient
   ++next_.number;
 }
 
-void WorkerVariables::push_gradients(const Optimizer* optimizer,
+void WorkerVariables::push_gradients(const Optimizer& optimizer,
                                      const std::vector<Variable>& variables,
                                      const std::vector<DTensor>& gradients) {
   std::vector<bool> sent(variables.size());
   for (size_t g = 0; g < count_; ++g) {
     const VariableGroup& group = groups_[g];
-    if (!group.used || !group.optimizer || &*group.optimizer != optimizer) continue;
+    if (!group.used || !group.optimizer || &*group.optimizer != &optimizer) continue;
     std::vector<at::Tensor> whole(group.variables.size());
     bool any = false;
     for (size_t v = 0; v < variables.size(); ++v) {

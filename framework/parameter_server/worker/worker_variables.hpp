@@ -25,11 +25,12 @@ class WorkerVariables {
   void push_assigned();
 
  private:
+  class GradientSender;
   struct Pulled {
     DTensor value;
     uint64_t version = 0;
   };
-  void push_gradients(const Optimizer* optimizer, const std::vector<Variable>& variables,
+  void push_gradients(const Optimizer& optimizer, const std::vector<Variable>& variables,
                       const std::vector<DTensor>& gradients);
   void push(size_t group, const std::vector<at::Tensor>& gradients,
             const std::vector<at::Tensor>& added);

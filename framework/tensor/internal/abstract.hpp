@@ -17,7 +17,7 @@ struct PlannedTensor {
 /// What a planned step tells beside the comm log.
 struct AbstractNotes {
   std::vector<PlannedTensor> kept;       ///< what the backward pass needs, without Variables
-  std::vector<PlannedTensor> gradients;  ///< as the optimizer gets them
+  std::vector<PlannedTensor> gradients;  ///< in the layouts in which the optimizer gets them
 };
 
 /// While alive, this thread plans and computes nothing: values lie on a mesh with the dimensions of

@@ -62,7 +62,7 @@ class Bucket {
   /// The values at one coordinate of the other dimensions, side by side.
   struct Flat {
     std::vector<int> members = {};  ///< blocks, in their order along the pending dimensions
-    at::Tensor addends = {};        ///< of this process, added up
+    at::Tensor addends = {};        ///< this process's, added up
     at::Tensor check = {};          ///< their sum: finite if all of them are
     at::Tensor result = {};
     WorkPtr work = {};

@@ -32,8 +32,8 @@ class ExecutionContext {
 /// Worker threads that blocks of virtual CPUs are shared among: ATen's intra-op threads.
 int64_t worker_count();
 
-/// Of the task that runs blocks in one of many threads. ATen's kernels are serial there; oneDNN's
-/// would be made for threads that there are none of, and wait for them.
+/// What a task calls that runs blocks in one of many threads. ATen's kernels are serial there;
+/// oneDNN's would be made for threads that there are none of, and wait for them.
 void use_one_thread();
 
 /// Elements below which handing blocks to other threads costs more than it saves.
@@ -74,9 +74,9 @@ void run_blocks(int64_t blocks, bool parallel, const Run& run) {
   }
 }
 
-/// As run_blocks(), for blocks that lie on these devices, either all on the CPU or all on GPUs.
-/// GPUs are given their work one after the other by this thread, each as the current one, and not
-/// waited for.
+/// Calls run(b) for blocks that lie on these devices, either all on the CPU or all on GPUs. GPUs
+/// are given their work one after the other by this thread, each as the current one, and not waited
+/// for.
 template <class Run>
 void run_blocks(const std::vector<c10::Device>& devices, bool parallel, const Run& run) {
   const auto blocks = static_cast<int64_t>(devices.size());

@@ -12,9 +12,9 @@ struct AxisShards {
   int64_t axis = 0;
   std::vector<Interval> have;
 };
-/// As this process's blocks cut the axis.
+/// The intervals into which this process's blocks cut the axis.
 AxisShards axis_shards(const Sharding& sharding, int64_t axis);
-/// As the layout cuts the axis: one interval for each of its shards.
+/// The intervals into which the layout cuts the axis, one for each of its shards.
 AxisShards layout_shards(const Sharding& sharding, int64_t axis);
 
 /// Member of each local block of the sharding, along an axis.
@@ -29,7 +29,8 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis);
 /// shards then covers all that they want. Only so does a log not depend on how shards are merged.
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
              const std::vector<Interval>& wanted, double fill);
-/// Of a DTensor's axis. Resolves a pending reduction first.
+/// Gives the members along a DTensor's axis the intervals `wanted`. Resolves a pending reduction
+/// first.
 Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
              double fill = 0);
 

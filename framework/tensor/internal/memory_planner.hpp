@@ -21,7 +21,7 @@ std::shared_ptr<Arena> make_step_buffer();
 /// it was measured, gets memory as usual; before an address is used it is checked that nobody holds
 /// it.
 ///
-/// Of host memory: GPUs have a caching allocator.
+/// It plans host memory only: GPUs have a caching allocator.
 class MemoryPlanner {
  public:
   explicit MemoryPlanner(std::shared_ptr<Arena> buffer);
@@ -54,13 +54,13 @@ class MemoryPlanner {
   };
   Stats stats() const;
 
-  /// For execution.hpp: which run a thread works for, on which block of which loop over blocks.
+  /// Which run a thread works for, on which block of which loop over blocks; for execution.hpp.
   class Blocks {
    public:
-    /// In the thread that hands blocks out, before it does. Blocks of a block, of which several
-    /// threads may hand some out, get memory as usual.
+    /// Is made in the thread that hands blocks out, before it does. Blocks of a block, of which
+    /// several threads may hand some out, get memory as usual.
     Blocks();
-    /// In a thread that works on some of them.
+    /// Lives in a thread that works on some of the blocks.
     class Worker {
      public:
       explicit Worker(const Blocks& blocks);
@@ -102,7 +102,7 @@ class MemoryPlanner {
   std::shared_ptr<Measured> measured_;
   std::shared_ptr<Plan> plan_;
   int64_t now_ = 0;
-  uint64_t loops_ = 0;   ///< of this instruction so far
+  uint64_t loops_ = 0;   ///< loops of this instruction so far
   bool usable_ = false;  ///< whether the buffer is free for this run
   std::atomic<int64_t> hits_ = 0, misses_ = 0;
 };

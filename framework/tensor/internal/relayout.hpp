@@ -33,13 +33,13 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to);
 
-/// The same value under another layout of the same mesh (tf.experimental.dtensor.relayout).
+/// A value under another layout of its mesh (tf.experimental.dtensor.relayout).
 /// Collective; free where it only slices. Throws MeshError for a layout of another mesh,
 /// LayoutError for one of another rank. Not recorded on a tape: ops::relayout is.
 DTensor relayout_value(const DTensor& value, const Layout& layout);
 
-/// As relayout, and cut into the blocks that `target` names. Where a reduction stays pending, each
-/// of these lies inside a block of the value.
+/// A value under another layout, as relayout_value() gives it, and cut into the blocks that
+/// `target` names. Where a reduction stays pending, each of these lies inside a block of the value.
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target);
 
 /// Finishes a pending reduction, in this handle and its copies: replicated over those dimensions.

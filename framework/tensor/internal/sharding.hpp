@@ -45,7 +45,7 @@ struct BlockInfo {
 /// Shape, dtype, layout and block structure of a DTensor: all but its numbers. Shardings are
 /// interned, so equal ones are one object and pointers compare.
 struct Sharding {
-  /// For intern().
+  /// Is called by intern() alone, which makes equal ones one object.
   Sharding(const Shape& shape, at::ScalarType dtype, const Layout& layout, const Groups& groups);
 
   Shape shape;
@@ -82,7 +82,8 @@ Groups used_groups(const Layout& layout, Groups groups);
 /// The one Sharding with these parts.
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                    const Groups& groups);
-/// With the groups that the policy in force gives. Throws LayoutError when the ranks differ.
+/// The one Sharding with these parts and the groups that the policy in force gives. Throws
+/// LayoutError when the ranks differ.
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout);
 
 /// Interval of one axis for coordinates [lo, hi) along each mesh dimension.

@@ -73,11 +73,6 @@ class Callback {
   /// Asked only of a callback that overrides on_train_batch_end or on_test_batch_end; the same
   /// answer on every process.
   virtual bool wants_batch_logs(int64_t /*batch*/) { return true; }
-  /// At the end of which training batch, 1 for the next one, this callback needs the weights as
-  /// they then are; nothing: at none. Asked between batches where other processes make the steps (a
-  /// parameter server), which are waited for there; only of a callback that overrides
-  /// on_train_batch_end.
-  virtual std::optional<int64_t> batches_to_weights() { return 1; }
   /// Whether fit is to go on where it would throw because the loss is not finite.
   virtual bool accepts_non_finite_loss() const { return false; }
 

@@ -2,13 +2,15 @@
 
 #include <memory>
 
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
+
 namespace tessera {
 
 using namespace detail;
 
 namespace {
 
-class Functions final : public Callback {
+class Functions final : public Callback, public OccasionalWeightReader {
  public:
   explicit Functions(const LambdaCallbackOptions& options) : on_(options) {}
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
@@ -31,12 +32,12 @@ class Swapper final : public Callback {
  private:
   void swap_unless(bool swapped) {
     const OptimizerHandle optimizer = trainer().optimizer();
-    if (!optimizer || !optimizer->keeps_averages()) {
+    if (!optimizer || !MovingAverages::kept(*optimizer)) {
       throw StateError("SwapEMAWeights", "an optimizer with use_ema",
                        optimizer ? optimizer->class_name() : "none",
                        "compile with such as SGD(0.1, {.use_ema = true})");
     }
-    if (optimizer->averages_swapped() != swapped) optimizer->swap_averages();
+    if (MovingAverages::swapped(*optimizer) != swapped) MovingAverages::swap(*optimizer);
   }
 
   SwapEMAWeightsOptions options_;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {
@@ -12,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-class Terminator final : public Callback {
+class Terminator final : public Callback, public OccasionalWeightReader {
  public:
   explicit Terminator(const TerminateOnNaNOptions& options) : options_(options) {}
 

@@ -43,6 +43,7 @@ struct StepRange {
 /// and its tasks enter. compile() takes the one of the innermost StepExecutorScope; without one
 /// this process, or all of the mesh together, make the steps. evaluate() and predict() always run
 /// here, with the weights of the last fit.
+/// A callback says by OccasionalWeightReader when it needs the weights that rest elsewhere.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;

@@ -7,6 +7,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
+#include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera::detail {
 
@@ -108,7 +109,8 @@ std::optional<int64_t> CallbackList::batches_to_weights() const {
   // The last one is the progress bar.
   for (auto at = callbacks_.begin(); at != callbacks_.end() - 1; ++at) {
     if (!at->hears_train_batches()) continue;
-    const std::optional<int64_t> next = (*at)->batches_to_weights();
+    auto* const reader = dynamic_cast<OccasionalWeightReader*>(&**at);
+    const std::optional<int64_t> next = reader ? reader->batches_to_weights() : 1;
     if (next && (!soonest || *next < *soonest)) soonest = next;
   }
   return soonest;

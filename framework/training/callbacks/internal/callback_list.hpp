@@ -28,7 +28,8 @@ class CallbackList {
   bool accepts_non_finite_loss() const;
   /// Whether one of the user's may act at the end of a training batch; the same on every process.
   bool hears_train_batches() const;
-  /// The soonest that one of the user's needs the weights, as Callback::batches_to_weights().
+  /// The soonest that one of the user's needs the weights: at the end of the next batch, unless all
+  /// that hear of it are an OccasionalWeightReader.
   std::optional<int64_t> batches_to_weights() const;
 
  private:

@@ -1,0 +1,22 @@
+#include <tessera/framework/mesh/internal/weight_placement.hpp>
+
+#include <utility>
+
+namespace tessera::detail {
+
+Mesh with_weight_placement(const Mesh& mesh, std::shared_ptr<const WeightPlacement> placement) {
+  Mesh::State state = *mesh.state_;
+  state.weight_placement = std::move(placement);
+  return Mesh(std::make_shared<const Mesh::State>(std::move(state)));
+}
+
+const WeightPlacement* weight_placement_of(const Mesh& mesh) {
+  return mesh.state_->weight_placement.get();
+}
+
+Placement resting(const Placement& wanted) {
+  const WeightPlacement* elsewhere = weight_placement_of(wanted.layout.mesh());
+  return elsewhere ? elsewhere->rest(wanted) : wanted;
+}
+
+}  // namespace tessera::detail
