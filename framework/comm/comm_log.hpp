@@ -12,8 +12,7 @@ enum class CommOp : uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
-  exchange,
-  broadcast
+  exchange
 };
 
 /// "all_reduce", "all_gather", …

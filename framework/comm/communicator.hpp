@@ -94,13 +94,6 @@ class Communicator {
   virtual WorkPtr all_to_all(const Group& group,
                              const std::vector<std::vector<at::Tensor>>& send,
                              std::vector<std::vector<at::Tensor>>& recv) = 0;
-  /// `tensor` of member `root` to all; elsewhere it is overwritten.
-  virtual WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) = 0;
-  /// Point to point, between ranks.
-  virtual WorkPtr send(int to, const at::Tensor& tensor) = 0;
-  virtual WorkPtr recv(int from, at::Tensor& tensor) = 0;
-  /// Returns when every rank has called it.
-  virtual void barrier() = 0;
   /// Makes collectives under way and to come throw CommError with `reason`, on every rank that can
   /// be reached.
   virtual void abort(const std::string& reason) = 0;
