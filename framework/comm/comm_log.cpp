@@ -1,14 +1,9 @@
 #include <tessera/framework/comm/comm_log.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/thread_state.hpp>
 
 namespace tessera {
-namespace {
-thread_local CommLog* current_log = nullptr;
-const std::string nowhere;
-thread_local const std::string* current_place = &nowhere;
-}
-
 std::string to_string(CommOp op) {
   switch (op) {
     case CommOp::all_reduce:
@@ -56,16 +51,19 @@ std::string CommLog::to_string() const {
 }
 
 void CommLog::add(CommEntry entry) {
-  if (entry.place.empty()) entry.place = *current_place;
+  if (entry.place.empty()) entry.place = CommLabel::current();
   entries_.push_back(std::move(entry));
 }
 
-CommLabel::CommLabel(const std::string& place) : former_(current_place) { current_place = &place; }
-CommLabel::~CommLabel() { current_place = former_; }
-const std::string& CommLabel::current() { return *current_place; }
+CommLabel::CommLabel(const std::string& place) : place_(thread_state().comm_label, &place) {}
 
-CommLogScope::CommLogScope(CommLog& log) : former_(current_log) { current_log = &log; }
-CommLogScope::~CommLogScope() { current_log = former_; }
-CommLog* CommLogScope::current() { return current_log; }
+const std::string& CommLabel::current() {
+  static const std::string nowhere;
+  const std::string* const place = thread_state().comm_label;
+  return place ? *place : nowhere;
+}
+
+CommLogScope::CommLogScope(CommLog& log) : log_(thread_state().comm_log, &log) {}
+CommLog* CommLogScope::current() { return thread_state().comm_log; }
 
 }  // namespace tessera

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/scoped_value.hpp>
+
 namespace tessera {
 
 /// Kinds of communication between devices.
@@ -54,14 +56,11 @@ class CommLog {
 class CommLogScope {
  public:
   explicit CommLogScope(CommLog& log);
-  ~CommLogScope();
-  CommLogScope(const CommLogScope&) = delete;
-  CommLogScope& operator=(const CommLogScope&) = delete;
   /// The log of the innermost scope in this thread, or null.
   static CommLog* current();
 
  private:
-  CommLog* former_;
+  ScopedValue<CommLog*> log_;
 };
 
 /// While alive, collectives of this thread are for the layer or weight of this path. The text must
@@ -69,14 +68,11 @@ class CommLogScope {
 class CommLabel {
  public:
   explicit CommLabel(const std::string& place);
-  ~CommLabel();
-  CommLabel(const CommLabel&) = delete;
-  CommLabel& operator=(const CommLabel&) = delete;
   /// The innermost one's text; empty without any.
   static const std::string& current();
 
  private:
-  const std::string* former_;
+  ScopedValue<const std::string*> place_;
 };
 
 }  // namespace tessera

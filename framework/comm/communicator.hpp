@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <tessera/framework/base/scoped_value.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
@@ -110,12 +111,9 @@ void set_reduce_dtype(std::optional<at::ScalarType> dtype);
 class ReduceDtypeScope {
  public:
   explicit ReduceDtypeScope(at::ScalarType dtype);
-  ~ReduceDtypeScope();
-  ReduceDtypeScope(const ReduceDtypeScope&) = delete;
-  ReduceDtypeScope& operator=(const ReduceDtypeScope&) = delete;
 
  private:
-  std::optional<at::ScalarType> former_;
+  ScopedValue<std::optional<at::ScalarType>> dtype_;
 };
 /// a reduced with b in place of a.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);

@@ -81,7 +81,7 @@ DTensor Layer::call(const Inputs&, const CallContext&) {
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
-  if (Tracer* const hears = tracer(); hears && !can_be_replayed()) {
+  if (OpListener* const hears = tracer(); hears && !can_be_replayed()) {
     hears->user_code(str("layer ", class_name(), " (", path(), ")"));
   }
   Shapes shapes;
@@ -184,7 +184,7 @@ std::vector<DTensor> Layer::losses() const {
     const auto& use = weight.placement().use;
     // Added to a loss on the mesh of the batch.
     const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
-    if (Tracer* const hears = tracer(); hears && !regularizer->can_be_replayed()) {
+    if (OpListener* const hears = tracer(); hears && !regularizer->can_be_replayed()) {
       hears->user_code("the regularizer of " + weight.path());
     }
     list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));

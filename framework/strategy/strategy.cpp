@@ -8,14 +8,12 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/strings.hpp>
+#include <tessera/framework/comm/thread_state.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 
 namespace tessera::strategy {
 namespace {
-
-/// Null: the default one.
-thread_local const Strategy* current = nullptr;
 
 /// What there is outside of all scopes; scope() and run() change nothing.
 class DefaultStrategy final : public Strategy {
@@ -62,19 +60,21 @@ ReduceOp reduce_op(const std::string& op) {
                     suggestion(op, known));
 }
 
-}  // namespace
-
-StrategyScope::StrategyScope(const Strategy& strategy) : former_(current) {
-  const Strategy* wanted = &strategy == &default_strategy() ? nullptr : &strategy;
-  if (current && current != wanted) {
-    throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
-                     "scope() inside that of " + current->name(), "leave the other scope first");
-  }
-  if (wanted) meshes_.emplace(strategy.mesh_, strategy.storage_);
-  current = wanted;
+/// What the thread's strategy becomes: null for the default one.
+const Strategy* entered(const Strategy& strategy) {
+  const Strategy* const wanted = &strategy == &default_strategy() ? nullptr : &strategy;
+  const Strategy* const current = thread_state().strategy;
+  if (!current || current == wanted) return wanted;
+  throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
+                   "scope() inside that of " + current->name(), "leave the other scope first");
 }
 
-StrategyScope::~StrategyScope() { current = former_; }
+}  // namespace
+
+StrategyScope::StrategyScope(const Strategy& strategy)
+    : strategy_(thread_state().strategy, entered(strategy)) {
+  if (thread_state().strategy) meshes_.emplace(strategy.mesh_, strategy.storage_);
+}
 
 Strategy::Strategy(std::string name, const Mesh& mesh, const Mesh& storage)
     : name_(std::move(name)), mesh_(mesh), storage_(storage) {}
@@ -151,8 +151,11 @@ const Strategy& default_strategy() {
   return strategy;
 }
 
-const Strategy& get_strategy() { return current ? *current : default_strategy(); }
+const Strategy& get_strategy() {
+  const Strategy* const current = thread_state().strategy;
+  return current ? *current : default_strategy();
+}
 
-bool has_strategy() { return current != nullptr; }
+bool has_strategy() { return thread_state().strategy != nullptr; }
 
 }  // namespace tessera::strategy

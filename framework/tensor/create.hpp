@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/framework/base/random.hpp>
+#include <tessera/framework/base/scoped_value.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
@@ -45,13 +46,10 @@ class DefaultMeshScope {
   /// `storage`: where Variables made without a layout rest, while operations read them on `mesh`;
   /// undefined: on `mesh`, too.
   explicit DefaultMeshScope(const Mesh& mesh, const Mesh& storage = {});
-  ~DefaultMeshScope();
-  DefaultMeshScope(const DefaultMeshScope&) = delete;
-  DefaultMeshScope& operator=(const DefaultMeshScope&) = delete;
 
  private:
-  Mesh former_, former_storage_;
-  Layout former_layout_;
+  ScopedValue<Mesh> mesh_, storage_;
+  ScopedValue<Layout> layout_;  ///< none: it is of the mesh before
 };
 /// The innermost scope's mesh, else a mesh of one virtual CPU.
 Mesh default_mesh();
@@ -62,12 +60,9 @@ Mesh default_storage();
 class DefaultLayoutScope {
  public:
   explicit DefaultLayoutScope(const Layout& layout);
-  ~DefaultLayoutScope();
-  DefaultLayoutScope(const DefaultLayoutScope&) = delete;
-  DefaultLayoutScope& operator=(const DefaultLayoutScope&) = delete;
 
  private:
-  Layout former_;
+  ScopedValue<Layout> layout_;
 };
 /// The layout in force for new values of a rank.
 Layout default_layout(int64_t rank);

@@ -29,7 +29,7 @@ DTensor weights_of(const Batch& batch, size_t output) {
 /// Lets a step that is recorded know of code that is not Tessera's.
 template <class T>
 void tell_tracer(const T& used, const char* what) {
-  Tracer* const hears = tracer();
+  OpListener* const hears = tracer();
   if (hears && !used.can_be_replayed()) hears->user_code(str(what, " ", used.class_name()));
 }
 

@@ -5,7 +5,6 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/nn/optimizer/for_each_block.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/relayout.hpp>
 #include <tessera/framework/tensor/tracer.hpp>
 
@@ -39,7 +38,6 @@ void Optimizer::overwrite_weights() {
 }
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
-  const NoRecording untaped;
   for (const OptimizerHandle& each : inner()) {
     std::vector<Variable> known;
     std::copy_if(variables.begin(), variables.end(), std::back_inserter(known),
@@ -68,7 +66,6 @@ bool Optimizer::keeps_averages() const {
 
 void Optimizer::swap_averages() {
   stop_tracing("weights were exchanged for their moving averages");
-  const NoRecording untaped;
   for (const OptimizerHandle& each : inner()) each->swap_averages();
   if (!options_.use_ema || steps_ == 0) return;
   for (uint64_t id : order_) {
