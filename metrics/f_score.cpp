@@ -65,6 +65,7 @@ class FBetaMetric : public Metric {
   }
   std::string class_name() const override { return class_name_; }
   Json config() const override { return config_; }
+  bool can_be_replayed() const override { return true; }
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
     const NoRecording untaped;

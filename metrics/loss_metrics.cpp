@@ -6,8 +6,8 @@
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/metrics/internal/function_metric.hpp>
 #include <tessera/metrics/internal/metric_config.hpp>
-#include <tessera/metrics/mean.hpp>
 
 namespace tessera {
 
@@ -26,13 +26,13 @@ const Registered registered_log_cosh_error(metric_factories(), {"log_cosh_error"
                                            metric_of<LogCoshError, LogCoshErrorOptions>);
 
 /// The mean of a loss of each sample.
-class LossMetric : public MeanMetricWrapper {
+class LossMetric : public FunctionMetric {
  public:
   LossMetric(const char* class_name, Json config, LossHandle loss)
-      : MeanMetricWrapper(class_name, std::move(config),
-                          [loss](const DTensor& y_true, const DTensor& y_pred) {
-                            return loss->values(y_true, y_pred);
-                          }),
+      : FunctionMetric(class_name, std::move(config),
+                       [loss](const DTensor& y_true, const DTensor& y_pred) {
+                         return loss->values(y_true, y_pred);
+                       }),
         loss_(std::move(loss)) {}
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
@@ -52,20 +52,20 @@ class LossMetric : public MeanMetricWrapper {
   LossHandle loss_;
 };
 
-class CosineMetric : public MeanMetricWrapper {
+class CosineMetric : public FunctionMetric {
  public:
   CosineMetric(Json config, const LossHandle& loss)
-      : MeanMetricWrapper("CosineSimilarity", std::move(config),
-                          [loss](const DTensor& y_true, const DTensor& y_pred) {
-                            return ops::neg(loss->values(y_true, y_pred));
-                          }) {}
+      : FunctionMetric("CosineSimilarity", std::move(config),
+                       [loss](const DTensor& y_true, const DTensor& y_pred) {
+                         return ops::neg(loss->values(y_true, y_pred));
+                       }) {}
 };
 
-class RootMeanSquaredErrorMetric : public MeanMetricWrapper {
+class RootMeanSquaredErrorMetric : public FunctionMetric {
  public:
   using Metric::result;
   explicit RootMeanSquaredErrorMetric(Json config)
-      : MeanMetricWrapper("RootMeanSquaredError", std::move(config), square) {}
+      : FunctionMetric("RootMeanSquaredError", std::move(config), square) {}
   double result(const std::vector<double>& totals) const override {
     return std::sqrt(MeanMetric::result(totals));
   }

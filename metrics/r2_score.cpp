@@ -47,6 +47,7 @@ class R2Metric : public Metric {
     if (options_.class_aggregation == ClassAggregation::none) config["class_aggregation"] = nullptr;
     return config;
   }
+  bool can_be_replayed() const override { return true; }
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
     const NoRecording untaped;

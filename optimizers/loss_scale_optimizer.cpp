@@ -114,7 +114,7 @@ class LossScaling : public Optimizer {
     };
     const TracerScope unheard(nullptr);
     const DTensor made = host_input(host(steps()), loss.mesh());
-    if (Tracer* const hears = unheard.former()) hears->input(made, steps(), host);
+    if (OpListener* const hears = unheard.former()) hears->input(made, steps(), host);
     return made;
   }
 

@@ -150,19 +150,20 @@ class GradientTape::Backward {
   std::unordered_map<uint64_t, DTensor> gradients_;
 };
 
-GradientTape::GradientTape(TapeOptions options) : options_(options) { push_recorder(this); }
+GradientTape::GradientTape(TapeOptions options) : options_(options) { push_tape(this); }
 
 GradientTape::~GradientTape() { stop_recording(); }
 
 void GradientTape::watch(const DTensor& tensor) { tracked_.insert(tensor.id()); }
 
 void GradientTape::stop_recording() {
-  if (recording_) remove_recorder(this);
+  if (recording_) remove_tape(this);
   recording_ = false;
 }
 
-void GradientTape::record(const OpInfo& info, const std::shared_ptr<const void>& op,
-                          std::span<const DTensor> in, std::span<const DTensor> out) {
+void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+                       const std::shared_ptr<OpPlan>&, std::span<const DTensor> in,
+                       std::span<const DTensor> out) {
   if (info.stops_gradient || !at::isFloatingType(out[0].dtype())) return;
   uint32_t tracked = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -228,7 +229,7 @@ std::vector<DTensor> GradientTape::gradient(const DTensor& target,
   stop_recording();
   const auto after = c10::make_scope_exit([&] {
     if (!options_.persistent) entries_.clear();
-    if (resume) push_recorder(this);
+    if (resume) push_tape(this);
     recording_ = resume;
   });
   return Backward(*this, sources, options).run(target);

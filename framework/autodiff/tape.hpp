@@ -32,7 +32,7 @@ struct GradientOptions {
 ///
 /// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable,
 /// what the backward pass leaves, possibly pending, for the optimizer to reduce once.
-class GradientTape final : private detail::Recorder {
+class GradientTape final : private detail::OpListener {
  public:
   explicit GradientTape(TapeOptions options = {});
   ~GradientTape() override;
@@ -67,8 +67,9 @@ class GradientTape final : private detail::Recorder {
   };
   class Backward;
 
-  void record(const detail::OpInfo& info, const std::shared_ptr<const void>& op,
-              std::span<const DTensor> in, std::span<const DTensor> out) override;
+  void ran(const detail::OpInfo& info, const std::shared_ptr<const void>& op,
+           const std::shared_ptr<detail::OpPlan>& plan, std::span<const DTensor> in,
+           std::span<const DTensor> out) override;
 
   void note_kept(const Entry& entry, std::span<const DTensor> in, std::span<const DTensor> out);
 

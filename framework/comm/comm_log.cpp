@@ -1,16 +1,11 @@
 #include <tessera/framework/comm/comm_log.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 
 namespace tessera {
 
 using namespace detail;
-
-namespace {
-thread_local CommLog* current_log = nullptr;
-const std::string nowhere;
-thread_local const std::string* current_place = &nowhere;
-}
 
 std::string to_string(CommOp op) {
   switch (op) {
@@ -24,15 +19,13 @@ std::string to_string(CommOp op) {
       return "all_to_all";
     case CommOp::exchange:
       return "exchange";
-    case CommOp::broadcast:
-      return "broadcast";
   }
   return "?";
 }
 
 double detail::received_bytes(CommOp op, double bytes, int64_t members) {
   if (members <= 1) return 0;
-  if (op == CommOp::exchange || op == CommOp::broadcast) return bytes;
+  if (op == CommOp::exchange) return bytes;
   const double share = static_cast<double>(members - 1) / static_cast<double>(members);
   return (op == CommOp::all_reduce ? 2 : 1) * share * bytes;
 }
@@ -61,16 +54,19 @@ std::string CommLog::to_string() const {
 }
 
 void CommLog::add(CommEntry entry) {
-  if (entry.place.empty()) entry.place = *current_place;
+  if (entry.place.empty()) entry.place = CommLabel::current();
   entries_.push_back(std::move(entry));
 }
 
-CommLabel::CommLabel(const std::string& place) : former_(current_place) { current_place = &place; }
-CommLabel::~CommLabel() { current_place = former_; }
-const std::string& CommLabel::current() { return *current_place; }
+CommLabel::CommLabel(const std::string& place) : place_(thread_state().comm_label, &place) {}
 
-CommLogScope::CommLogScope(CommLog& log) : former_(current_log) { current_log = &log; }
-CommLogScope::~CommLogScope() { current_log = former_; }
-CommLog* CommLogScope::current() { return current_log; }
+const std::string& CommLabel::current() {
+  static const std::string nowhere;
+  const std::string* const place = thread_state().comm_label;
+  return place ? *place : nowhere;
+}
+
+CommLogScope::CommLogScope(CommLog& log) : log_(thread_state().comm_log, &log) {}
+CommLog* CommLogScope::current() { return thread_state().comm_log; }
 
 }  // namespace tessera

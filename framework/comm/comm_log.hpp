@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
+
 namespace tessera {
 
 /// Kinds of communication between devices.
@@ -12,8 +14,7 @@ enum class CommOp : uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
-  exchange,
-  broadcast
+  exchange
 };
 
 /// "all_reduce", "all_gather", …
@@ -59,14 +60,11 @@ class CommLog {
 class CommLogScope {
  public:
   explicit CommLogScope(CommLog& log);
-  ~CommLogScope();
-  CommLogScope(const CommLogScope&) = delete;
-  CommLogScope& operator=(const CommLogScope&) = delete;
   /// The log of the innermost scope in this thread, or null.
   static CommLog* current();
 
  private:
-  CommLog* former_;
+  detail::ScopedValue<CommLog*> log_;
 };
 
 namespace detail {
@@ -76,14 +74,11 @@ namespace detail {
 class CommLabel {
  public:
   explicit CommLabel(const std::string& place);
-  ~CommLabel();
-  CommLabel(const CommLabel&) = delete;
-  CommLabel& operator=(const CommLabel&) = delete;
   /// The innermost one's text; empty without any.
   static const std::string& current();
 
  private:
-  const std::string* former_;
+  ScopedValue<const std::string*> place_;
 };
 
 }  // namespace detail

@@ -24,6 +24,7 @@ class FunctionalModel final : public Model {
   std::string class_name() const override { return "Functional"; }
   Json config() const override;
   Shapes output_shapes(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
   std::vector<std::string> output_names() const override;
   Shapes input_shapes() const override;
 

@@ -18,6 +18,7 @@ class InputLayer final : public Layer {
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
   /// Whether an input can be of this dtype, though no layer computes in it: int32.
   static bool is_countable(const std::string& dtype);
   /// The batch's shape, (-1, …).

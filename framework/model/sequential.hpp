@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <typeinfo>
 
 #include <tessera/framework/model/input.hpp>
 #include <tessera/framework/model/model.hpp>
@@ -22,6 +23,8 @@ class SequentialModel : public Model {
   std::string class_name() const override { return "Sequential"; }
   Json config() const override;
   Shapes output_shapes(const Shapes& inputs) const override;
+  /// A class that a program derives from this one answers for itself.
+  bool can_be_replayed() const override { return typeid(*this) == typeid(SequentialModel); }
   /// The batch shape of the Input it begins with; empty without one.
   const Shape& batch_shape() const { return batch_shape_; }
   /// Appends a layer. Throws StateError once built, unless it begins with an Input; ConfigError for

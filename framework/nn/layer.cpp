@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -85,7 +84,7 @@ DTensor Layer::call(const Inputs&, const CallContext&) {
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
-  if (Tracer* const hears = tracer(); hears && !is_own_class(*this)) {
+  if (OpListener* const hears = tracer(); hears && !can_be_replayed()) {
     hears->user_code(str("layer ", class_name(), " (", path(), ")"));
   }
   Shapes shapes;
@@ -188,7 +187,7 @@ std::vector<DTensor> Layer::losses() const {
     const auto& use = weight.placement().use;
     // Added to a loss on the mesh of the batch.
     const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
-    if (Tracer* const hears = tracer(); hears && !is_own_class(*regularizer)) {
+    if (OpListener* const hears = tracer(); hears && !regularizer->can_be_replayed()) {
       hears->user_code("the regularizer of " + weight.path());
     }
     list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));

@@ -119,6 +119,10 @@ class Layer {
 
   /// Whether masks pass through the layer, as masks() says (keras.layers.Layer.supports_masking).
   virtual bool supports_masking() const { return false; }
+  /// Whether a training step may be recorded and replayed operation by operation, without calling
+  /// the layer again (see CompileOptions::record_steps). A program's own layer overrides it where
+  /// call() does nothing but operations, add_loss() and assignments.
+  virtual bool can_be_replayed() const { return false; }
 
   /// A penalty on this call, 0-d, that training adds to the compiled loss; for use in call()
   /// (keras.layers.Layer.add_loss).

@@ -21,6 +21,10 @@ class Metric {
   virtual std::string class_name() const = 0;
   /// The metric's options by Keras' keys.
   virtual Json config() const = 0;
+  /// Whether a training step may be recorded and replayed operation by operation, without calling
+  /// update() again. A program's own metric overrides it where update() does nothing but operations
+  /// and add().
+  virtual bool can_be_replayed() const { return false; }
   /// What logs call the metric.
   const std::string& name() const { return name_; }
 

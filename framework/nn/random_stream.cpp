@@ -40,7 +40,7 @@ DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
   };
   const TracerScope unheard(nullptr);
   const DTensor made = host_input(host(step_), mesh);
-  if (Tracer* const hears = unheard.former()) {
+  if (OpListener* const hears = unheard.former()) {
     if (seed_ != global_seed()) hears->stop("numbers were drawn for another seed");
     hears->input(made, step_, host);
   }

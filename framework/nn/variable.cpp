@@ -69,7 +69,6 @@ void Variable::place(const Placement& wanted) {
   const Placement& placement = state_->placement = resting(wanted);
   // The value itself: value() gives another under an AbstractScope.
   if (!has_value() || state_->value.layout() == placement.layout) return;
-  const NoRecording untaped;
   const bool same_mesh = state_->value.mesh() == placement.layout.mesh();
   const DTensor moved = same_mesh ? relayout_value(state_->value, placement.layout)
                                   : copy_to_mesh_value(state_->value, placement.layout);

@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
@@ -16,9 +17,6 @@ namespace tessera::strategy {
 using namespace tessera::detail;
 
 namespace {
-
-/// Null: the default one.
-thread_local const Strategy* current = nullptr;
 
 /// What there is outside of all scopes; scope() and run() change nothing.
 class DefaultStrategy final : public Strategy {
@@ -65,19 +63,21 @@ ReduceOp reduce_op(const std::string& op) {
                     suggestion(op, known));
 }
 
-}  // namespace
-
-StrategyScope::StrategyScope(const Strategy& strategy) : former_(current) {
-  const Strategy* wanted = &strategy == &default_strategy() ? nullptr : &strategy;
-  if (current && current != wanted) {
-    throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
-                     "scope() inside that of " + current->name(), "leave the other scope first");
-  }
-  if (wanted) mesh_.emplace(strategy.mesh_);
-  current = wanted;
+/// What the thread's strategy becomes: null for the default one.
+const Strategy* entered(const Strategy& strategy) {
+  const Strategy* const wanted = &strategy == &default_strategy() ? nullptr : &strategy;
+  const Strategy* const current = thread_state().strategy;
+  if (!current || current == wanted) return wanted;
+  throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
+                   "scope() inside that of " + current->name(), "leave the other scope first");
 }
 
-StrategyScope::~StrategyScope() { current = former_; }
+}  // namespace
+
+StrategyScope::StrategyScope(const Strategy& strategy)
+    : strategy_(thread_state().strategy, entered(strategy)) {
+  if (thread_state().strategy) mesh_.emplace(strategy.mesh_);
+}
 
 Strategy::Strategy(std::string name, const Mesh& mesh) : name_(std::move(name)), mesh_(mesh) {}
 
@@ -149,8 +149,11 @@ const Strategy& default_strategy() {
   return strategy;
 }
 
-const Strategy& get_strategy() { return current ? *current : default_strategy(); }
+const Strategy& get_strategy() {
+  const Strategy* const current = thread_state().strategy;
+  return current ? *current : default_strategy();
+}
 
-bool has_strategy() { return current != nullptr; }
+bool has_strategy() { return thread_state().strategy != nullptr; }
 
 }  // namespace tessera::strategy

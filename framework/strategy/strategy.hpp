@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/strategy/distributed_dataset.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -24,12 +25,10 @@ class StrategyScope {
  public:
   /// Throws StateError inside another strategy's scope.
   explicit StrategyScope(const Strategy& strategy);
-  virtual ~StrategyScope();
-  StrategyScope(const StrategyScope&) = delete;
-  StrategyScope& operator=(const StrategyScope&) = delete;
+  virtual ~StrategyScope() = default;
 
  private:
-  const Strategy* former_;
+  detail::ScopedValue<const Strategy*> strategy_;
   std::optional<DefaultMeshScope> mesh_;  ///< none for a strategy that changes nothing
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -13,9 +14,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-thread_local Mesh scoped_mesh;
-thread_local Layout scoped_layout;
 
 Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
@@ -50,7 +48,7 @@ bool may_take_over(const at::Tensor& tensor) {
 
 /// What a step makes of numbers of its own it makes in every step alike.
 DTensor made_constant(DTensor value) {
-  if (Tracer* const hears = tracer()) hears->constant(value);
+  if (OpListener* const hears = tracer()) hears->constant(value);
   return value;
 }
 
@@ -201,28 +199,21 @@ DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
 }
 
 DefaultMeshScope::DefaultMeshScope(const Mesh& mesh)
-    : former_(scoped_mesh), former_layout_(scoped_layout) {
-  scoped_mesh = mesh;
-  scoped_layout = Layout();
-}
-DefaultMeshScope::~DefaultMeshScope() {
-  scoped_mesh = former_;
-  scoped_layout = former_layout_;
-}
+    : mesh_(thread_state().default_mesh, mesh), layout_(thread_state().default_layout, Layout()) {}
 
 Mesh default_mesh() {
   static const Mesh single = create_mesh({{"batch", 1}});
-  return scoped_mesh.defined() ? scoped_mesh : single;
+  const Mesh& scoped = thread_state().default_mesh;
+  return scoped.defined() ? scoped : single;
 }
 
-DefaultLayoutScope::DefaultLayoutScope(const Layout& layout) : former_(scoped_layout) {
-  scoped_layout = layout;
-}
-DefaultLayoutScope::~DefaultLayoutScope() { scoped_layout = former_; }
+DefaultLayoutScope::DefaultLayoutScope(const Layout& layout)
+    : layout_(thread_state().default_layout, layout) {}
 
 Layout detail::default_layout(int64_t rank) {
-  if (scoped_layout.defined() && scoped_layout.rank() == rank) return scoped_layout;
-  if (scoped_layout.defined()) return Layout::replicated(scoped_layout.mesh(), rank);
+  const Layout& scoped = thread_state().default_layout;
+  if (scoped.defined() && scoped.rank() == rank) return scoped;
+  if (scoped.defined()) return Layout::replicated(scoped.mesh(), rank);
   return Layout::replicated(default_mesh(), rank);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/base/random.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
@@ -45,13 +46,10 @@ inline Layout fetch_layout(const DTensor& value) { return value.layout().resolve
 class DefaultMeshScope {
  public:
   explicit DefaultMeshScope(const Mesh& mesh);
-  ~DefaultMeshScope();
-  DefaultMeshScope(const DefaultMeshScope&) = delete;
-  DefaultMeshScope& operator=(const DefaultMeshScope&) = delete;
 
  private:
-  Mesh former_;
-  Layout former_layout_;
+  detail::ScopedValue<Mesh> mesh_;
+  detail::ScopedValue<Layout> layout_;  ///< none: it is of the mesh before
 };
 /// The innermost scope's mesh, else a mesh of one virtual CPU.
 Mesh default_mesh();
@@ -62,12 +60,9 @@ namespace detail {
 class DefaultLayoutScope {
  public:
   explicit DefaultLayoutScope(const Layout& layout);
-  ~DefaultLayoutScope();
-  DefaultLayoutScope(const DefaultLayoutScope&) = delete;
-  DefaultLayoutScope& operator=(const DefaultLayoutScope&) = delete;
 
  private:
-  Layout former_;
+  ScopedValue<Layout> layout_;
 };
 /// The layout in force for new values of a rank.
 Layout default_layout(int64_t rank);

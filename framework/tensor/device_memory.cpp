@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
 
 namespace tessera {
@@ -16,7 +17,6 @@ using namespace detail;
 namespace {
 
 constexpr int64_t no_device = -1;
-thread_local int64_t device_here = no_device;
 std::atomic<bool> counting = false;
 
 }  // namespace
@@ -77,8 +77,7 @@ int64_t DeviceMemory::peak(int64_t device) const {
   return found != counts_->devices.end() ? found->second.peak : counts_->devices[no_device].peak;
 }
 
-DeviceMemory::For::For(int64_t device) : former_(std::exchange(device_here, device)) {}
-DeviceMemory::For::~For() { device_here = former_; }
+DeviceMemory::For::For(int64_t device) : device_(thread_state().device, device) {}
 
 c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   if (!counting.load(std::memory_order_acquire)) return memory;
@@ -88,7 +87,7 @@ c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   void* const data = memory.get();
   held->data = std::move(memory);
   held->counts = counts;
-  held->device = device_here;
+  held->device = thread_state().device.value_or(no_device);
   held->bytes = static_cast<int64_t>(bytes);
   counts->add(held->device, held->bytes);
   return watched_memory(data, held.release(), &Held::remove);

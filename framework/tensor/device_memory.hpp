@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <c10/core/Allocator.h>
+
+#include <tessera/framework/base/internal/scoped_value.hpp>
 
 namespace tessera {
 
@@ -30,12 +33,9 @@ class DeviceMemory {
   class For {
    public:
     explicit For(int64_t device);
-    ~For();
-    For(const For&) = delete;
-    For& operator=(const For&) = delete;
 
    private:
-    int64_t former_;
+    detail::ScopedValue<std::optional<int64_t>> device_;
   };
   /// For the allocator: counts memory until it is given back.
   static c10::DataPtr counted(c10::DataPtr memory, size_t bytes);

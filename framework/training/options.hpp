@@ -27,10 +27,11 @@ struct CompileOptions {
   /// Every step by the code of the model, for debugging: nothing is recorded and replayed.
   bool run_eagerly = false;
   /// Whether a training step is recorded and replayed while shapes and layouts stay the same (as a
-  /// tf.function). Absent: the stock train_step() over Tessera's own layers, losses and metrics.
-  /// True: also code of the program's own, of which only operations and what add_loss(), assign()
-  /// and metrics do is replayed: numbers that it computes itself become constants. Reading a value
-  /// on the host or making a Variable in a step ends the recording, and steps stay eager.
+  /// tf.function). Absent: the stock train_step() over layers, losses, metrics and regularizers
+  /// that can_be_replayed(), as Tessera's own. True: also code of the program's own, of which only
+  /// operations and what add_loss(), assign() and metrics do is replayed: numbers that it computes
+  /// itself become constants. Reading a value on the host or making a Variable in a step ends the
+  /// recording, and steps stay eager.
   std::optional<bool> record_steps = std::nullopt;
   /// Where weights and batches lie. Undefined: replicated over `mesh`.
   LayoutMap layouts = {};

@@ -5,7 +5,6 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/own_class.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
@@ -33,8 +32,8 @@ DTensor weights_of(const Batch& batch, size_t output) {
 /// Lets a step that is recorded know of code that is not Tessera's.
 template <class T>
 void tell_tracer(const T& used, const char* what) {
-  Tracer* const hears = tracer();
-  if (hears && !is_own_class(used)) hears->user_code(str(what, " ", used.class_name()));
+  OpListener* const hears = tracer();
+  if (hears && !used.can_be_replayed()) hears->user_code(str(what, " ", used.class_name()));
 }
 
 }  // namespace

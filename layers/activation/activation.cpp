@@ -20,6 +20,7 @@ class ActivationLayer final : public Layer {
     return activation_.output_shape(single_input(inputs));
   }
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }

@@ -48,6 +48,7 @@ class AttentionLayer final : public Layer {
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
   Shapes output_shapes(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

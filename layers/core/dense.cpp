@@ -25,6 +25,7 @@ class DenseLayer final : public Layer {
   Json config() const override { return layer_config(*this, {{"units", units_}}, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

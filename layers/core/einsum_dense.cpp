@@ -56,6 +56,7 @@ class EinsumDenseLayer final : public Layer {
   std::string class_name() const override { return "EinsumDense"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

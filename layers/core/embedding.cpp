@@ -31,6 +31,7 @@ class EmbeddingLayer final : public Layer {
   }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return options_.mask_zero; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

@@ -14,6 +14,7 @@ class IdentityLayer final : public Layer {
   std::string class_name() const override { return "Identity"; }
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0]; }

@@ -4,7 +4,6 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -177,7 +176,6 @@ std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
 
 void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
   if (!settings_.stateful || is_abstract()) return;
-  const NoRecording untaped;
   for (size_t s = 0; s < states_.size(); ++s) states_[s].assign(states[s]);
 }
 

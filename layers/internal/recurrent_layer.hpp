@@ -65,6 +65,7 @@ class RecurrentLayer : public Layer {
   /// Throws ShapeError for inputs that do not fit.
   Shapes output_shapes(const Shapes& inputs) const final;
   bool supports_masking() const final { return true; }
+  bool can_be_replayed() const override { return true; }
   const RecurrentSettings& settings() const { return settings_; }
   /// Forgets the states of a stateful layer (keras.layers.RNN.reset_state).
   void reset_state() { states_.clear(); }

@@ -29,6 +29,7 @@ class SpatialLayer : public Layer {
                const LayerOptions& options);
   std::string class_name() const final { return class_name_; }
   Shape output_shape(const Shapes& inputs) const final;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   /// The output's shape for an input's, both with channels last; extents may be -1. Throws

@@ -19,6 +19,7 @@ class WrapperLayer : public Layer {
   std::vector<Variable> weights() const override;
   std::vector<std::shared_ptr<Layer>> sublayers() const override { return inner_; }
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}

@@ -25,6 +25,7 @@ class MergeLayer final : public Layer {
   std::string class_name() const override { return class_name_; }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

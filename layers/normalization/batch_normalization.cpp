@@ -119,6 +119,7 @@ class BatchNormalizationLayer final : public Layer {
   Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
   void place_weights(const LayoutMap& layouts) override;
 
  protected:

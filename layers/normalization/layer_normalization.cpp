@@ -27,6 +27,7 @@ class LayerNormalizationLayer final : public Layer {
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

@@ -26,6 +26,7 @@ class RMSNormalizationLayer final : public Layer {
   std::string class_name() const override { return "RMSNormalization"; }
   Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

@@ -74,6 +74,7 @@ class NormalizationLayer final : public Layer {
   Json config() const override { return layer_config(*this, {{"axis", options_.axis}}, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
   void adapt(const at::Tensor& data);
   void adapt(const Dataset& data);

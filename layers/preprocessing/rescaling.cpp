@@ -27,6 +27,7 @@ class RescalingLayer final : public Layer {
   }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

@@ -30,6 +30,7 @@ class AlphaDropoutLayer final : public Layer {
   Json config() const override { return layer_config(*this, {{"rate", rate_}}, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

@@ -24,6 +24,7 @@ class FlattenLayer final : public Layer {
   std::string class_name() const override { return "Flatten"; }
   Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

@@ -18,6 +18,7 @@ class PermuteLayer final : public Layer {
   std::string class_name() const override { return "Permute"; }
   Json config() const override { return layer_config(*this, {{"dims", dims_}}); }
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

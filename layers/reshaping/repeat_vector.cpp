@@ -16,6 +16,7 @@ class RepeatVectorLayer final : public Layer {
   std::string class_name() const override { return "RepeatVector"; }
   Json config() const override { return layer_config(*this, {{"n", n_}}); }
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

@@ -8,6 +8,7 @@ namespace tessera::detail {
 class FunctionMetric : public MeanMetricWrapper {
  public:
   using MeanMetricWrapper::MeanMetricWrapper;
+  bool can_be_replayed() const override { return true; }
 };
 
 }  // namespace tessera::detail

@@ -68,11 +68,11 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
           });
         } else {
           std::this_thread::sleep_for(std::chrono::milliseconds(400));
-          text = error_of([&] { engine->barrier(); });
+          text = error_of([&] { meet(*engine); });
         }
         errors[size_t(rank)] = text;
         control.join();
-        const auto later = error_of([&] { engine->send((rank + 1) % 3, at::ones({1})); });
+        const auto later = error_of([&] { meet(*engine); });
         expect(is_abort(later, "rank 2 was lost"), later);
       });
       for (const std::string& error : errors) {

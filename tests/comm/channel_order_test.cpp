@@ -3,8 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "tests/support/catch.hpp"
@@ -16,52 +14,6 @@ namespace channel_order_test {
 using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
-
-TEST_CASE("engine: messages between two ranks keep their order, whoever waits first") {
-  for (const auto& [name, make] : channel_kinds()) {
-    INFO(name);
-    CHECK_NOTHROW(run_engines(make, 3, [](int rank, const auto& engine) {
-      for (int64_t count : {1, 2000000}) {
-        std::vector<WorkPtr> works;
-        std::vector<std::pair<at::Tensor, double>> awaited;
-        for (int peer = 0; peer < 3; ++peer) {
-          if (peer == rank) continue;
-          for (int64_t i = 0; i < 3; ++i) {
-            works.push_back(engine->send(peer, at::full({count}, rank * 10.0 + double(i))));
-          }
-        }
-        for (int peer = 0; peer < 3; ++peer) {
-          if (peer == rank) continue;
-          for (int64_t i = 0; i < 3; ++i) {
-            at::Tensor place = at::empty({count});
-            works.push_back(engine->recv(peer, place));
-            awaited.emplace_back(place, peer * 10.0 + double(i));
-          }
-        }
-        for (const WorkPtr& work : works) wait(work);
-        for (const auto& [place, expected] : awaited) {
-          expect(at::all(place == expected).template item<bool>(), "message");
-        }
-      }
-    }));
-  }
-}
-
-TEST_CASE("engine: nobody passes a barrier before all have come") {
-  for (const auto& [name, make] : channel_kinds()) {
-    std::atomic<int> arrived{0};
-    INFO(name);
-    CHECK_NOTHROW(run_engines(make, 4, [&](int rank, const auto& engine) {
-      for (int round = 1; round <= 20; ++round) {
-        if (rank == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        ++arrived;
-        engine->barrier();
-        expect(arrived >= 4 * round, "all are there");
-        engine->barrier();
-      }
-    }));
-  }
-}
 
 TEST_CASE("engine: collectives under way end in any order of waits, and without any") {
   for (const auto& [name, make] : channel_kinds()) {
@@ -87,7 +39,7 @@ TEST_CASE("engine: collectives under way end in any order of waits, and without 
       }
       // Nobody waits for the last.
       engine->all_reduce(group, Reduce::sum, {at::ones({3})}, outs[0]);
-      engine->barrier();
+      meet(*engine);
     }));
   }
 }

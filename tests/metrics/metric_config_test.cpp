@@ -73,6 +73,7 @@ TEST_CASE("metrics are known by Keras' names, class names and short names") {
         metric_from_config({{"class_name", class_name}, {"config", Json::object()}});
     CHECK(metric->class_name() == class_name);
     CHECK(metric->name() == name);
+    CHECK(metric->can_be_replayed());
     CHECK(make_metric(class_name, "mine")->name() == "mine");
     if (name != std::string("logcosh")) {
       CHECK(make_metric(name, "mine")->class_name() == class_name);

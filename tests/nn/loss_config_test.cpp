@@ -55,6 +55,7 @@ TEST_CASE("losses are known by Keras' names, class names and short names") {
   for (const auto& [class_name, name] : classes) {
     CHECK(make_loss(class_name)->class_name() == class_name);
     CHECK(make_loss(class_name)->name() == name);
+    CHECK(make_loss(class_name)->can_be_replayed());
     if (class_name != std::string("Huber")) CHECK(make_loss(name)->class_name() == class_name);
   }
   CHECK(LossHandle("huber")->class_name() == "Huber");

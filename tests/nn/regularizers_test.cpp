@@ -29,6 +29,7 @@ TEST_CASE("regularizers give Keras' values and gradients under every layout") {
     const auto regularizer =
         json_as<RegularizerHandle>(golden.at("regularizer"), JsonPath("golden"));
     CHECK(serialized(regularizer).at("config") == golden.at("regularizer").at("config"));
+    CHECK(regularizer->can_be_replayed());
     const at::Tensor x = golden_tensor(golden.at("x"));
     const auto penalty = [&](const std::vector<DTensor>& in) { return (*regularizer)(in[0]); };
     const at::Tensor expected = at::scalar_tensor(golden.at("value").get<float>());

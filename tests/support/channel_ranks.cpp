@@ -4,6 +4,7 @@
 #include <tessera/framework/comm/cpu/p2p_engine.hpp>
 #include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
 
+#include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
 #include <exception>
@@ -49,6 +50,13 @@ Group group_of(const Owners& owner, int rank) {
     if (owner[static_cast<size_t>(m)] == rank) group.local.push_back(m);
   }
   return group;
+}
+
+void meet(Engine& engine) {
+  Owners everyone;
+  for (int r = 0; r < engine.size(); ++r) everyone.push_back(r);
+  at::Tensor out;
+  wait(engine.all_reduce(group_of(everyone, engine.rank()), Reduce::sum, {at::ones({1})}, out));
 }
 
 const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds() {

@@ -17,6 +17,9 @@ using Owners = std::vector<int>;
 /// The group of members that these ranks own, as `rank` sees it.
 Group group_of(const Owners& owner, int rank);
 
+/// Returns when every rank has called it.
+void meet(Engine& engine);
+
 /// How the ranks of a test reach each other.
 using MakeChannel = std::function<std::unique_ptr<Transport>(
     int rank, int size, const std::function<std::vector<std::string>(const std::string&)>& gather)>;

@@ -94,6 +94,7 @@ void check_build(const LayerTest& test) {
   const LayerHandle layer = test.make();
   CHECK_FALSE(layer->built());
   CHECK(layer->weights().empty());
+  CHECK(layer->can_be_replayed());
   const Shapes unknown_batch = shapes_of(test, -1);
   layer->build(unknown_batch);
   CHECK(layer->built());

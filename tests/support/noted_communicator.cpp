@@ -59,12 +59,6 @@ class NotedCommunicator final : public Communicator {
                      std::vector<std::vector<at::Tensor>>& recv) override {
     return noted(inner_->all_to_all(group, send, recv));
   }
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override {
-    return noted(inner_->broadcast(group, root, tensor));
-  }
-  WorkPtr send(int to, const at::Tensor& tensor) override { return inner_->send(to, tensor); }
-  WorkPtr recv(int from, at::Tensor& tensor) override { return inner_->recv(from, tensor); }
-  void barrier() override { inner_->barrier(); }
   void abort(const std::string& reason) override { inner_->abort(reason); }
 
  private:

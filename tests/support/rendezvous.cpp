@@ -84,27 +84,6 @@ Rendezvous::Parcels Rendezvous::meet(int rank, const std::vector<int>& ranks,
   return Parcels(meeting, &meeting->parcels);
 }
 
-void Rendezvous::post(int from, int to, const at::Tensor& tensor) {
-  const Lock lock(mutex_);
-  check_locked();
-  messages_[{from, to}].push_back(tensor);
-  changed_.notify_all();
-}
-
-at::Tensor Rendezvous::collect(int from, int to) {
-  Lock lock(mutex_);
-  check_locked();
-  std::deque<at::Tensor>& box = messages_[{from, to}];
-  await(lock, str("recv from rank ", from),
-        [&] { return !box.empty() || left_[static_cast<size_t>(from)]; });
-  if (box.empty()) {
-    fail_locked(str("rank ", to, " awaits a message but rank ", from, " has ended"));
-  }
-  const at::Tensor tensor = box.front();
-  box.pop_front();
-  return tensor;
-}
-
 std::vector<std::string> Rendezvous::gather(int rank, const std::string& key,
                                             const std::string& text) {
   Lock lock(mutex_);

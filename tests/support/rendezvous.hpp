@@ -4,12 +4,10 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tessera::test {
@@ -28,10 +26,6 @@ class Rendezvous {
   /// Returns when all of `ranks` are there with the same `call`.
   Parcels meet(int rank, const std::vector<int>& ranks, const std::string& call,
                std::vector<at::Tensor> parcel);
-
-  /// A message that collect() waits for; messages between two ranks keep their order.
-  void post(int from, int to, const at::Tensor& tensor);
-  at::Tensor collect(int from, int to);
 
   /// The texts of all ranks, once each has given one: the n-th of a key meets the n-th of others.
   std::vector<std::string> gather(int rank, const std::string& key, const std::string& text);
@@ -66,7 +60,6 @@ class Rendezvous {
   std::vector<bool> left_;
   std::vector<std::shared_ptr<Meeting>> waits_in_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> open_;
-  std::map<std::pair<int, int>, std::deque<at::Tensor>> messages_;
   std::map<std::string, std::vector<std::vector<std::string>>> texts_;  ///< of a key, by rank
 };
 

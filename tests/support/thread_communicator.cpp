@@ -148,34 +148,6 @@ class ThreadCommunicator final : public Communicator {
     return work;
   }
 
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override {
-    hub_->check_alive();
-    if (group.is_local()) return nullptr;
-    const Parcels parcels =
-        meet(group, str("broadcast from member ", root, " of ", describe(tensor)), {tensor});
-    const int owner = group.owner[static_cast<size_t>(root)];
-    const auto work = std::make_shared<LateResults>();
-    if (owner != rank_) work->promise(tensor, parcels->at(owner)[0]);
-    return work;
-  }
-
-  WorkPtr send(int to, const at::Tensor& tensor) override {
-    hub_->post(rank_, to, tensor.clone());
-    return nullptr;
-  }
-
-  WorkPtr recv(int from, at::Tensor& tensor) override {
-    const auto work = std::make_shared<LateResults>();
-    receive(hub_->collect(from, rank_), tensor, *work);
-    return work;
-  }
-
-  void barrier() override {
-    std::vector<int> everyone;
-    for (int r = 0; r < size(); ++r) everyone.push_back(r);
-    hub_->meet(rank_, everyone, "barrier", {});
-  }
-
   void abort(const std::string& reason) override { hub_->abort(reason); }
 
  private:

@@ -28,6 +28,13 @@ Group plain(int ranks, int rank) {
 
 at::Tensor number(double value, int64_t extent = 1) { return at::full({extent}, value); }
 
+/// Returns when every rank has called it.
+void meet(Communicator& communicator) {
+  at::Tensor out;
+  wait(communicator.all_reduce(plain(communicator.size(), communicator.rank()), Reduce::sum,
+                               {number(1)}, out));
+}
+
 std::string first_error(int ranks, const RankFunction& function) {
   try {
     run_ranks(ranks, function, milliseconds(5000));
@@ -68,7 +75,7 @@ TEST_CASE("threads: all_gather orders members, not ranks") {
   }));
 }
 
-TEST_CASE("threads: reduce_scatter, all_to_all and broadcast") {
+TEST_CASE("threads: reduce_scatter and all_to_all") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     std::vector<at::Tensor> out;
     wait(communicator->reduce_scatter(plain(2, rank), Reduce::sum, 0, {{0, 1}, {1, 3}},
@@ -82,29 +89,6 @@ TEST_CASE("threads: reduce_scatter, all_to_all and broadcast") {
                                   recv));
     expect(recv[0][0].template item<float>() == rank, "from member 0");
     expect(recv[0][1].template item<float>() == 10 + rank, "from member 1");
-    at::Tensor value = number(rank);
-    wait(communicator->broadcast(plain(2, rank), 1, value));
-    expect(value.item<float>() == 1, "broadcast");
-  }));
-}
-
-TEST_CASE("threads: messages keep their order, and barriers hold all") {
-  std::atomic<int> arrived{0};
-  CHECK_NOTHROW(run_ranks(3, [&](int rank, const auto& communicator) {
-    if (rank == 0) {
-      wait(communicator->send(2, number(4)));
-      wait(communicator->send(2, number(5)));
-    }
-    if (rank == 2) {
-      for (float expected : {4.f, 5.f}) {
-        at::Tensor value = number(0);
-        wait(communicator->recv(0, value));
-        expect(value.item<float>() == expected, "message");
-      }
-    }
-    ++arrived;
-    communicator->barrier();
-    expect(arrived == 3, "barrier");
   }));
 }
 
@@ -134,10 +118,10 @@ TEST_CASE("threads: ranks that call different things all get an error") {
   };
   at::Tensor out[2];
   const std::string op = both([&](int rank, const auto& communicator) {
-    if (rank == 0) communicator->barrier();
+    if (rank == 0) communicator->all_gather(plain(2, rank), 0, {1, 1}, {number(1)}, out[rank]);
     communicator->all_reduce(plain(2, rank), Reduce::sum, {number(1)}, out[rank]);
   });
-  CHECK(op.find("barrier") != op.npos);
+  CHECK(op.find("all_gather of Float (-1,)") != op.npos);
   CHECK(op.find("all_reduce sum of Float (1,)") != op.npos);
   both([&](int rank, const auto& communicator) {
     communicator->all_reduce(plain(2, rank), Reduce::sum, {number(1, 1 + rank)}, out[rank]);
@@ -164,13 +148,13 @@ TEST_CASE("threads: ranks that wait for each other in different groups get an er
 
 TEST_CASE("threads: nobody waits for a rank that has ended or failed") {
   const std::string ended = first_error(2, [](int rank, const auto& communicator) {
-    if (rank == 0) communicator->barrier();
+    if (rank == 0) meet(*communicator);
   });
   CHECK(ended.find("has ended") != ended.npos);
   CHECK_THROWS_WITH(run_ranks(2,
                               [](int rank, const auto& communicator) {
                                 if (rank == 0) throw ShapeError("me", "a shape", "none", "");
-                                communicator->barrier();
+                                meet(*communicator);
                               }),
                     "[me] a shape. Received: none.");
 }
@@ -185,14 +169,14 @@ TEST_CASE("threads: a late rank is an error after the patience") {
                             return;
                           }
                           try {
-                            communicator->barrier();
+                            meet(*communicator);
                           } catch (const CommError&) {
                             stop = true;
                             throw;
                           }
                         },
                         milliseconds(50)),
-                    Catch::Contains("no answer within 50 ms to barrier"));
+                    Catch::Contains("no answer within 50 ms to all_reduce"));
 }
 
 TEST_CASE("threads: abort wakes everyone, now and later") {
@@ -201,7 +185,7 @@ TEST_CASE("threads: abort wakes everyone, now and later") {
     if (rank == 0) communicator->abort("signal 15");
     for (int i = 0; i < 2; ++i) {
       try {
-        communicator->barrier();
+        meet(*communicator);
       } catch (const CommError& error) {
         if (std::string(error.what()).find("signal 15") != std::string::npos) ++woken;
       }

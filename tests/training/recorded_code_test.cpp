@@ -62,6 +62,64 @@ TEST_CASE("the program's own code is recorded only where it is said") {
   CHECK(trained(small_model(), options, 2).records.replayed == 0);
 }
 
+namespace {
+
+class ReplayedTwice final : public Twice {
+ public:
+  using Twice::Twice;
+  bool can_be_replayed() const override { return true; }
+};
+
+/// Derived from a class of Tessera's that can be replayed.
+class OwnSequential final : public SequentialModel {
+ public:
+  using SequentialModel::SequentialModel;
+};
+
+class OwnLoss final : public Loss {
+ public:
+  OwnLoss() : Loss(Reduction::sum_over_batch_size, "own") {}
+  std::string class_name() const override { return "OwnLoss"; }
+  Json config() const override { return Json::object(); }
+  DTensor call(const DTensor&, const DTensor& y_pred) const override {
+    return ops::mean(ops::square(y_pred), {-1});
+  }
+};
+
+class OwnPenalty final : public Regularizer {
+ public:
+  std::string class_name() const override { return "OwnPenalty"; }
+  Json config() const override { return Json::object(); }
+  DTensor operator()(const DTensor& x) const override { return ops::sum(ops::square(x)); }
+};
+
+}  // namespace
+
+TEST_CASE("a class of the program's own may say that it can be replayed") {
+  Sequential model = small_model();
+  model.add(make_layer<ReplayedTwice>());
+  const Outcome replayed = trained(model, small_compile(one_device()), 2);
+  CHECK(replayed.records.replayed > 0);
+  check_equal(replayed, trained(with_own_layer(), small_compile(one_device()), 2));
+}
+
+TEST_CASE("classes that a program derives are its own, whatever their base says") {
+  CHECK(Sequential({})->can_be_replayed());
+  CHECK_FALSE(OwnSequential({}, {}).can_be_replayed());
+  const auto why = [](const Sequential& model, const LossHandle& loss) {
+    CompileOptions options = small_compile(one_device());
+    options.loss = loss;
+    options.metrics = {};
+    return trained(model, options, 2).records.why;
+  };
+  CHECK_THAT(why(small_model(), LossHandle(std::make_shared<OwnLoss>())),
+             Contains("the loss OwnLoss"));
+  const RegularizerHandle penalty(std::make_shared<OwnPenalty>());
+  CHECK_THAT(why(Sequential({Dense(5, {.kernel_regularizer = penalty, .dtype = "float64"})}),
+                 SparseCategoricalCrossentropy({.from_logits = true})),
+             Contains("the regularizer of dense/kernel"));
+}
+
 TEST_CASE("a custom activation is the program's own code") {
   Sequential model({Dense(5, {.activation = [](const DTensor& x) { return x * 2; },
                               .dtype = "float64"})});
@@ -162,7 +220,7 @@ TEST_CASE("functions of the program's own in a metric are heard") {
   CompileOptions options = small_compile(one_device());
   options.metrics = {MetricHandle(metric)};
   CHECK_THAT(trained(small_model(), options, 2).records.why,
-             Contains("the function of metric scaled"));
+             Contains("metric Scaled"));
 }
 
 }  // namespace recorded_code_test

@@ -33,8 +33,6 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   /// Makes collectives under way and to come throw CommError with `reason`, which tells more than
   /// an earlier failure that it takes the place of.
   void abort(const std::string& reason);
-  /// Runs something that uses the channel; what it throws ends the queue. Throws CommError.
-  void guard(const std::function<void()>& action);
 
  private:
   struct Entry {
@@ -48,6 +46,8 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   class QueuedWork;
 
   void serve();
+  /// Runs something that uses the channel; what it throws ends the queue. Throws CommError.
+  void guard(const std::function<void()>& action);
   void wait(const EntryPtr& entry);
   /// start() and run_front() do their work without the lock.
   void start(Lock& lock, Entry& entry);

@@ -45,25 +45,7 @@ at::Tensor cut(const at::Tensor& whole, int64_t axis, const std::vector<Interval
   return list.size() == 1 ? list[0] : at::cat(list);
 }
 
-/// A message between two ranks: ended when it is waited for.
-class Message final : public Work {
- public:
-  Message(std::shared_ptr<CollectiveQueue> queue, std::unique_ptr<CollectiveTask> op)
-      : queue_(std::move(queue)), op_(std::move(op)) {
-    queue_->guard([&] { op_->start(); });
-  }
-  void wait() override {
-    if (op_) queue_->guard([&] { op_->finish(); });
-    op_.reset();
-  }
-  bool done() const override { return !op_; }
-
- private:
-  std::shared_ptr<CollectiveQueue> queue_;
-  std::unique_ptr<CollectiveTask> op_;
-};
-
-enum class TagKind : uint64_t { reduce, gather, scatter, exchange, broadcast, barrier, message };
+enum class TagKind : uint64_t { reduce, gather, scatter, exchange };
 
 class P2pEngine final : public Engine {
  public:
@@ -92,10 +74,6 @@ class P2pEngine final : public Engine {
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
-  WorkPtr send(int to, const at::Tensor& tensor) override;
-  WorkPtr recv(int from, at::Tensor& tensor) override;
-  void barrier() override;
   void abort(const std::string& reason) override { queue_->abort(reason); }
 
  private:
@@ -106,10 +84,6 @@ class P2pEngine final : public Engine {
     uint64_t who = mix(call_, static_cast<uint64_t>(kind));
     for (int r : ranks.list) who = mix(who, static_cast<uint64_t>(r));
     return mix(who, counts_[who]++);
-  }
-
-  uint64_t message_tag(int from, int to) {
-    return mix(static_cast<uint64_t>(TagKind::message), messages_[{from, to}]++);
   }
 
   std::unique_ptr<MoveOp> make_move(TagKind kind, const Ranks& ranks) {
@@ -128,7 +102,6 @@ class P2pEngine final : public Engine {
   ResultBuffers memory_;
   uint64_t call_ = 0;
   std::map<uint64_t, uint64_t> counts_;
-  std::map<std::pair<int, int>, uint64_t> messages_;
 };
 
 WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
@@ -246,48 +219,6 @@ WorkPtr P2pEngine::all_to_all(const Group& group,
     }
   }
   return op ? queue_->push(std::move(op), bytes <= one_round_bytes) : nullptr;
-}
-
-WorkPtr P2pEngine::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
-  queue_->check();
-  if (group.is_local()) return nullptr;
-  const Ranks ranks(group, rank());
-  const int owner = group.owner[static_cast<size_t>(root)];
-  std::unique_ptr<MoveOp> op = make_move(TagKind::broadcast, ranks);
-  if (owner != rank()) {
-    op->recv(owner, tensor);
-  } else {
-    for (int r : ranks.list) {
-      if (r != rank()) op->send(r, tensor);
-    }
-  }
-  return queue_->push(std::move(op), tensor.nbytes() <= one_round_bytes);
-}
-
-WorkPtr P2pEngine::send(int to, const at::Tensor& tensor) {
-  auto op = std::make_unique<MoveOp>(channel(), message_tag(rank(), to));
-  op->send(to, tensor);
-  return std::make_shared<Message>(queue_, std::move(op));
-}
-
-WorkPtr P2pEngine::recv(int from, at::Tensor& tensor) {
-  auto op = std::make_unique<MoveOp>(channel(), message_tag(from, rank()));
-  op->recv(from, tensor);
-  return std::make_shared<Message>(queue_, std::move(op));
-}
-
-void P2pEngine::barrier() {
-  queue_->check();
-  Group everyone;
-  for (int r = 0; r < size(); ++r) everyone.owner.push_back(r);
-  const Ranks ranks(everyone, rank());
-  std::unique_ptr<MoveOp> op = make_move(TagKind::barrier, ranks);
-  for (int r : ranks.list) {
-    if (r == rank()) continue;
-    op->send(r, at::zeros({1}, at::kByte));
-    op->recv(r, at::empty({1}, at::kByte));
-  }
-  wait(queue_->push(std::move(op), true));
 }
 
 }  // namespace

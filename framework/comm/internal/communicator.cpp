@@ -2,18 +2,17 @@
 
 #include <atomic>
 #include <limits>
-#include <utility>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 
 namespace tessera::detail {
 namespace {
 
 std::atomic<at::ScalarType> common_reduce_dtype{at::kFloat};
-thread_local std::optional<at::ScalarType> scoped_reduce_dtype;
 
 at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
   const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
@@ -51,7 +50,7 @@ void wait(const WorkPtr& work) {
 at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind) {
   const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
   if (!half || kind != Reduce::sum) return dtype;
-  return scoped_reduce_dtype.value_or(common_reduce_dtype.load());
+  return thread_state().reduce_dtype.value_or(common_reduce_dtype.load());
 }
 
 void set_reduce_dtype(std::optional<at::ScalarType> dtype) {
@@ -59,8 +58,7 @@ void set_reduce_dtype(std::optional<at::ScalarType> dtype) {
 }
 
 ReduceDtypeScope::ReduceDtypeScope(at::ScalarType dtype)
-    : former_(std::exchange(scoped_reduce_dtype, checked_reduce_dtype(dtype))) {}
-ReduceDtypeScope::~ReduceDtypeScope() { scoped_reduce_dtype = former_; }
+    : dtype_(thread_state().reduce_dtype, checked_reduce_dtype(dtype)) {}
 
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
   switch (kind) {

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
@@ -94,13 +95,6 @@ class Communicator {
   virtual WorkPtr all_to_all(const Group& group,
                              const std::vector<std::vector<at::Tensor>>& send,
                              std::vector<std::vector<at::Tensor>>& recv) = 0;
-  /// `tensor` of member `root` to all; elsewhere it is overwritten.
-  virtual WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) = 0;
-  /// Point to point, between ranks.
-  virtual WorkPtr send(int to, const at::Tensor& tensor) = 0;
-  virtual WorkPtr recv(int from, at::Tensor& tensor) = 0;
-  /// Returns when every rank has called it.
-  virtual void barrier() = 0;
   /// Makes collectives under way and to come throw CommError with `reason`, on every rank that can
   /// be reached.
   virtual void abort(const std::string& reason) = 0;
@@ -117,12 +111,9 @@ void set_reduce_dtype(std::optional<at::ScalarType> dtype);
 class ReduceDtypeScope {
  public:
   explicit ReduceDtypeScope(at::ScalarType dtype);
-  ~ReduceDtypeScope();
-  ReduceDtypeScope(const ReduceDtypeScope&) = delete;
-  ReduceDtypeScope& operator=(const ReduceDtypeScope&) = delete;
 
  private:
-  std::optional<at::ScalarType> former_;
+  ScopedValue<std::optional<at::ScalarType>> dtype_;
 };
 /// a reduced with b in place of a.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);

@@ -61,14 +61,6 @@ WorkPtr LocalCommunicator::all_to_all(const Group& group,
   return nullptr;
 }
 
-WorkPtr LocalCommunicator::broadcast(const Group& group, int64_t, at::Tensor&) {
-  check(group);
-  return nullptr;
-}
-
-WorkPtr LocalCommunicator::send(int to, const at::Tensor&) { return no_peer(to); }
-WorkPtr LocalCommunicator::recv(int from, at::Tensor&) { return no_peer(from); }
-
 void LocalCommunicator::abort(const std::string& reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   reason_ = reason;
@@ -86,10 +78,6 @@ void LocalCommunicator::check(const Group& group) {
                     str(group.local.size(), " of ", group.size(), " members are here"),
                     "make the mesh with create_mesh_part and its communicator");
   }
-}
-
-WorkPtr LocalCommunicator::no_peer(int rank) {
-  throw CommError("local", "a single process has no other rank", str("rank ", rank), "");
 }
 
 std::shared_ptr<Communicator> local_communicator() { return std::make_shared<LocalCommunicator>(); }

@@ -24,10 +24,6 @@ class LocalCommunicator : public Communicator {
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
-  WorkPtr send(int to, const at::Tensor& tensor) override;
-  WorkPtr recv(int from, at::Tensor& tensor) override;
-  void barrier() override { check_alive(); }
   void abort(const std::string& reason) override;
 
  protected:
@@ -37,8 +33,6 @@ class LocalCommunicator : public Communicator {
   void check(const Group& group);
 
  private:
-  WorkPtr no_peer(int rank);
-
   std::mutex mutex_;
   std::string reason_;
 };

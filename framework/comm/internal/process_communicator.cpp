@@ -224,24 +224,4 @@ WorkPtr ProcessCommunicator::all_to_all(const Group& group,
              [&] { return engine_->all_to_all(group, send, recv); });
 }
 
-WorkPtr ProcessCommunicator::broadcast(const Group& group, int64_t root, at::Tensor& tensor) {
-  return run("broadcast", tensor_bytes(tensor),
-             [&] { return engine_->broadcast(group, root, tensor); });
-}
-
-WorkPtr ProcessCommunicator::send(int to, const at::Tensor& tensor) {
-  return run("send", tensor_bytes(tensor), [&] { return engine_->send(to, tensor); });
-}
-
-WorkPtr ProcessCommunicator::recv(int from, at::Tensor& tensor) {
-  return run("recv", tensor_bytes(tensor), [&] { return engine_->recv(from, tensor); });
-}
-
-void ProcessCommunicator::barrier() {
-  run("barrier", 0, [&]() -> WorkPtr {
-    engine_->barrier();
-    return nullptr;
-  });
-}
-
 }  // namespace tessera::detail

@@ -57,10 +57,6 @@ class ProcessCommunicator final : public Communicator {
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override;
-  WorkPtr send(int to, const at::Tensor& tensor) override;
-  WorkPtr recv(int from, at::Tensor& tensor) override;
-  void barrier() override;
   void abort(const std::string& reason) override { control_->abort(reason); }
 
  private:

@@ -1,7 +1,5 @@
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
@@ -40,10 +38,7 @@ class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(const NcclOptions& options)
       : rank_(options.rank), size_(options.size), device_(cuda_device(options.device)),
-        groups_(options, device_), comms_(groups_.communicators()), nccl_(comms_->nccl()) {
-    for (int r = 0; r < size_; ++r) everyone_.owner.push_back(r);
-    everyone_.local = {rank_};
-  }
+        groups_(options, device_), comms_(groups_.communicators()), nccl_(comms_->nccl()) {}
 
   std::string name() const override { return "nccl"; }
   int rank() const override { return rank_; }
@@ -148,46 +143,6 @@ class NcclEngine final : public Engine {
     });
   }
 
-  WorkPtr broadcast(const Group& group, int64_t root, at::Tensor& tensor) override {
-    if (stays_here(group)) return local_->broadcast(group, root, tensor);
-    return issue([&] {
-      const std::vector<int> ranks = ranks_of(group);
-      const int owner = group.owner[static_cast<size_t>(root)];
-      const at::Tensor buffer = staged(tensor);
-      if (buffer.numel() > 0) {
-        const auto position = std::find(ranks.begin(), ranks.end(), owner) - ranks.begin();
-        const ncclComm_t comm = groups_.of(ranks);
-        comms_->run(comm, [&] {
-          void* data = buffer.mutable_data_ptr();
-          return nccl_.broadcast(data, data, buffer.nbytes(), ncclInt8,
-                                 static_cast<int>(position), comm, groups_.stream());
-        });
-      }
-      if (owner != rank_ && !buffer.is_same(tensor)) tensor.copy_(buffer);
-      if (tensor.is_cpu()) comms_->check();
-    });
-  }
-
-  WorkPtr send(int to, const at::Tensor& tensor) override {
-    return issue([&] { groups_.exchange({{to, true, staged(tensor)}}); });
-  }
-
-  WorkPtr recv(int from, at::Tensor& tensor) override {
-    return issue([&] {
-      const at::Tensor space = space_like(tensor);
-      groups_.exchange({{from, false, space}});
-      if (tensor.device() == device_.device) tensor.record_stream(device_.communication);
-      tensor.copy_(space);
-      if (tensor.is_cpu()) comms_->check();
-    });
-  }
-
-  void barrier() override {
-    at::Tensor out;
-    // A tensor of the CPU is waited for.
-    all_reduce(everyone_, Reduce::sum, {at::ones({}, at::kInt)}, out);
-  }
-
   void abort(const std::string& reason) override { comms_->abort(reason); }
 
  private:
@@ -282,7 +237,6 @@ class NcclEngine final : public Engine {
   NcclGroups groups_;
   const std::shared_ptr<NcclCommunicators> comms_;
   const NcclLibrary& nccl_;
-  Group everyone_;
   const std::shared_ptr<Communicator> local_ = local_communicator();
 };
 

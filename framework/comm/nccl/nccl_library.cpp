@@ -51,7 +51,6 @@ NcclLibrary load() {
   find(library, "ncclAllReduce", nccl.all_reduce);
   find(library, "ncclAllGather", nccl.all_gather);
   find(library, "ncclReduceScatter", nccl.reduce_scatter);
-  find(library, "ncclBroadcast", nccl.broadcast);
   find(library, "ncclSend", nccl.send);
   find(library, "ncclRecv", nccl.recv);
   int version = 0;

@@ -52,7 +52,7 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> ac
 
 DTensor ActivationRef::operator()(const DTensor& x) const {
   if (!function_) return x;
-  if (Tracer* const hears = tracer(); hears && own_) hears->user_code("an activation function");
+  if (OpListener* const hears = tracer(); hears && own_) hears->user_code("an activation function");
   return function_(x);
 }
 

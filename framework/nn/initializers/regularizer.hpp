@@ -19,6 +19,10 @@ class Regularizer {
   virtual Json config() const = 0;
   /// The penalty, 0-d; often pending over the dimensions that cut `x`.
   virtual DTensor operator()(const DTensor& x) const = 0;
+  /// Whether a training step may be recorded and replayed operation by operation, without calling
+  /// the regularizer again. A program's own one overrides it where a call does nothing but
+  /// operations.
+  virtual bool can_be_replayed() const { return false; }
 };
 
 /// A handle to a regularizer, also by Keras' name: "l2". None by default.

@@ -62,6 +62,7 @@ class L1Regularizer : public Regularizer {
   explicit L1Regularizer(double l1) : l1_(checked("L1", "l1", l1)) {}
   std::string class_name() const override { return "L1"; }
   Json config() const override { return {{"l1", l1_}}; }
+  bool can_be_replayed() const override { return true; }
   DTensor operator()(const DTensor& x) const override { return absolute_sum(x) * l1_; }
 
  private:
@@ -73,6 +74,7 @@ class L2Regularizer : public Regularizer {
   explicit L2Regularizer(double l2) : l2_(checked("L2", "l2", l2)) {}
   std::string class_name() const override { return "L2"; }
   Json config() const override { return {{"l2", l2_}}; }
+  bool can_be_replayed() const override { return true; }
   DTensor operator()(const DTensor& x) const override { return square_sum(x) * l2_; }
 
  private:
@@ -87,6 +89,7 @@ class L1L2Regularizer : public Regularizer {
   }
   std::string class_name() const override { return "L1L2"; }
   Json config() const override { return config_of(options_); }
+  bool can_be_replayed() const override { return true; }
   DTensor operator()(const DTensor& x) const override {
     return absolute_sum(x) * options_.l1 + square_sum(x) * options_.l2;
   }
@@ -102,6 +105,7 @@ class RowsOrColumns : public Regularizer {
   }
   std::string class_name() const override { return "OrthogonalRegularizer"; }
   Json config() const override { return config_of(options_); }
+  bool can_be_replayed() const override { return true; }
   DTensor operator()(const DTensor& x) const override {
     if (x.rank() != 2) {
       throw ShapeError(class_name(), "it is of a matrix", to_string(x.shape()),

@@ -70,6 +70,7 @@ class SparseCategoricalCrossentropyLoss : public Loss {
       : Loss(options.reduction, options.name), options_(std::move(options)) {}
   std::string class_name() const override { return "SparseCategoricalCrossentropy"; }
   Json config() const override { return config_of(options_); }
+  bool can_be_replayed() const override { return true; }
 
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     DTensor labels = labels_of(y_true, y_pred);

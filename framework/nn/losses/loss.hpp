@@ -33,6 +33,9 @@ class Loss {
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
   /// Which of the losses of call() count, a bool for each (Keras' mask); undefined: all.
   virtual DTensor valid(const DTensor&, const DTensor&) const { return {}; }
+  /// Whether a training step may be recorded and replayed operation by operation, without calling
+  /// the loss again. A program's own loss overrides it where call() does nothing but operations.
+  virtual bool can_be_replayed() const { return false; }
 
   /// call() of predictions in float32, or float64, and labels of their rank.
   DTensor values(const DTensor& y_true, const DTensor& y_pred) const;

@@ -18,6 +18,7 @@ namespace tessera {
 namespace detail {
 class GradientReducer;
 class MovingAverages;
+class PartUpdater;
 class UpdateStrategy;
 }  // namespace detail
 class OptimizerHandle;
@@ -170,8 +171,8 @@ class Optimizer {
   static void add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks);
 
  private:
-  friend class MovingAverages;
-  friend class PartUpdater;
+  friend class detail::MovingAverages;
+  friend class detail::PartUpdater;
 
   struct State {
     Variable variable;

@@ -1,10 +1,11 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 
-#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -23,8 +24,6 @@ PlanCache& cache() {
   thread_local PlanCache plans;
   return plans;
 }
-
-thread_local std::vector<Recorder*> recorders;
 
 uint32_t parameters_of(std::span<const DTensor> in) {
   uint32_t mask = 0;
@@ -67,21 +66,17 @@ void check_defined(const OpInfo& info, std::span<const DTensor> in) {
 
 }  // namespace
 
-void push_recorder(Recorder* recorder) { recorders.push_back(recorder); }
+void push_tape(OpListener* tape) { thread_state().tapes.push_back(tape); }
+void remove_tape(OpListener* tape) { std::erase(thread_state().tapes, tape); }
+bool recording() { return !thread_state().tapes.empty(); }
 
-void remove_recorder(Recorder* recorder) {
-  recorders.erase(std::remove(recorders.begin(), recorders.end(), recorder), recorders.end());
-}
-
-bool recording() { return !recorders.empty(); }
-
-NoRecording::NoRecording() : former_(std::move(recorders)) { recorders.clear(); }
-NoRecording::~NoRecording() { recorders = std::move(former_); }
+NoRecording::NoRecording() : tapes_(thread_state().tapes, {}) {}
 
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in) {
   const ProfileSpan span(SpanKind::op, info.name);
   check_defined(info, in);
+  const ThreadState& state = thread_state();
   std::vector<DTensor> out;
   std::shared_ptr<const void> kept;
   std::shared_ptr<OpPlan> plan;
@@ -90,15 +85,15 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
       const TracerScope unheard(nullptr);
       out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
     }
-    if (!recorders.empty() || tracer()) kept = info.copy(op);
+    if (!state.tapes.empty() || state.tracer) kept = info.copy(op);
   } else {
     plan = find_plan(info, op, attributes, in);
     out = plan->run(in);
     kept = plan->op();
   }
   if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
-  for (size_t r = recorders.size(); r-- > 0;) recorders[r]->record(info, kept, in, out);
-  if (Tracer* const hears = tracer()) hears->ran(info, kept, plan, in, out);
+  for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, kept, plan, in, out);
+  if (state.tracer) state.tracer->ran(info, kept, plan, in, out);
   return out;
 }
 

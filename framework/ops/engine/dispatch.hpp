@@ -3,31 +3,22 @@
 #include <span>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/tensor/internal/op_listener.hpp>
 
 namespace tessera::detail {
 
-/// Sees every operation as it runs; the tape is one.
-class Recorder {
- public:
-  virtual ~Recorder() = default;
-  virtual void record(const OpInfo& info, const std::shared_ptr<const void>& op,
-                      std::span<const DTensor> in, std::span<const DTensor> out) = 0;
-};
-
-/// Adds or removes a recorder of this thread; the last added is called first.
-void push_recorder(Recorder* recorder);
-void remove_recorder(Recorder* recorder);
-/// While alive, operations of this thread are not recorded.
+/// Adds or removes a tape of this thread; the last added is called first.
+void push_tape(OpListener* tape);
+void remove_tape(OpListener* tape);
+/// While alive, no tape records operations of this thread.
 class NoRecording {
  public:
   NoRecording();
-  ~NoRecording();
-  NoRecording(const NoRecording&) = delete;
-  NoRecording& operator=(const NoRecording&) = delete;
 
  private:
-  std::vector<Recorder*> former_;
+  ScopedValue<std::vector<OpListener*>> tapes_;
 };
 
 /// Runs an operation: propagates layouts, brings inputs to them, runs forward on every local block.
@@ -35,7 +26,7 @@ class NoRecording {
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in);
 
-/// Whether something records this thread's operations.
+/// Whether a tape records this thread's operations.
 bool recording();
 
 /// The layouts that dispatch would choose, without running anything.

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
@@ -27,13 +28,10 @@ struct AbstractNotes {
 class AbstractScope {
  public:
   explicit AbstractScope(const Mesh& mesh, AbstractNotes* notes = nullptr);
-  ~AbstractScope();
-  AbstractScope(const AbstractScope&) = delete;
-  AbstractScope& operator=(const AbstractScope&) = delete;
 
  private:
-  Mesh former_;
-  AbstractNotes* former_notes_;
+  ScopedValue<Mesh> mesh_;
+  ScopedValue<AbstractNotes*> notes_;
 };
 
 /// Whether an AbstractScope is alive in this thread.

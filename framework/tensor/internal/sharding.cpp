@@ -7,14 +7,13 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera::detail {
 namespace {
-
-thread_local int scoped_policy = -1;
 
 BlockPolicy environment_policy() {
   const char* value = std::getenv("TESSERA_BLOCKS");
@@ -83,13 +82,11 @@ BlockInfo make_block(const Sharding& sharding, const std::vector<int64_t>& group
 
 BlockPolicy block_policy() {
   static const BlockPolicy from_environment = environment_policy();
-  return scoped_policy < 0 ? from_environment : static_cast<BlockPolicy>(scoped_policy);
+  return thread_state().block_policy.value_or(from_environment);
 }
 
-BlockPolicyScope::BlockPolicyScope(BlockPolicy policy) : former_(scoped_policy) {
-  scoped_policy = static_cast<int>(policy);
-}
-BlockPolicyScope::~BlockPolicyScope() { scoped_policy = former_; }
+BlockPolicyScope::BlockPolicyScope(BlockPolicy policy)
+    : policy_(thread_state().block_policy, policy) {}
 
 int64_t group_of(int64_t size, int64_t groups, int64_t coordinate) {
   int64_t index = coordinate * groups / size;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
 namespace tessera::detail {
@@ -22,12 +24,9 @@ BlockPolicy block_policy();
 class BlockPolicyScope {
  public:
   explicit BlockPolicyScope(BlockPolicy policy);
-  ~BlockPolicyScope();
-  BlockPolicyScope(const BlockPolicyScope&) = delete;
-  BlockPolicyScope& operator=(const BlockPolicyScope&) = delete;
 
  private:
-  int former_;
+  ScopedValue<std::optional<BlockPolicy>> policy_;
 };
 
 /// Per mesh dimension, into how many contiguous groups its coordinates fall. A dimension with one

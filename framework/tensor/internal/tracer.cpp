@@ -1,27 +1,21 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
-#include <utility>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 
 namespace tessera::detail {
-namespace {
 
-thread_local Tracer* current_tracer = nullptr;
+OpListener* tracer() { return thread_state().tracer; }
 
-}  // namespace
-
-Tracer* tracer() { return current_tracer; }
-
-TracerScope::TracerScope(Tracer* tracer) : former_(std::exchange(current_tracer, tracer)) {}
-TracerScope::~TracerScope() { current_tracer = former_; }
+TracerScope::TracerScope(OpListener* tracer) : scoped_(thread_state().tracer, tracer) {}
 
 void traced(std::span<const DTensor> in, const TracedAction& run) {
-  if (current_tracer) current_tracer->action(in, run);
+  if (OpListener* const hears = tracer()) hears->action(in, run);
   const TracerScope unheard(nullptr);
   run(in);
 }
 
 void stop_tracing(const char* why) {
-  if (current_tracer) current_tracer->stop(why);
+  if (OpListener* const hears = tracer()) hears->stop(why);
 }
 
 }  // namespace tessera::detail

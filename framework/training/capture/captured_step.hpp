@@ -77,7 +77,7 @@ class CapturedStep {
 };
 
 /// Hears a step and makes the program of it.
-class StepCapturer final : public Tracer {
+class StepCapturer final : public OpListener {
  public:
   /// `step`: the optimizer's; `any_code`: also code that is not Tessera's may take part.
   StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,

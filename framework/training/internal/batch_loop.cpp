@@ -50,8 +50,8 @@ std::optional<Examples> BatchLoop::next_batch(BatchLoader& loader, int64_t step,
 
 /// Raises the step's gradients that are not finite, if they must be.
 void BatchLoop::raise_non_finite(StepStatus& own) const {
-  if (!state_.gradients_must_be_finite) return;
-  const std::string variable = take_non_finite_gradient();
+  if (!state_.gradients_must_be_finite || !state_.optimizer()) return;
+  const std::string variable = state_.optimizer()->reducer().take_non_finite();
   if (!variable.empty()) own.raise(StatusLevel::non_finite, variable);
 }
 

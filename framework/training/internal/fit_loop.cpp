@@ -76,7 +76,7 @@ void FitLoop::begin() {
   state_.gradients_must_be_finite =
       state_.must_be_finite && !(optimizer && optimizer->scales_loss());
   // Of steps before this fit.
-  take_non_finite_gradient();
+  if (optimizer) optimizer->reducer().take_non_finite();
   state_.exchange.do_on_all_ranks([&] { callbacks_.begin(Phase::train); });
 }
 

@@ -42,6 +42,7 @@ class LossMean final : public Metric {
   explicit LossMean(std::string name) : Metric(std::move(name)) {}
   std::string class_name() const override { return "Mean"; }
   Json config() const override { return {{"name", name()}}; }
+  bool can_be_replayed() const override { return true; }
   /// Does nothing: add_loss() feeds this metric, not labels.
   void update(const DTensor&, const DTensor&, const DTensor&) override {}
   void add_loss(const DTensor& loss, int64_t rows);

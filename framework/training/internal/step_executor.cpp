@@ -2,16 +2,13 @@
 
 #include <utility>
 
+#include <tessera/framework/comm/internal/thread_state.hpp>
+
 namespace tessera::detail {
-namespace {
-
-thread_local std::shared_ptr<StepExecutor> scoped_executor;
-
-}  // namespace
 
 StepExecutorScope::StepExecutorScope(std::shared_ptr<StepExecutor> executor)
-    : former_(std::exchange(scoped_executor, std::move(executor))) {}
-StepExecutorScope::~StepExecutorScope() { scoped_executor = std::move(former_); }
-std::shared_ptr<StepExecutor> scoped_step_executor() { return scoped_executor; }
+    : executor_(thread_state().step_executor, std::move(executor)) {}
+
+std::shared_ptr<StepExecutor> scoped_step_executor() { return thread_state().step_executor; }
 
 }  // namespace tessera::detail

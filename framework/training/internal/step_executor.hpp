@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/phase.hpp>
 
@@ -74,12 +75,9 @@ class StepExecutor {
 class StepExecutorScope {
  public:
   explicit StepExecutorScope(std::shared_ptr<StepExecutor> executor);
-  ~StepExecutorScope();
-  StepExecutorScope(const StepExecutorScope&) = delete;
-  StepExecutorScope& operator=(const StepExecutorScope&) = delete;
 
  private:
-  std::shared_ptr<StepExecutor> former_;
+  ScopedValue<std::shared_ptr<StepExecutor>> executor_;
 };
 /// Of the innermost scope; null: none.
 std::shared_ptr<StepExecutor> scoped_step_executor();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/engine/dispatch.hpp>
 
 namespace tessera::detail {
 
@@ -9,7 +8,6 @@ namespace tessera::detail {
 /// float32.
 template <class Draw>
 DTensor draw_as(at::ScalarType dtype, const Draw& draw) {
-  const NoRecording untaped;
   return dtype == at::kDouble ? draw(at::kDouble) : ops::cast(draw(at::kFloat), dtype);
 }
 

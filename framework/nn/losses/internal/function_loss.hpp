@@ -23,7 +23,7 @@ enum class Labels : uint8_t { like_predictions, any };
 /// A loss that is a function of labels, predictions and options. An empty name becomes that of the
 /// class in snake_case.
 template <class Options>
-class FunctionLoss : public Loss {
+class FunctionLoss final : public Loss {
  public:
   using Function = DTensor (*)(const DTensor& y_true, const DTensor& y_pred, const Options&);
   FunctionLoss(const char* class_name, Function function, Options options, Labels labels)
@@ -36,6 +36,7 @@ class FunctionLoss : public Loss {
   }
   std::string class_name() const override { return class_name_; }
   Json config() const override { return config_of(options_); }
+  bool can_be_replayed() const override { return true; }
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     if (labels_ == Labels::any) return function_(y_true, y_pred, options_);
     check_labels(name(), y_true.shape(), y_pred.shape());

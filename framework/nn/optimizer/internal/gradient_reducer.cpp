@@ -16,12 +16,6 @@ namespace {
 
 constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 
-thread_local std::string non_finite;
-
-void note_non_finite(const std::string& path) {
-  if (non_finite.empty()) non_finite = path;
-}
-
 /// Whether nothing but an all-reduce is between the gradient and its form.
 bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& form) {
   const Layout& layout = gradient.layout();
@@ -37,8 +31,6 @@ CommEntry entry_of(const DTensor& gradient) {
 }
 
 }  // namespace
-
-std::string take_non_finite_gradient() { return std::exchange(non_finite, std::string()); }
 
 void GradientReducer::set_bucket_cap_mb(double megabytes) {
   if (!(megabytes >= 0)) {
@@ -58,7 +50,6 @@ void GradientReducer::ready(const std::string& path, const DTensor& gradient,
   note_done();
   const auto [seen, fresh] = seen_.try_emplace(gradient.id());
   if (!fresh) return;
-  const c10::InferenceMode inference;
   if (!needs_all_reduce(gradient, form) || !Bucket(pool_).fits(gradient)) {
     for (const at::Tensor& addend : gradient.blocks()) {
       if (addend.defined() && !all_finite(addend)) note_non_finite(path);
@@ -104,7 +95,13 @@ void GradientReducer::note_done() {
   }
 }
 
-void GradientReducer::check_finite(const Open& open) const {
+std::string GradientReducer::take_non_finite() { return std::exchange(non_finite_, {}); }
+
+void GradientReducer::note_non_finite(const std::string& path) {
+  if (non_finite_.empty()) non_finite_ = path;
+}
+
+void GradientReducer::check_finite(const Open& open) {
   const std::optional<size_t> bad = open.bucket.find_non_finite();
   if (bad) note_non_finite(open.paths[*bad]);
 }

@@ -58,6 +58,11 @@ class GradientReducer {
   /// Ends the step: forgets the gradients, having waited for reductions under way.
   void reset() noexcept;
 
+  /// The path of a variable whose gradient was infinite or no number in this process's own addends,
+  /// before any reduction: the first that was found since the last call, in whatever steps; empty
+  /// if none was. Of the gradients that travel together it is the one nearest to the loss.
+  std::string take_non_finite();
+
   /// What the reductions of the last step took that finish() ended.
   const ReductionTimes& last_times() const { return last_; }
 
@@ -75,7 +80,8 @@ class GradientReducer {
   void start(OpenPtr open);
   void note_done();
   void end(Open& open);
-  void check_finite(const Open& open) const;
+  void check_finite(const Open& open);
+  void note_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
   BufferPool pool_;
@@ -83,12 +89,7 @@ class GradientReducer {
   std::unordered_map<uint64_t, std::unique_ptr<CommEntry>> seen_;
   std::vector<OpenPtr> filling_, started_;
   ReductionTimes times_, last_;
+  std::string non_finite_;  ///< path of a variable; empty for none
 };
-
-/// The path of a variable whose gradient was infinite or no number in this process's own addends,
-/// before any reduction: the first that was found, after the last call, on this thread; empty if
-/// none was. Of the gradients that travel together it is the one nearest to the loss. Gradients on
-/// meshes that one process holds are not looked at.
-std::string take_non_finite_gradient();
 
 }  // namespace tessera::detail

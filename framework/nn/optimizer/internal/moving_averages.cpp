@@ -7,7 +7,6 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -22,7 +21,6 @@ bool MovingAverages::kept(const Optimizer& optimizer) {
 
 void MovingAverages::swap(Optimizer& optimizer) {
   stop_tracing("weights were exchanged for their moving averages");
-  const NoRecording untaped;
   for (const OptimizerHandle& each : optimizer.inner()) swap(*each);
   // Without a step there are no means yet.
   if (optimizer.averages_ && optimizer.steps() > 0) optimizer.averages_->exchange();
