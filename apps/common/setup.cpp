@@ -11,7 +11,7 @@ using namespace detail;
 
 Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {
   set_random_seed(options.seed);
-  set_default_dtype_policy(dtype_policy(options.dtype));
+  set_dtype_policy(dtype_policy(options.dtype));
   const LayoutFile file =
       options.layouts.empty() ? built_in : read_layout_file(options.layouts);
   const Mesh mesh = choose_mesh(options, file.mesh.value_or(MeshDims{}), fallback);

@@ -18,7 +18,7 @@ using namespace tessera::detail;
 
 class DenseLayer {
  public:
-  DenseLayer(int64_t in, int64_t out, const Layout& weight_layout, ActivationRef activation = {})
+  DenseLayer(int64_t in, int64_t out, const Layout& weight_layout, ActivationHandle activation = {})
       : activation_(activation) {
     // Xavier's scheme; the stateless draw is the same on any mesh.
     const float limit = std::sqrt(6.f) / std::sqrt(static_cast<float>(in + out));
@@ -34,7 +34,7 @@ class DenseLayer {
   std::vector<Variable> variables() const { return {w_, b_}; }
 
  private:
-  ActivationRef activation_;
+  ActivationHandle activation_;
   Variable w_, b_;
 };
 

@@ -12,7 +12,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/app_options.hpp"
@@ -30,7 +30,7 @@ constexpr int64_t num_tokens = 1200, num_hidden = 48, num_classes = 2, batch_siz
 class Dense {
  public:
   Dense(const std::string& name, int64_t input_size, int64_t output_size, Seed init_seed,
-        const Layout& weight_layout, ActivationRef activation, at::ScalarType dtype)
+        const Layout& weight_layout, ActivationHandle activation, at::ScalarType dtype)
       : activation_(std::move(activation)) {
     const auto random_normal = [&] {
       return stateless_normal({input_size, output_size}, init_seed, 0, 1, dtype);
@@ -47,7 +47,7 @@ class Dense {
   std::vector<Variable> variables() const { return {weight_, bias_}; }
 
  private:
-  ActivationRef activation_;
+  ActivationHandle activation_;
   Variable weight_, bias_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 #include "apps/common/processes.hpp"
 

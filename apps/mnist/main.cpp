@@ -76,7 +76,7 @@ Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
             {.role = first ? mnist::Role::leads : mnist::Role::trains}};
   }
   set_random_seed(common.seed);
-  set_default_dtype_policy(dtype_policy(common.dtype));
+  set_dtype_policy(dtype_policy(common.dtype));
   return {{}, default_dtype_policy().compute, mnist::distribute(flags.strategy, common)};
 }
 

@@ -215,7 +215,9 @@ void detail::json_get(const Json& json, const JsonPath& path, bool& out) {
   out = json.get<bool>();
 }
 
-void detail::json_get(const Json& json, const JsonPath& path, int& out) { get_integer(json, path, out); }
+void detail::json_get(const Json& json, const JsonPath& path, int& out) {
+  get_integer(json, path, out);
+}
 
 void detail::json_get(const Json& json, const JsonPath& path, int64_t& out) {
   get_integer(json, path, out);

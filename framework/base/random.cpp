@@ -160,8 +160,8 @@ void detail::stateless_bits(Seed seed, const Shape& global, std::span<const Inte
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void detail::stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice, float lo,
-                       float hi, float* out) {
+void detail::stateless_uniform(Seed seed, const Shape& global, std::span<const Interval> slice,
+                               float lo, float hi, float* out) {
   const Stream stream(seed);
   const auto make = [lo, range = hi - lo](const uint32_t* words, size_t n, float* to) {
     for (size_t i = 0; i < n; ++i) to[i] = unit_float(words[i]) * range + lo;
@@ -169,8 +169,8 @@ void detail::stateless_uniform(Seed seed, const Shape& global, std::span<const I
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void detail::stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice, float mean,
-                      float stddev, float* out) {
+void detail::stateless_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
+                              float mean, float stddev, float* out) {
   const Stream stream(seed);
   const auto make = [mean, stddev](const uint32_t* words, size_t n, float* to) {
     for (size_t i = 0; i < n; i += 2) {
@@ -182,8 +182,9 @@ void detail::stateless_normal(Seed seed, const Shape& global, std::span<const In
   fill_slice(global, slice, out, groups_of(stream, make));
 }
 
-void detail::stateless_truncated_normal(Seed seed, const Shape& global, std::span<const Interval> slice,
-                                float mean, float stddev, float* out) {
+void detail::stateless_truncated_normal(Seed seed, const Shape& global,
+                                        std::span<const Interval> slice, float mean, float stddev,
+                                        float* out) {
   const Stream stream(seed);
   fill_slice(global, slice, out, [&](uint64_t group, uint64_t count, float* to) {
     for (; count > 0; --count, ++group, to += 4) {

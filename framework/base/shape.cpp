@@ -31,7 +31,9 @@ std::string to_string(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-Interval detail::shard_interval(int64_t n, int64_t k, int64_t i) { return {i * n / k, (i + 1) * n / k}; }
+Interval detail::shard_interval(int64_t n, int64_t k, int64_t i) {
+  return {i * n / k, (i + 1) * n / k};
+}
 
 int64_t detail::normalize_axis(int64_t axis, int64_t rank, const std::string& where) {
   if (axis < -rank || axis >= rank) {

@@ -53,6 +53,7 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// MASTER_PORT (LOCAL_RANK), Slurm's variables of a job of more than one task; else this process is
 /// alone. Throws ConfigError naming flag, variable or key for what is missing, malformed, repeated
 /// or out of range.
-Cluster find_cluster(const ClusterFlags& flags = {}, const detail::EnvironmentLookup& environment = {});
+Cluster find_cluster(const ClusterFlags& flags = {},
+                     const detail::EnvironmentLookup& environment = {});
 
 }  // namespace tessera

@@ -223,7 +223,8 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   return create_mesh_part(dims, ids, devices, run.communicator);
 }
 
-void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller, const Facts& facts) {
+void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,
+                                     const Facts& facts) {
   if (!mesh.is_local()) compare(communicator_of(mesh), caller, facts);
 }
 

@@ -257,7 +257,8 @@ const std::vector<at::ScalarType>& detail::export_dtypes() {
   return dtypes;
 }
 
-void detail::write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output) {
+void detail::write_sample(const std::string& path, const at::Tensor& rows,
+                          const at::Tensor& output) {
   const at::Tensor outputs = output.to(at::kDouble).contiguous();
   std::vector<SafeTensor> tensors{doubles("output", outputs)};
   at::Tensor inputs;

@@ -97,8 +97,8 @@ class Layout {
   bool is_pending() const { return state_->pending != 0; }
   detail::DimMask used_dims() const { return state_->sharded | state_->pending; }
   /// The layout of positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
-  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, detail::DimMask pending = 0,
-                          Reduce kind = Reduce::sum);
+  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes,
+                          detail::DimMask pending = 0, Reduce kind = Reduce::sum);
   const std::vector<std::vector<int>>& axes() const { return state_->axes; }
   Layout with_pending(detail::DimMask dims, Reduce kind) const;
   /// The layout of the value once its pending reduction is done: replicated over those dimensions.

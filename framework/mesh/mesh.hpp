@@ -119,7 +119,8 @@ Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices = {},
 /// `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the grid.
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
-                      std::shared_ptr<detail::Communicator> communicator, const std::string& name = "");
+                      std::shared_ptr<detail::Communicator> communicator,
+                      const std::string& name = "");
 
 /// Dimensions from "batch=4,model=2". Throws MeshError saying what is wrong.
 MeshDims parse_mesh_dims(const std::string& text);

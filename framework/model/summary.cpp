@@ -182,7 +182,8 @@ Terminal detail::standard_terminal() {
   return terminal;
 }
 
-std::string detail::summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal) {
+std::string detail::summary_text(Model& model, const SummaryOptions& options,
+                                 const Terminal& terminal) {
   model.name_layers();
   const auto* graph = dynamic_cast<const FunctionalModel*>(&model);
   const bool connections = graph && !is_chain(*graph);

@@ -48,6 +48,6 @@ std::string to_string(const DTypePolicy& policy) {
 }
 
 DTypePolicy default_dtype_policy() { return chosen(); }
-void set_default_dtype_policy(const DTypePolicy& policy) { chosen() = policy; }
+void set_dtype_policy(const DTypePolicy& policy) { chosen() = policy; }
 
 }  // namespace tessera

@@ -21,6 +21,6 @@ std::string to_string(const DTypePolicy& policy);
 
 /// The policy of layers that name none; float32 unless set (keras.config.set_dtype_policy).
 DTypePolicy default_dtype_policy();
-void set_default_dtype_policy(const DTypePolicy& policy);
+void set_dtype_policy(const DTypePolicy& policy);
 
 }  // namespace tessera

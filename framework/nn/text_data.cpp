@@ -29,13 +29,13 @@ class TextsInMemory final : public TextData {
 
 }  // namespace
 
-TextDataRef::TextDataRef(std::vector<std::string> texts, at::Tensor labels)
+TextDataHandle::TextDataHandle(std::vector<std::string> texts, at::Tensor labels)
     : Handle(std::make_shared<TextsInMemory>(std::move(texts), std::move(labels))) {}
 
-TextDataRef::TextDataRef(std::initializer_list<const char*> texts)
-    : TextDataRef(std::vector<std::string>(texts.begin(), texts.end())) {}
+TextDataHandle::TextDataHandle(std::initializer_list<const char*> texts)
+    : TextDataHandle(std::vector<std::string>(texts.begin(), texts.end())) {}
 
-void TextDataRef::check_made() const {
+void TextDataHandle::check_made() const {
   if (get()) return;
   throw ConfigError("texts", "there are texts", "a null pointer", "pass the data that were read");
 }

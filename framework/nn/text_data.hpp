@@ -32,13 +32,13 @@ class TextData {
 /// A handle to texts, made of them by value or shared:
 ///
 ///     vectorize.adapt({"the quick brown fox", "jumps over"});
-class TextDataRef : public detail::Handle<const TextData> {
+class TextDataHandle : public detail::Handle<const TextData> {
  public:
-  TextDataRef(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
-  TextDataRef(std::initializer_list<const char*> texts);
+  TextDataHandle(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
+  TextDataHandle(std::initializer_list<const char*> texts);
   /// Throws ConfigError for null.
   template <std::derived_from<TextData> Made>
-  TextDataRef(std::shared_ptr<Made> made) : Handle(std::move(made)) {  // NOLINT
+  TextDataHandle(std::shared_ptr<Made> made) : Handle(std::move(made)) {  // NOLINT
     check_made();
   }
 

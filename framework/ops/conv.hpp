@@ -18,8 +18,8 @@ DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<detail::Window
 /// The adjoint of conv in x: y as conv gives it -> x (n, spatial…, c) of the given spatial extents;
 /// a transposed convolution (keras.ops.conv_transpose). Each shard fetches the rows of y whose
 /// windows meet it; o sharded leaves a sum pending.
-DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<detail::WindowAxis> axes,
-                       const std::vector<int64_t>& extents);
+DTensor conv_transpose(const DTensor& y, const DTensor& kernel,
+                       std::vector<detail::WindowAxis> axes, const std::vector<int64_t>& extents);
 
 /// The gradient of a kernel of the given window sizes: x and dy as in conv. Sharding of n and of
 /// spatial axes leaves a sum pending.

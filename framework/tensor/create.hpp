@@ -99,7 +99,8 @@ DTensor relayout_value(const DTensor& value, const Layout& layout);
 template <class Function, class... Args>
 DTensor call_with_layout(Function&& function, const Layout& layout, Args&&... args) {
   const detail::DefaultLayoutScope scope(layout);
-  return detail::relayout_value(std::forward<Function>(function)(std::forward<Args>(args)...), layout);
+  return detail::relayout_value(std::forward<Function>(function)(std::forward<Args>(args)...),
+                                layout);
 }
 
 }  // namespace tessera

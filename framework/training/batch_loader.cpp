@@ -43,7 +43,8 @@ DatasetHandle borrowed(const Dataset& data) {
 
 }  // namespace
 
-std::optional<int64_t> detail::epoch_steps(const DatasetHandle& data, const BatchLoaderOptions& options) {
+std::optional<int64_t> detail::epoch_steps(const DatasetHandle& data,
+                                           const BatchLoaderOptions& options) {
   check_options(options);
   std::optional<int64_t> steps = available_steps(data, options.batch_size);
   if (options.steps) steps = std::min(*options.steps, steps.value_or(*options.steps));

@@ -72,7 +72,8 @@ std::string LossChoice::text() const {
 
 std::string MetricsChoice::text() const {
   std::string all = metric_texts(list_);
-  for (const OutputMetrics& output : named_) all += output.name + ": " + metric_texts(output.metrics);
+  for (const OutputMetrics& output : named_)
+    all += output.name + ": " + metric_texts(output.metrics);
   return all;
 }
 

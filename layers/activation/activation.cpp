@@ -10,7 +10,7 @@ namespace {
 
 class ActivationLayer final : public Layer {
  public:
-  ActivationLayer(const ActivationRef& activation, const LayerOptions& options)
+  ActivationLayer(const ActivationHandle& activation, const LayerOptions& options)
       : Layer(options), activation_(activation) {}
   std::string class_name() const override { return "Activation"; }
   Json config() const override {
@@ -26,17 +26,17 @@ class ActivationLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }
 
  private:
-  ActivationRef activation_;
+  ActivationHandle activation_;
 };
 
 const RegisteredLayer registered_activation("Activation", [](JsonObject& config) {
   const LayerOptions options = take_layer_options(config);
-  return Activation(config.take<ActivationRef>("activation"), options);
+  return Activation(config.take<ActivationHandle>("activation"), options);
 });
 
 }  // namespace
 
-Activation::Activation(const ActivationRef& activation, const LayerOptions& options)
+Activation::Activation(const ActivationHandle& activation, const LayerOptions& options)
     : LayerHandle(std::make_shared<ActivationLayer>(activation, options)) {}
 
 }  // namespace tessera

@@ -14,7 +14,7 @@ namespace tessera {
 class Activation : public LayerHandle {
  public:
   /// `activation` by Keras' name, or a function of tensors. Throws ConfigError for an unknown name.
-  explicit Activation(const ActivationRef& activation, const LayerOptions& options = {});
+  explicit Activation(const ActivationHandle& activation, const LayerOptions& options = {});
 };
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ struct ConvTransposeOptions {
   std::optional<AxisValues> output_padding = std::nullopt;  ///< below the strides; most if absent
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
-  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`

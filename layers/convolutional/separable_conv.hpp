@@ -15,7 +15,7 @@ struct SeparableConvOptions {
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
   int64_t depth_multiplier = 1;   ///< outputs for each channel, before all are mixed
-  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle depthwise_initializer = "glorot_uniform";  ///< first values of depthwise_kernel
   InitializerHandle pointwise_initializer = "glorot_uniform";  ///< first values of pointwise_kernel

@@ -6,7 +6,7 @@
 namespace tessera {
 
 struct DenseOptions {
-  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`

@@ -6,7 +6,7 @@
 namespace tessera {
 
 struct EinsumDenseOptions {
-  ActivationRef activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   std::string bias_axes = "";     ///< letters of the output that `bias` has; no bias if empty
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`

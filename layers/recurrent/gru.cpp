@@ -45,7 +45,7 @@ std::vector<DTensor> GRULayer::step(const DTensor& x, const std::vector<DTensor>
   const auto thirds = [&](const DTensor& sums, int64_t gates) {
     return ops::unstack(ops::reshape(sums, {sums.size(0), gates, units()}), 1);
   };
-  const ActivationRef& gate = options_.recurrent_activation;
+  const ActivationHandle& gate = options_.recurrent_activation;
   const std::vector<DTensor> inner = thirds(recurrent(states[0]), options_.reset_after ? 3 : 2);
   const std::vector<DTensor> outer = thirds(x, 3);
   const DTensor z = gate(outer[0] + inner[0]);

@@ -65,8 +65,8 @@ std::vector<DTensor> LSTMLayer::step(const DTensor& x, const std::vector<DTensor
   const DTensor sums = x + recurrent(states[0]);
   const std::vector<DTensor> gates =
       ops::unstack(ops::reshape(sums, {sums.size(0), 4, units()}), 1);
-  const ActivationRef& gate = options_.recurrent_activation;
-  const ActivationRef& activation = options_.activation;
+  const ActivationHandle& gate = options_.recurrent_activation;
+  const ActivationHandle& activation = options_.activation;
   const DTensor carry = gate(gates[1]) * states[1] + gate(gates[0]) * activation(gates[2]);
   return {gate(gates[3]) * activation(carry), carry};
 }

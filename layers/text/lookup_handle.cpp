@@ -16,7 +16,7 @@ std::vector<std::string_view> views(const std::vector<std::string>& texts) {
 
 LookupLayer& LookupHandle::lookup_layer() const { return static_cast<LookupLayer&>(*layer()); }
 
-void LookupHandle::adapt(const TextDataRef& texts, const TextPassOptions& options) const {
+void LookupHandle::adapt(const TextDataHandle& texts, const TextPassOptions& options) const {
   lookup_layer().adapt(texts, options);
 }
 
@@ -24,7 +24,7 @@ void LookupHandle::adapt(const TextStream& stream) const { lookup_layer().adapt(
 
 void LookupHandle::reset_state() const { lookup_layer().reset_state(); }
 
-void LookupHandle::update_state(const TextDataRef& texts) const {
+void LookupHandle::update_state(const TextDataHandle& texts) const {
   lookup_layer().update_state(texts);
 }
 
@@ -62,7 +62,7 @@ DTensor LookupHandle::transform(const std::vector<std::string>& texts, const Lay
   return transform(views(texts), layout);
 }
 
-std::shared_ptr<const Dataset> LookupHandle::dataset(const TextDataRef& texts,
+std::shared_ptr<const Dataset> LookupHandle::dataset(const TextDataHandle& texts,
                                                      const TextPassOptions& options) const {
   return lookup_layer().dataset(texts, options);
 }

@@ -40,13 +40,13 @@ class LookupHandle : public LayerHandle {
   /// Learns the vocabulary, all tokens that occur or the max_tokens most frequent, and forgets
   /// the one before. Throws StateError if one was given by the options, ConfigError for texts
   /// without a token.
-  void adapt(const TextDataRef& texts, const TextPassOptions& options = {}) const;
+  void adapt(const TextDataHandle& texts, const TextPassOptions& options = {}) const;
   /// Learns the vocabulary from texts that do not fit in memory.
   void adapt(const TextStream& stream) const;
   /// Forgets what was counted, before an adapt() in steps.
   void reset_state() const;
   /// Counts more texts, in an adapt() in steps.
-  void update_state(const TextDataRef& texts) const;
+  void update_state(const TextDataHandle& texts) const;
   /// Makes the vocabulary of what was counted, after an adapt() in steps.
   void finalize_state() const;
 
@@ -70,7 +70,7 @@ class LookupHandle : public LayerHandle {
   DTensor transform(std::span<const std::string_view> texts, const Layout& layout) const;
   DTensor transform(const std::vector<std::string>& texts, const Layout& layout) const;
   /// Data to train on, with the texts' labels: all texts are read once, here.
-  std::shared_ptr<const Dataset> dataset(const TextDataRef& texts,
+  std::shared_ptr<const Dataset> dataset(const TextDataHandle& texts,
                                          const TextPassOptions& options = {}) const;
 
  protected:

@@ -48,7 +48,7 @@ class StringLookup : public LookupHandle {
   static StringLookup from_config(JsonObject& config);
 
   using LookupHandle::adapt;
-  void adapt(std::initializer_list<const char*> tokens) const { adapt(TextDataRef(tokens)); }
+  void adapt(std::initializer_list<const char*> tokens) const { adapt(TextDataHandle(tokens)); }
   /// Learns from documents of several tokens; in "tf_idf" mode weights come from how many of them
   /// have a token.
   void adapt(const std::vector<std::vector<std::string>>& documents) const;

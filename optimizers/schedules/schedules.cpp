@@ -56,7 +56,7 @@ namespace {
 
 /// What makes a schedule of the first rate, the length of the decay and options.
 template <class Made, class Options>
-LearningRateScheduleRef decay_of(JsonObject& config, const char* steps) {
+LearningRateScheduleHandle decay_of(JsonObject& config, const char* steps) {
   const auto options = options_from<Options>(config);
   const auto initial = config.take<double>("initial_learning_rate");
   return Made(initial, config.take<double>(steps), options);
@@ -64,7 +64,7 @@ LearningRateScheduleRef decay_of(JsonObject& config, const char* steps) {
 
 /// What makes a schedule of the first rate, the length of the decay, its rate and options.
 template <class Made, class Options>
-LearningRateScheduleRef rated_decay(JsonObject& config) {
+LearningRateScheduleHandle rated_decay(JsonObject& config) {
   const auto options = options_from<Options>(config);
   const auto initial = config.take<double>("initial_learning_rate");
   const auto steps = config.take<double>("decay_steps");
@@ -274,31 +274,32 @@ std::shared_ptr<const LearningRateSchedule> make(Args&&... args) {
 
 ExponentialDecay::ExponentialDecay(double initial_learning_rate, double decay_steps,
                                    double decay_rate, ExponentialDecayOptions options)
-    : LearningRateScheduleRef(
+    : LearningRateScheduleHandle(
           make<ExponentialSchedule>(initial_learning_rate, decay_steps, decay_rate, options)) {}
 
 PiecewiseConstantDecay::PiecewiseConstantDecay(std::vector<int64_t> boundaries,
                                                std::vector<double> values,
                                                PiecewiseConstantDecayOptions options)
-    : LearningRateScheduleRef(make<PiecewiseSchedule>(boundaries, values, options)) {}
+    : LearningRateScheduleHandle(make<PiecewiseSchedule>(boundaries, values, options)) {}
 
 PolynomialDecay::PolynomialDecay(double initial_learning_rate, double decay_steps,
                                  PolynomialDecayOptions options)
-    : LearningRateScheduleRef(
+    : LearningRateScheduleHandle(
           make<PolynomialSchedule>(initial_learning_rate, decay_steps, options)) {}
 
 InverseTimeDecay::InverseTimeDecay(double initial_learning_rate, double decay_steps,
                                    double decay_rate, InverseTimeDecayOptions options)
-    : LearningRateScheduleRef(
+    : LearningRateScheduleHandle(
           make<InverseTimeSchedule>(initial_learning_rate, decay_steps, decay_rate, options)) {}
 
 CosineDecay::CosineDecay(double initial_learning_rate, double decay_steps,
                          CosineDecayOptions options)
-    : LearningRateScheduleRef(make<CosineSchedule>(initial_learning_rate, decay_steps, options)) {}
+    : LearningRateScheduleHandle(
+          make<CosineSchedule>(initial_learning_rate, decay_steps, options)) {}
 
 CosineDecayRestarts::CosineDecayRestarts(double initial_learning_rate, double first_decay_steps,
                                          CosineDecayRestartsOptions options)
-    : LearningRateScheduleRef(
+    : LearningRateScheduleHandle(
           make<CosineRestartsSchedule>(initial_learning_rate, first_decay_steps, options)) {}
 
 }  // namespace tessera

@@ -15,7 +15,7 @@ struct ExponentialDecayOptions {
 
 /// initial · decay_rate^(step / decay_steps) (keras.optimizers.schedules.ExponentialDecay),
 /// computed in float32. Throws ConfigError unless decay_steps > 0.
-class ExponentialDecay : public LearningRateScheduleRef {
+class ExponentialDecay : public LearningRateScheduleHandle {
  public:
   ExponentialDecay(double initial_learning_rate, double decay_steps, double decay_rate,
                    ExponentialDecayOptions options = {});
@@ -30,7 +30,7 @@ struct PiecewiseConstantDecayOptions {
 /// value more than boundaries and the boundaries rise.
 ///
 ///     PiecewiseConstantDecay({1000, 2000}, {0.1, 0.01, 0.001})
-class PiecewiseConstantDecay : public LearningRateScheduleRef {
+class PiecewiseConstantDecay : public LearningRateScheduleHandle {
  public:
   PiecewiseConstantDecay(std::vector<int64_t> boundaries, std::vector<double> values,
                          PiecewiseConstantDecayOptions options = {});
@@ -46,7 +46,7 @@ struct PolynomialDecayOptions {
 /// (initial - end) · (1 - step / decay_steps)^power + end, then end
 /// (keras.optimizers.schedules.PolynomialDecay), computed in float32. Throws ConfigError unless
 /// decay_steps > 0.
-class PolynomialDecay : public LearningRateScheduleRef {
+class PolynomialDecay : public LearningRateScheduleHandle {
  public:
   PolynomialDecay(double initial_learning_rate, double decay_steps,
                   PolynomialDecayOptions options = {});
@@ -59,7 +59,7 @@ struct InverseTimeDecayOptions {
 
 /// initial / (1 + decay_rate · step / decay_steps) (keras.optimizers.schedules.InverseTimeDecay),
 /// computed in float32. Throws ConfigError unless decay_steps > 0.
-class InverseTimeDecay : public LearningRateScheduleRef {
+class InverseTimeDecay : public LearningRateScheduleHandle {
  public:
   InverseTimeDecay(double initial_learning_rate, double decay_steps, double decay_rate,
                    InverseTimeDecayOptions options = {});
@@ -78,7 +78,7 @@ struct CosineDecayOptions {
 /// float32. Throws ConfigError unless decay_steps > 0.
 ///
 ///     Adam(CosineDecay(0, 10000, {.warmup_target = 1e-3, .warmup_steps = 500}))
-class CosineDecay : public LearningRateScheduleRef {
+class CosineDecay : public LearningRateScheduleHandle {
  public:
   CosineDecay(double initial_learning_rate, double decay_steps, CosineDecayOptions options = {});
 };
@@ -92,7 +92,7 @@ struct CosineDecayRestartsOptions {
 
 /// Half cosines one after the other (keras.optimizers.schedules.CosineDecayRestarts; Loshchilov and
 /// Hutter, 2016), computed in float32. Throws ConfigError unless first_decay_steps > 0.
-class CosineDecayRestarts : public LearningRateScheduleRef {
+class CosineDecayRestarts : public LearningRateScheduleHandle {
  public:
   CosineDecayRestarts(double initial_learning_rate, double first_decay_steps,
                       CosineDecayRestartsOptions options = {});

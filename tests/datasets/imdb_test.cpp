@@ -113,7 +113,7 @@ TEST_CASE("the first reviews are those of all of them") {
 TEST_CASE("texts for a text layer are made of reviews") {
   const test::TempFolder folder;
   write_archive(folder.path(), 1);
-  const TextDataRef texts = datasets::imdb({.path = folder.path()});
+  const TextDataHandle texts = datasets::imdb({.path = folder.path()});
   CHECK(texts->size() == 2);
   CHECK(texts->labels().size(0) == 2);
 }

@@ -33,7 +33,7 @@ DTensor call(const Json& golden, const DTensor& x) {
     return option(options, key, otherwise);
   };
   const int64_t axis = option<int64_t>(options, "axis", -1);
-  if (options.empty()) return ActivationRef(name)(x);
+  if (options.empty()) return ActivationHandle(name)(x);
   if (name == "celu") return activations::celu(x, number("alpha", 1));
   if (name == "elu") return activations::elu(x, number("alpha", 1));
   if (name == "gelu") return activations::gelu(x, option(options, "approximate", false));
@@ -111,9 +111,9 @@ TEST_CASE("silu and what is straight in pieces have second derivatives") {
 }
 
 TEST_CASE("an activation says what it cannot take") {
-  CHECK_THROWS_WITH(ActivationRef("threshold"), Contains("\"threshold\"") &&
+  CHECK_THROWS_WITH(ActivationHandle("threshold"), Contains("\"threshold\"") &&
                                                     Contains("activations::threshold"));
-  CHECK_THROWS_WITH(ActivationRef("lrelu"), Contains("\"relu\""));
+  CHECK_THROWS_WITH(ActivationHandle("lrelu"), Contains("\"relu\""));
   CHECK_THROWS_WITH(activations::glu(ones({2, 3})), Contains("[glu]") && Contains("(2, 3)"));
   CHECK_THROWS_AS(activations::celu(ones({2}), 0), ConfigError);
   CHECK_THROWS_WITH(activations::gelu(ops::cast(ones({2}), at::kInt)), Contains("[gelu]"));

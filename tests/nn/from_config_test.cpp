@@ -67,8 +67,8 @@ TEST_CASE("initializers of other seeds and gains, by name and by class name") {
 }
 
 TEST_CASE("activations and objects that may be null") {
-  CHECK(read<ActivationRef>("tanh").name() == "tanh");
-  CHECK(read<ActivationRef>(nullptr).name() == "linear");
+  CHECK(read<ActivationHandle>("tanh").name() == "tanh");
+  CHECK(read<ActivationHandle>(nullptr).name() == "linear");
   CHECK_FALSE(read<RegularizerHandle>(nullptr));
   CHECK_FALSE(read<ConstraintHandle>(nullptr));
   CHECK(read<RegularizerHandle>("l2")->config().at("l2") == 0.01);
@@ -92,8 +92,8 @@ TEST_CASE("objects that cannot be made name their place in one line") {
   CHECK_THROWS_WITH(read<RegularizerHandle>({{"class_name", "L2"}, {"config", {{"l1", 0.1}}}}),
                     Contains("[model.json: x.config]") && Contains("\"l1\""));
   CHECK_THROWS_WITH(read<ConstraintHandle>({{"class_name", "MaxNorm"}}), Contains("\"config\""));
-  CHECK_THROWS_WITH(read<ActivationRef>("rleu"), Contains("[model.json: x, activation]"));
-  CHECK_THROWS_WITH(read<ActivationRef>(Json::object()), Contains("[model.json: x]"));
+  CHECK_THROWS_WITH(read<ActivationHandle>("rleu"), Contains("[model.json: x, activation]"));
+  CHECK_THROWS_WITH(read<ActivationHandle>(Json::object()), Contains("[model.json: x]"));
 }
 
 TEST_CASE("numbers from JSON and back") {

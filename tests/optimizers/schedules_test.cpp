@@ -13,7 +13,7 @@ using namespace tessera::test;
 
 TEST_CASE("schedules are Keras'") {
   for (const Json& golden : keras_optimizers("schedules")) {
-    const LearningRateScheduleRef schedule = schedule_from_config(golden.at("serialized"));
+    const LearningRateScheduleHandle schedule = schedule_from_config(golden.at("serialized"));
     const Json& steps = golden.at("steps");
     const auto initial = schedule(0);
     for (size_t i = 0; i < steps.size(); ++i) {

@@ -10,9 +10,9 @@ namespace tessera::test {
 class DTypeScope {
  public:
   explicit DTypeScope(const std::string& name) : former_(default_dtype_policy()) {
-    set_default_dtype_policy(dtype_policy(name));
+    set_dtype_policy(dtype_policy(name));
   }
-  ~DTypeScope() { set_default_dtype_policy(former_); }
+  ~DTypeScope() { set_dtype_policy(former_); }
   DTypeScope(const DTypeScope&) = delete;
   DTypeScope& operator=(const DTypeScope&) = delete;
 

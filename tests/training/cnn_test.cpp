@@ -74,9 +74,9 @@ LayoutMap layouts_on(const MeshDims& dims) {
 }
 
 std::vector<double> losses(const Case& how, const MeshDims& dims, CommLog* log = nullptr) {
-  set_default_dtype_policy(dtype_policy(how.dtype));
+  set_dtype_policy(dtype_policy(how.dtype));
   const auto as_before =
-      c10::make_scope_exit([] { set_default_dtype_policy(dtype_policy("float32")); });
+      c10::make_scope_exit([] { set_dtype_policy(dtype_policy("float32")); });
   const Sequential model = cnn(how);
   model.compile({.optimizer = Adam(1e-3),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),

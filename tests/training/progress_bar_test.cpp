@@ -1,4 +1,4 @@
-#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 #include <cmath>
 #include <limits>

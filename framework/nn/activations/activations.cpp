@@ -50,20 +50,20 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> ac
 
 }  // namespace
 
-DTensor ActivationRef::operator()(const DTensor& x) const {
+DTensor ActivationHandle::operator()(const DTensor& x) const {
   if (!function_) return x;
   if (OpListener* const hears = tracer(); hears && own_) hears->user_code("an activation function");
   return function_(x);
 }
 
-Shape ActivationRef::output_shape(const Shape& input) const {
+Shape ActivationHandle::output_shape(const Shape& input) const {
   if (name_ != "glu" || input.empty() || input.back() < 0) return input;
   Shape shape = input;
   shape.back() /= 2;
   return shape;
 }
 
-ActivationRef::ActivationRef(const std::string& name) : name_(name) {
+ActivationHandle::ActivationHandle(const std::string& name) : name_(name) {
   for (const auto& [known, function] : activation_table) {
     if (name != known) continue;
     function_ = function;

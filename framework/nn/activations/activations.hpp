@@ -10,19 +10,20 @@
 namespace tessera {
 
 /// An activation function, by Keras' name or any function of one tensor.
-class ActivationRef {
+class ActivationHandle {
  public:
   using Function = std::function<DTensor(const DTensor&)>;
   /// linear: the input itself.
-  ActivationRef() = default;
-  ActivationRef(const char* name) : ActivationRef(std::string(name)) {}  // NOLINT: reads as data
+  ActivationHandle() = default;
+  ActivationHandle(const char* name)
+      : ActivationHandle(std::string(name)) {}  // NOLINT: reads as data
   /// The activation of this name with Keras' default arguments. Throws ConfigError naming the
   /// nearest one, and for "threshold", which has no defaults.
-  ActivationRef(const std::string& name);                               // NOLINT
+  ActivationHandle(const std::string& name);                               // NOLINT
   /// A function of the user's own; its name is "custom".
   template <class F>
     requires std::is_invocable_r_v<DTensor, F, const DTensor&>
-  ActivationRef(F function) 
+  ActivationHandle(F function) 
       : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
   DTensor operator()(const DTensor& x) const;
   const std::string& name() const { return name_; }
@@ -37,7 +38,7 @@ class ActivationRef {
 
 namespace detail {
 
-/// Names that ActivationRef takes, sorted.
+/// Names that ActivationHandle takes, sorted.
 std::vector<std::string> activation_names();
 
 }  // namespace detail

@@ -76,11 +76,11 @@ void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out) {
   if (!json.is_null()) get_object(json, path, "constraint", constraint_factories(), out);
 }
 
-void json_get(const Json& json, const JsonPath& path, ActivationRef& out) {
+void json_get(const Json& json, const JsonPath& path, ActivationHandle& out) {
   out = {};
   if (json.is_null()) return;
   try {
-    out = ActivationRef(json_as<std::string>(json, path));
+    out = ActivationHandle(json_as<std::string>(json, path));
   } catch (const Error&) {
     rethrow_at(path.text());
   }

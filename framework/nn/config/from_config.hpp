@@ -61,7 +61,7 @@ Json axes_json(const std::vector<int64_t>& axes);
 void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
 void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
 void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);
-void json_get(const Json& json, const JsonPath& path, ActivationRef& out);
+void json_get(const Json& json, const JsonPath& path, ActivationHandle& out);
 
 /// What the factory of this name makes with Keras' defaults; the class name finds it too. Throws
 /// ConfigError naming the nearest one.

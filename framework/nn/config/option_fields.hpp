@@ -27,7 +27,7 @@ template <class T>
 Json option_json(const T& value) {
   if constexpr (NamedEnum<T>) {
     return names_of(value)[static_cast<size_t>(value)];
-  } else if constexpr (std::is_same_v<T, ActivationRef>) {
+  } else if constexpr (std::is_same_v<T, ActivationHandle>) {
     return value.name();
   } else if constexpr (requires { value->class_name(); }) {
     return serialized(value);

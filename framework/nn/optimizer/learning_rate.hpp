@@ -22,7 +22,7 @@ class LearningRateSchedule {
 };
 
 /// A handle to a schedule.
-class LearningRateScheduleRef : public detail::Handle<const LearningRateSchedule> {
+class LearningRateScheduleHandle : public detail::Handle<const LearningRateSchedule> {
  public:
   using Handle::Handle;
   /// The rate of the step that follows `step` others.
@@ -36,7 +36,7 @@ class LearningRate {
   LearningRate() = default;
   /// One rate for all steps. Throws ConfigError for a negative one.
   LearningRate(double rate);                             // NOLINT: reads as data
-  LearningRate(const LearningRateScheduleRef& schedule)  // NOLINT
+  LearningRate(const LearningRateScheduleHandle& schedule)  // NOLINT
       : schedule_(schedule) {}
   bool is_schedule() const { return static_cast<bool>(schedule_); }
   /// The rate of the step that follows `step` others.
@@ -46,7 +46,7 @@ class LearningRate {
 
  private:
   double rate_ = 0;
-  LearningRateScheduleRef schedule_;
+  LearningRateScheduleHandle schedule_;
 };
 namespace detail {
 
@@ -57,7 +57,7 @@ void json_get(const Json& json, const JsonPath& path, LearningRate& out);
 
 /// The schedule that Keras serialized: {"class_name": "CosineDecay", "config": {…}}. Throws
 /// ConfigError naming `where` and the nearest class or key.
-LearningRateScheduleRef schedule_from_config(const Json& json,
+LearningRateScheduleHandle schedule_from_config(const Json& json,
                                              const std::string& where = "learning_rate");
 namespace detail {
 
@@ -65,7 +65,7 @@ namespace detail {
 std::vector<std::string> schedule_names();
 
 /// The table of schedules by class name, to which each class adds itself by a Registered.
-ConfigFactories<LearningRateScheduleRef>& schedule_factories();
+ConfigFactories<LearningRateScheduleHandle>& schedule_factories();
 
 }  // namespace detail
 

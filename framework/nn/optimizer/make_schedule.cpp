@@ -5,12 +5,12 @@ namespace tessera {
 
 using namespace detail;
 
-ConfigFactories<LearningRateScheduleRef>& detail::schedule_factories() {
-  static ConfigFactories<LearningRateScheduleRef> factories;
+ConfigFactories<LearningRateScheduleHandle>& detail::schedule_factories() {
+  static ConfigFactories<LearningRateScheduleHandle> factories;
   return factories;
 }
 
-LearningRateScheduleRef schedule_from_config(const Json& json, const std::string& where) {
+LearningRateScheduleHandle schedule_from_config(const Json& json, const std::string& where) {
   const JsonPath path(where);
   auto [name, config] = read_serialized(json, path);
   return made_from("schedule", schedule_factories(), name, std::move(config), path);

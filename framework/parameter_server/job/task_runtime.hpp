@@ -21,8 +21,8 @@ namespace tessera::detail {
 class TaskRuntime {
  public:
   /// Opens the task's port, if the cluster has one for it. All must outlive it.
-  TaskRuntime(const ServerJob& job, const ServerCluster& cluster, const strategy::Strategy& strategy,
-            const strategy::ParameterServerOptions& options);
+  TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
+              const strategy::Strategy& strategy, const strategy::ParameterServerOptions& options);
   ~TaskRuntime();
 
   /// On a parameter server: holds its parts of the group from now on.

@@ -33,7 +33,7 @@ struct PartPlan {
 /// Cuts variables and deals the parts out, the first one to `first_server`. Row intervals are
 /// shard_interval()s. Throws ConfigError for a variable with a constraint that would be cut, and
 /// where the partitioner gives fewer than 1 part or more than there are rows.
-PartPlan plan_parts(const std::vector<Variable>& variables, const strategy::Partitioner& partitioner,
-                    int servers, int first_server = 0);
+PartPlan plan_parts(const std::vector<Variable>& variables,
+                    const strategy::Partitioner& partitioner, int servers, int first_server = 0);
 
 }  // namespace tessera::detail

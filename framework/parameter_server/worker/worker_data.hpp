@@ -23,7 +23,8 @@ class WorkerData {
 
   /// The next batch, cut over the worker's mesh; nothing after the last. Throws StateError for an
   /// iteration that a later one has replaced.
-  std::optional<Batch> next(const strategy::PerWorkerDataset& of, const RegisteredDataset& registered);
+  std::optional<Batch> next(const strategy::PerWorkerDataset& of,
+                            const RegisteredDataset& registered);
 
  private:
   struct Reading;

@@ -178,7 +178,7 @@ DTensor LookupLayer::transform(std::span<const std::string_view> texts,
   });
 }
 
-std::shared_ptr<const Dataset> LookupLayer::dataset(const TextDataRef& texts,
+std::shared_ptr<const Dataset> LookupLayer::dataset(const TextDataHandle& texts,
                                                     const TextPassOptions& options) const {
   TextRows all = rows(
       texts->size(), [&](int64_t i, Tokens& out) { tokenize(texts->text(i), out); },
@@ -205,7 +205,7 @@ void LookupLayer::count(int64_t size, const TokensAt& tokens, const TextProgress
   named([&] { pass_over(size, progress, work, [](size_t) {}); });
 }
 
-void LookupLayer::update_state(const TextDataRef& texts, const TextPassOptions& options) {
+void LookupLayer::update_state(const TextDataHandle& texts, const TextPassOptions& options) {
   count(
       texts->size(), [&](int64_t i, Tokens& out) { tokenize(texts->text(i), out); },
       options.progress);
@@ -218,7 +218,7 @@ void LookupLayer::finalize_state() {
   named([&] { lookup_.learn(all); });
 }
 
-void LookupLayer::adapt(const TextDataRef& texts, const TextPassOptions& options) {
+void LookupLayer::adapt(const TextDataHandle& texts, const TextPassOptions& options) {
   reset_state();
   update_state(texts, options);
   finalize_state();
@@ -226,7 +226,7 @@ void LookupLayer::adapt(const TextDataRef& texts, const TextPassOptions& options
 
 void LookupLayer::adapt(const TextStream& stream) {
   reset_state();
-  while (auto texts = stream()) update_state(TextDataRef(std::move(*texts)));
+  while (auto texts = stream()) update_state(TextDataHandle(std::move(*texts)));
   finalize_state();
 }
 

@@ -31,13 +31,13 @@ class LookupLayer : public TextLayer {
   DTensor transform(std::span<const std::string_view> texts, const Layout& layout) const override;
   /// All of some texts at once, kept without their zeros; get() makes dense batches of them and
   /// get_placed() each shard by itself, as `layouts` cut "x".
-  std::shared_ptr<const Dataset> dataset(const TextDataRef& texts,
+  std::shared_ptr<const Dataset> dataset(const TextDataHandle& texts,
                                          const TextPassOptions& options) const;
 
-  void adapt(const TextDataRef& texts, const TextPassOptions& options);
+  void adapt(const TextDataHandle& texts, const TextPassOptions& options);
   void adapt(const TextStream& stream);
   void reset_state() { counts_.clear(); }
-  void update_state(const TextDataRef& texts, const TextPassOptions& options = {});
+  void update_state(const TextDataHandle& texts, const TextPassOptions& options = {});
   void finalize_state();
 
   const IndexLookup& lookup() const { return lookup_; }

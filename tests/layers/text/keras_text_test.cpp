@@ -122,7 +122,7 @@ TEST_CASE("what is learned from a stream, or in steps, is what is learned at onc
     CHECK(unlike(layer(from_hex(golden.at("inputs"))), golden.at("output")) == "");
     layer.update_state({"counted and dropped"});
     layer.reset_state();
-    for (const std::string& text : corpus) layer.update_state(TextDataRef({text}));
+    for (const std::string& text : corpus) layer.update_state(TextDataHandle({text}));
     layer.finalize_state();
     CHECK(layer.get_vocabulary(false) == from_hex(golden.at("tokens")));
   }

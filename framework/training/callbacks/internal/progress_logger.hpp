@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/framework/training/callbacks/callback.hpp>
-#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 namespace tessera::detail {
 

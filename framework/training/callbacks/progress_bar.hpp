@@ -8,7 +8,7 @@
 
 #include <tessera/framework/training/logs.hpp>
 
-namespace tessera::detail {
+namespace tessera {
 
 /// Where a ProgressBar writes and what it takes for time.
 struct ProgressBarOptions {
@@ -71,4 +71,4 @@ class ProgressBar {
   bool line_open_ = false;
 };
 
-}  // namespace tessera::detail
+}  // namespace tessera

@@ -1,4 +1,4 @@
-#include <tessera/framework/training/callbacks/internal/progress_bar.hpp>
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 #include <unistd.h>
 
@@ -10,7 +10,9 @@
 
 #include <tessera/framework/base/error.hpp>
 
-namespace tessera::detail {
+namespace tessera {
+
+using namespace detail;
 namespace {
 
 constexpr int64_t bar_width = 20;
@@ -210,4 +212,4 @@ std::string ProgressBar::values_text() const {
 
 void ProgressBar::put(const std::string& text) { *options_.out << text << std::flush; }
 
-}  // namespace tessera::detail
+}  // namespace tessera
