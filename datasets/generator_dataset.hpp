@@ -9,6 +9,7 @@
 
 namespace tessera {
 
+/// The options of GeneratorDataset.
 struct GeneratorDatasetOptions {
   /// Batches of an epoch, if known: the bar then counts towards them.
   std::optional<int64_t> steps = std::nullopt;

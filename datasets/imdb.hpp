@@ -21,6 +21,7 @@ const DownloadSource& imdb_source();
 
 }  // namespace datasets
 
+/// What datasets::imdb() reads.
 struct ImdbOptions {
   /// "train" or "test", 25,000 reviews each.
   std::string split = "train";

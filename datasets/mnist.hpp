@@ -17,6 +17,7 @@ const DownloadSource& mnist_source();
 
 }  // namespace datasets
 
+/// What datasets::mnist() reads.
 struct MnistOptions {
   /// Folder with the files, or with a folder `mnist` that has them. Empty: $TESSERA_DATA, else
   /// `tessera/mnist` in the cache folder ($XDG_CACHE_HOME, ~/.cache), where a download puts them,

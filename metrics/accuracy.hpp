@@ -15,6 +15,7 @@ class Accuracy : public MetricHandle {
   explicit Accuracy(MetricOptions options = {});
 };
 
+/// The options of BinaryAccuracy.
 struct BinaryAccuracyOptions {
   std::string name = "binary_accuracy";  ///< what logs call the metric
   double threshold = 0.5;                ///< a prediction above it says 1; between 0 and 1
@@ -54,6 +55,7 @@ class SparseCategoricalAccuracy : public MetricHandle {
   explicit SparseCategoricalAccuracy(MetricOptions options = {});
 };
 
+/// The options of TopKCategoricalAccuracy.
 struct TopKCategoricalAccuracyOptions {
   int64_t k = 5;                                    ///< how many predictions may be the label's
   std::string name = "top_k_categorical_accuracy";  ///< what logs call the metric
@@ -70,6 +72,7 @@ class TopKCategoricalAccuracy : public MetricHandle {
   explicit TopKCategoricalAccuracy(TopKCategoricalAccuracyOptions options = {});
 };
 
+/// The options of SparseTopKCategoricalAccuracy.
 struct SparseTopKCategoricalAccuracyOptions {
   int64_t k = 5;  ///< how many predictions may be the label's
   std::string name = "sparse_top_k_categorical_accuracy";  ///< what logs call the metric

@@ -22,6 +22,7 @@ inline std::array<const char*, 3> names_of(AUCSummationMethod) {
   return {"interpolation", "minoring", "majoring"};
 }
 
+/// The options of AUC.
 struct AUCOptions {
   int64_t num_thresholds = 200;    ///< even thresholds in [0, 1], at least 2
   AUCCurve curve = AUCCurve::roc;  ///< what the area lies under

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of PearsonCorrelation.
 struct PearsonCorrelationOptions {
   std::string name = "pearson_correlation";  ///< what logs call the metric
   int64_t axis = -1;                         ///< axis along which labels and predictions correlate
@@ -23,6 +24,7 @@ class PearsonCorrelation : public MetricHandle {
   explicit PearsonCorrelation(PearsonCorrelationOptions options = {});
 };
 
+/// The options of ConcordanceCorrelation.
 struct ConcordanceCorrelationOptions {
   std::string name = "concordance_correlation";  ///< what logs call the metric
   int64_t axis = -1;  ///< axis along which labels and predictions correlate

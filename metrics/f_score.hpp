@@ -14,6 +14,7 @@ enum class ScoreAverage : uint8_t { micro, macro, weighted };
 /// Keras' names of the averages, in the order of the enumerators.
 inline std::array<const char*, 3> names_of(ScoreAverage) { return {"micro", "macro", "weighted"}; }
 
+/// The options of FBetaScore.
 struct FBetaScoreOptions {
   std::optional<ScoreAverage> average = std::nullopt;  ///< none: a score for each class
   double beta = 1;  ///< how much more recall weighs than precision; positive
@@ -33,6 +34,7 @@ class FBetaScore : public MetricHandle {
   explicit FBetaScore(FBetaScoreOptions options = {});
 };
 
+/// The options of F1Score.
 struct F1ScoreOptions {
   std::optional<ScoreAverage> average = std::nullopt;  ///< none: a score for each class
   /// Predictions above it are positive, in (0, 1]; none: the largest of each sample.

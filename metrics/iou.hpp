@@ -76,6 +76,7 @@ class OneHotMeanIoU : public MetricHandle {
   explicit OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options = {});
 };
 
+/// The options of BinaryIoU.
 struct BinaryIoUOptions {
   std::vector<int64_t> target_class_ids = {0, 1};  ///< classes whose mean is taken, of 0 and 1
   double threshold = 0.5;                          ///< predictions of at least that are of class 1

@@ -16,6 +16,7 @@ class RootMeanSquaredError : public MetricHandle {
   explicit RootMeanSquaredError(MetricOptions options = {});
 };
 
+/// The options of LogCoshError.
 struct LogCoshErrorOptions {
   std::string name = "logcosh";  ///< what logs call the metric
 };
@@ -72,6 +73,7 @@ class MeanSquaredLogarithmicError : public MetricHandle {
   explicit MeanSquaredLogarithmicError(MetricOptions options = {});
 };
 
+/// The options of CosineSimilarity.
 struct CosineSimilarityOptions {
   std::string name = "cosine_similarity";  ///< what logs call the metric
   int64_t axis = -1;                       ///< axis along which the vectors lie
@@ -133,6 +135,7 @@ class Poisson : public MetricHandle {
   explicit Poisson(MetricOptions options = {});
 };
 
+/// The options of BinaryCrossentropy.
 struct BinaryCrossentropyOptions {
   std::string name = "binary_crossentropy";  ///< what logs call the metric
   bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
@@ -150,6 +153,7 @@ class BinaryCrossentropy : public MetricHandle {
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
 
+/// The options of CategoricalCrossentropy.
 struct CategoricalCrossentropyOptions {
   std::string name = "categorical_crossentropy";  ///< what logs call the metric
   bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
@@ -168,6 +172,7 @@ class CategoricalCrossentropy : public MetricHandle {
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
 };
 
+/// The options of SparseCategoricalCrossentropy.
 struct SparseCategoricalCrossentropyOptions {
   std::string name = "sparse_categorical_crossentropy";  ///< what logs call the metric
   bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities

@@ -15,6 +15,7 @@ inline std::array<const char*, 3> names_of(ClassAggregation) {
   return {"none", "uniform_average", "variance_weighted_average"};
 }
 
+/// The options of R2Score.
 struct R2ScoreOptions {
   /// How the scores of outputs become one number.
   ClassAggregation class_aggregation = ClassAggregation::uniform_average;

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Adadelta.
 struct AdadeltaOptions {
   double rho = 0.95;      ///< share of the former means in the next, in [0, 1]
   double epsilon = 1e-7;  ///< added to both means under the roots, at least 0

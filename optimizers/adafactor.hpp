@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Adafactor.
 struct AdafactorOptions {
   double beta_2_decay = -0.8;  ///< exponent of t in the share of new squares in means, at most 0
   double epsilon_1 = 1e-30;    ///< added to squared gradients, at least 0

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Adagrad.
 struct AdagradOptions {
   double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0
   double epsilon = 1e-7;                   ///< added to the sum under the root, at least 0

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of AdamW.
 struct AdamWOptions {
   std::optional<double> weight_decay = 0.004;  ///< before updates w -= w · rate · this; not none
   double beta_1 = 0.9;    ///< share of the former mean of gradients in the next, in [0, 1)

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Ftrl.
 struct FtrlOptions {
   double learning_rate_power = -0.5;       ///< -p, at most 0; 0 for a fixed rate
   double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0

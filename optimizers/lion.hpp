@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Lion.
 struct LionOptions {
   double beta_1 = 0.9;   ///< share of the momentum in a step's direction, in (0, 1]
   double beta_2 = 0.99;  ///< share of the former momentum in the next, in [0, 1]

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of LossScaleOptimizer.
 struct LossScaleOptimizerOptions {
   double initial_scale = 32768;         ///< what the first loss is multiplied by, positive
   int64_t dynamic_growth_steps = 2000;  ///< finite steps after which the scale doubles, at least 1

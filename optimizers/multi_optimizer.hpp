@@ -37,6 +37,7 @@ class OptimizerMap {
   Items items_;
 };
 
+/// The options of MultiOptimizer.
 struct MultiOptimizerOptions {
   /// What the loss is multiplied by, in place of the inner optimizers' own; none: 1.
   std::optional<double> loss_scale_factor = std::nullopt;

@@ -8,6 +8,7 @@
 
 namespace tessera {
 
+/// The options of Muon.
 struct MuonOptions {
   double adam_beta_1 = 0.9;    ///< Adam's share of the former mean of gradients, in [0, 1)
   double adam_beta_2 = 0.999;  ///< Adam's share of the former mean of squares, in [0, 1)

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Nadam.
 struct NadamOptions {
   double beta_1 = 0.9;    ///< share of the former mean of gradients in the next, in [0, 1)
   double beta_2 = 0.999;  ///< share of the former mean of squares in the next, in [0, 1)

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of RMSprop.
 struct RMSpropOptions {
   double rho = 0.9;       ///< share of the former means in the next, in [0, 1]
   double momentum = 0;    ///< share of the former step in the next, in [0, 1]; 0: no slot for it

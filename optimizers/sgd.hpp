@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of SGD.
 struct SGDOptions {
   double momentum = 0;    ///< share of the former step in the next, in [0, 1]; 0: no slots
   bool nesterov = false;  ///< looks ahead along the momentum

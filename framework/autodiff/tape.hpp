@@ -10,6 +10,7 @@
 
 namespace tessera {
 
+/// The options of Tape.
 struct TapeOptions {
   bool persistent = false;       ///< gradient() may be called more than once
   bool watch_variables = true;   ///< trainable Variables are watched when first used
@@ -18,6 +19,7 @@ struct TapeOptions {
 /// What gradient() gives for a source that the target does not depend on.
 enum class Unconnected : uint8_t { none, zero };
 
+/// The options of Gradient.
 struct GradientOptions {
   Unconnected unconnected = Unconnected::none;
   /// Gradient of something else with respect to the target; default ones.

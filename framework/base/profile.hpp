@@ -53,6 +53,7 @@ class ProfileSpan {
 
 }  // namespace detail
 
+/// The options of Profile.
 struct ProfileOptions {
   /// Spans that are kept at most, of 56 bytes each; later ones are counted only.
   int64_t max_spans = 2'000'000;

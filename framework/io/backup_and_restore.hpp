@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of BackupAndRestore.
 struct BackupAndRestoreOptions {
   SaveFreq save_freq = "epoch";
   /// Whether the backup before the last one stays too, for when the last is damaged.

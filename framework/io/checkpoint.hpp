@@ -21,6 +21,7 @@ class CheckpointMismatch : public FileError {
   using FileError::FileError;
 };
 
+/// The options of CheckpointSave.
 struct CheckpointSaveOptions {
   /// Whether to write in the background what is the state at the call. Weights that change
   /// meanwhile take fresh memory.
@@ -32,6 +33,7 @@ struct CheckpointSaveOptions {
   std::function<void()> then = {};
 };
 
+/// The options of CheckpointRestore.
 struct CheckpointRestoreOptions {
   /// Whether to take the weights alone: no optimizer, position, seed or callbacks.
   bool weights_only = false;

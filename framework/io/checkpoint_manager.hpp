@@ -13,6 +13,7 @@
 
 namespace tessera {
 
+/// The options of CheckpointManager.
 struct CheckpointManagerOptions {
   /// How many of the newest stay; absent: all.
   std::optional<int64_t> max_to_keep = 3;

@@ -34,6 +34,7 @@ class ExportSample {
   at::Tensor rows_;
 };
 
+/// The options of Export.
 struct ExportOptions {
   std::shared_ptr<TextLayer> text = nullptr;  ///< makes the model's input of texts
   ExportSample sample = {};                   ///< required
@@ -81,6 +82,7 @@ struct ExportedModel {
   std::vector<std::pair<std::string, double>> decide(const at::Tensor& outputs) const;
 };
 
+/// The options of LoadExport.
 struct LoadExportOptions {
   LayoutMap layouts = {};  ///< undefined: whole on one device
   /// The version to load; absent: the newest.

@@ -8,6 +8,7 @@
 
 namespace tessera {
 
+/// The options of ModelCheckpoint.
 struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
   int verbose = 0;

@@ -22,6 +22,7 @@ class UpdateFreq {
   int64_t batches_;
 };
 
+/// The options of TensorBoard.
 struct TensorBoardOptions {
   std::string log_dir = "logs";
   /// Epochs from one histogram of every weight to the next; 0: none.

@@ -18,6 +18,7 @@ namespace tessera {
 /// What a LayoutMap does with a path that several expressions match.
 enum class OnMultiple : uint8_t { error, first };
 
+/// The options of LayoutMap.
 struct LayoutMapOptions {
   /// `error` throws, as Keras 3 does; `first` takes the first rule in order, as tf.keras does.
   OnMultiple on_multiple = OnMultiple::error;

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Functional.
 struct FunctionalOptions {
   std::string name = "";
   bool trainable = true;

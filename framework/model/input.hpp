@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Input.
 struct InputOptions {
   std::string dtype = "";  ///< also int32, int64, uint8 or bool
   std::string name = "";

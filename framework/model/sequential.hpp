@@ -8,6 +8,7 @@
 
 namespace tessera {
 
+/// The options of Sequential.
 struct SequentialOptions {
   std::string name = "";
   bool trainable = true;

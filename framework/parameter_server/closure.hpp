@@ -43,6 +43,7 @@ class WorkerContext {
 /// What runs on a worker, known there and to the coordinator by its name.
 using ClosureFunction = std::function<ClosureValue(WorkerContext&)>;
 
+/// How a worker goes through its own dataset.
 struct PerWorkerOptions {
   int64_t batch_size = 32;
   bool shuffle = true;  ///< each worker and each pass in an order of its own

@@ -18,6 +18,7 @@ class StepExecutor;
 
 namespace tessera::strategy {
 
+/// The options of ParameterServerStrategy.
 struct ParameterServerOptions {
   /// How variables are cut; an empty one: not.
   Partitioner variable_partitioner = {};

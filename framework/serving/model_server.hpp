@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of ModelServer.
 struct ModelServerOptions {
   std::string name = "model";  ///< in the paths
   detail::ModelWorkerOptions worker = {};

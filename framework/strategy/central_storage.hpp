@@ -7,6 +7,7 @@
 
 namespace tessera::strategy {
 
+/// The options of CentralStorageStrategy.
 struct CentralStorageOptions {
   /// "/gpu:0", "cpu:1": the replicas. Empty: all GPUs, else one CPU.
   std::vector<std::string> compute_devices = {};

@@ -23,6 +23,7 @@ struct InputContext {
 /// Makes the data of one process.
 using DatasetFunction = std::function<DatasetHandle(const InputContext&)>;
 
+/// How a strategy deals a dataset out.
 struct DistributeOptions {
   /// Rows of a global batch, or in distribute_datasets_from_function of a replica's; streams have
   /// batches of their own.

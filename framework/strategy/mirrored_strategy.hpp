@@ -9,6 +9,7 @@
 
 namespace tessera::strategy {
 
+/// The options of MirroredStrategy.
 struct MirroredOptions {
   /// One replica each: "/gpu:0", "cuda:1", "cpu:0". None: all GPUs, or one CPU without them.
   std::vector<std::string> devices = {};

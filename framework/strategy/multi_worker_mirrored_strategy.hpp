@@ -21,6 +21,7 @@ struct CommunicationOptions {
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
+/// The options of MultiWorkerMirroredStrategy.
 struct MultiWorkerMirroredOptions {
   CommunicationOptions communication_options = {};
   /// Replicas on each worker: virtual CPUs, or GPUs.

@@ -12,6 +12,7 @@
 
 namespace tessera::strategy {
 
+/// The options of SidecarEvaluator.
 struct SidecarEvaluatorOptions {
   std::string checkpoint_dir;
   DatasetHandle data = {};

@@ -16,6 +16,7 @@
 
 namespace tessera {
 
+/// The options of BatchLoader.
 struct BatchLoaderOptions {
   int64_t batch_size = 32;
   /// Rows in the order of Permutation(size, fold_in(seed, epoch)) instead of as stored: the same on

@@ -10,6 +10,7 @@
 
 namespace tessera {
 
+/// What plan() counts.
 struct PlanOptions {
   int64_t batch_size = 32;  ///< rows of a global batch
 };

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of ELU.
 struct ELUOptions {
   double alpha = 1.0;      ///< y tends to -alpha for x far below 0
   std::string name = "";   ///< first part of the weights' paths

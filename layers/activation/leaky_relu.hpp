@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of LeakyReLU.
 struct LeakyReLUOptions {
   double negative_slope = 0.3;  ///< factor of negative x, from 0 on
   std::string name = "";        ///< first part of the weights' paths

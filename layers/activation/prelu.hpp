@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of PReLU.
 struct PReLUOptions {
   InitializerHandle alpha_initializer = "zeros";  ///< first values of `alpha`
   RegularizerHandle alpha_regularizer = {};       ///< penalty on `alpha`

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of ReLU.
 struct ReLUOptions {
   std::optional<double> max_value = std::nullopt;  ///< the largest output, from 0 on; absent: none
   double negative_slope = 0;                       ///< factor of x - threshold below, from 0 on

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Softmax.
 struct SoftmaxOptions {
   std::vector<int64_t> axis = {-1};  ///< axes over whose elements together the sum is 1
   std::string name = "";             ///< first part of the weights' paths

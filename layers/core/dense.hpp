@@ -5,6 +5,7 @@
 
 namespace tessera {
 
+/// The options of Dense.
 struct DenseOptions {
   ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`

@@ -5,6 +5,7 @@
 
 namespace tessera {
 
+/// The options of EinsumDense.
 struct EinsumDenseOptions {
   ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
   std::string bias_axes = "";     ///< letters of the output that `bias` has; no bias if empty

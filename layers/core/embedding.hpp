@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Embedding.
 struct EmbeddingOptions {
   InitializerHandle embeddings_initializer = "uniform";  ///< first values of `embeddings`
   RegularizerHandle embeddings_regularizer = {};         ///< penalty on `embeddings`

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Masking.
 struct MaskingOptions {
   double mask_value = 0;   ///< what all features of a step that is left out are
   std::string name = "";   ///< first part of the weights' paths

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Concatenate.
 struct ConcatenateOptions {
   int64_t axis = -1;       ///< axis along which the inputs are joined; -1 is the last
   std::string name = "";   ///< first part of the weights' paths

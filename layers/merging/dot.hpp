@@ -15,6 +15,7 @@ class DotAxes {
   int64_t of_[2];
 };
 
+/// The options of Dot.
 struct DotOptions {
   bool normalize = false;  ///< brings the vectors along the axes to length 1 first: cosines
   std::string name = "";   ///< first part of the weights' paths

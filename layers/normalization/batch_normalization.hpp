@@ -13,6 +13,7 @@ struct RenormClipping {
   std::optional<double> dmax = std::nullopt;  ///< largest offset |d|
 };
 
+/// The options of BatchNormalization.
 struct BatchNormalizationOptions {
   int64_t axis = -1;       ///< axis whose every index has moments of its own; the features'
   double momentum = 0.99;  ///< what the moving statistics keep of themselves in a training step

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of GroupNormalization.
 struct GroupNormalizationOptions {
   int64_t groups = 32;                           ///< number of groups; -1: one for each channel
   int64_t axis = -1;                             ///< axis that is cut into groups, the channels'

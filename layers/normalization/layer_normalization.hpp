@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of LayerNormalization.
 struct LayerNormalizationOptions {
   std::vector<int64_t> axis = {-1};              ///< axes that are normalized together
   double epsilon = 1e-3;                         ///< added to the variance

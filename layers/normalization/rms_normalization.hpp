@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of RMSNormalization.
 struct RMSNormalizationOptions {
   std::vector<int64_t> axis = {-1};  ///< axes that are normalized together
   double epsilon = 1e-6;             ///< added to the mean of the squares

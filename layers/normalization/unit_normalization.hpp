@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of UnitNormalization.
 struct UnitNormalizationOptions {
   std::vector<int64_t> axis = {-1};  ///< axes of the vectors; several: of matrices and so on
   std::string name = "";             ///< first part of the weights' paths

@@ -8,6 +8,7 @@
 
 namespace tessera {
 
+/// The options of Normalization.
 struct NormalizationOptions {
   /// Axes whose every index has a mean and variance of its own; one of each in all if empty (Keras'
   /// None).

@@ -5,6 +5,7 @@
 
 namespace tessera {
 
+/// The options of Rescaling.
 struct RescalingOptions {
   ArrayOption offset = 0.0;  ///< added; a number, or an array that broadcasts to the last axes
   std::string name = "";     ///< first part of the weights' paths

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of ActivityRegularization.
 struct ActivityRegularizationOptions {
   double l1 = 0;           ///< factor of Σ|x|, from 0 on
   double l2 = 0;           ///< factor of Σx², from 0 on

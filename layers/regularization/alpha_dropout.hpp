@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of AlphaDropout.
 struct AlphaDropoutOptions {
   /// Shape of the random choices, which broadcast to x: {-1, 1, -1} drops whole columns of every
   /// matrix. -1 is x's extent (Keras' None); x's shape if empty.

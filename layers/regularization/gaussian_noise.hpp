@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of GaussianNoise.
 struct GaussianNoiseOptions {
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
   std::string name = "";                       ///< first part of the weights' paths

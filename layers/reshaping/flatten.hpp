@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of Flatten.
 struct FlattenOptions {
   /// "channels_last", or "channels_first" where axis 1 holds channels and becomes the last one
   /// before the axes merge.

@@ -8,6 +8,7 @@
 
 namespace tessera {
 
+/// The options of ExponentialDecay.
 struct ExponentialDecayOptions {
   bool staircase = false;                 ///< step / decay_steps is rounded down
   std::string name = "ExponentialDecay";  ///< kept for Keras
@@ -21,6 +22,7 @@ class ExponentialDecay : public LearningRateScheduleHandle {
                    ExponentialDecayOptions options = {});
 };
 
+/// The options of PiecewiseConstantDecay.
 struct PiecewiseConstantDecayOptions {
   std::string name = "PiecewiseConstant";  ///< kept for Keras
 };
@@ -36,6 +38,7 @@ class PiecewiseConstantDecay : public LearningRateScheduleHandle {
                          PiecewiseConstantDecayOptions options = {});
 };
 
+/// The options of PolynomialDecay.
 struct PolynomialDecayOptions {
   double end_learning_rate = 0.0001;  ///< rate from decay_steps on
   double power = 1;                   ///< exponent of what is left of the decay; 1: a line
@@ -52,6 +55,7 @@ class PolynomialDecay : public LearningRateScheduleHandle {
                   PolynomialDecayOptions options = {});
 };
 
+/// The options of InverseTimeDecay.
 struct InverseTimeDecayOptions {
   bool staircase = false;                 ///< step / decay_steps is rounded down
   std::string name = "InverseTimeDecay";  ///< kept for Keras
@@ -65,6 +69,7 @@ class InverseTimeDecay : public LearningRateScheduleHandle {
                    InverseTimeDecayOptions options = {});
 };
 
+/// The options of CosineDecay.
 struct CosineDecayOptions {
   double alpha = 0;                  ///< last rate, as a fraction of the first
   std::string name = "CosineDecay";  ///< kept for Keras
@@ -83,6 +88,7 @@ class CosineDecay : public LearningRateScheduleHandle {
   CosineDecay(double initial_learning_rate, double decay_steps, CosineDecayOptions options = {});
 };
 
+/// The options of CosineDecayRestarts.
 struct CosineDecayRestartsOptions {
   double t_mul = 2;                ///< each period's length by the former's
   double m_mul = 1;                ///< each period's first rate by the former's

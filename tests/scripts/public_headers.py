@@ -81,5 +81,3 @@ def declarations(header):
             if match:
                 yield number, "::".join(filter(None, spaces)), match.group(1), commented
                 break
-        if line.rstrip().endswith(("}", ";")):
-            commented = False

@@ -11,6 +11,7 @@ class NonNeg : public ConstraintHandle {
   NonNeg();
 };
 
+/// The options of MaxNorm.
 struct MaxNormOptions {
   double max_value = 2;  ///< largest norm that a vector keeps
   ops::Axes axis = {0};  ///< axes along which the vectors lie; {0, 1, 2} for a kernel of Conv2D
@@ -27,6 +28,7 @@ class MaxNorm : public ConstraintHandle {
   explicit MaxNorm(const MaxNormOptions& options = {});
 };
 
+/// The options of UnitNorm.
 struct UnitNormOptions {
   ops::Axes axis = {0};  ///< axes along which the vectors lie; {0, 1, 2} for a kernel of Conv2D
 };
@@ -39,6 +41,7 @@ class UnitNorm : public ConstraintHandle {
   explicit UnitNorm(const UnitNormOptions& options = {});
 };
 
+/// The options of MinMaxNorm.
 struct MinMaxNormOptions {
   double min_value = 0;  ///< least norm that a vector is brought to
   double max_value = 1;  ///< largest norm that a vector is brought to

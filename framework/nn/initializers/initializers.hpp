@@ -56,6 +56,7 @@ class Constant : public InitializerHandle {
   explicit Constant(double value = 0);
 };
 
+/// The options of RandomUniform.
 struct RandomUniformOptions {
   double minval = -0.05;                          ///< least value
   double maxval = 0.05;                           ///< bound of the values, which they stay below
@@ -100,6 +101,7 @@ inline std::array<const char*, 3> names_of(Distribution) {
   return {"truncated_normal", "untruncated_normal", "uniform"};
 }
 
+/// The options of VarianceScaling.
 struct VarianceScalingOptions {
   double scale = 1;                ///< variance times the fan; positive
   FanMode mode = FanMode::fan_in;  ///< which fan divides the scale: in, out or their mean
@@ -164,6 +166,7 @@ class LecunNormal : public InitializerHandle {
   explicit LecunNormal(SeedOptions options = {});
 };
 
+/// The options of Orthogonal.
 struct OrthogonalOptions {
   double gain = 1;                                ///< what the matrix is multiplied by
   std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's

@@ -22,6 +22,7 @@ class L2 : public RegularizerHandle {
   explicit L2(double l2 = 0.01);
 };
 
+/// The options of L1L2.
 struct L1L2Options {
   double l1 = 0;  ///< factor of Σ|x|, at least 0
   double l2 = 0;  ///< factor of Σx², at least 0
@@ -39,6 +40,7 @@ enum class OrthogonalMode : uint8_t { rows, columns };
 /// Keras' names of the modes, in the order of the enumerators.
 inline std::array<const char*, 2> names_of(OrthogonalMode) { return {"rows", "columns"}; }
 
+/// The options of OrthogonalRegularizer.
 struct OrthogonalRegularizerOptions {
   double factor = 0.01;                        ///< factor of the penalty, at least 0
   OrthogonalMode mode = OrthogonalMode::rows;  ///< whether rows or columns become orthogonal

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of Circle.
 struct CircleOptions {
   double gamma = 80;            ///< what distances are multiplied by
   double margin = 0.4;          ///< how far from 1 matches may be, and others from 0

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of SparseCategoricalCrossentropy.
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities
   /// The label of samples whose loss is 0 and which no mean counts; none: all count.
@@ -29,6 +30,7 @@ class SparseCategoricalCrossentropy : public LossHandle {
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});
 };
 
+/// The options of CategoricalCrossentropy.
 struct CategoricalCrossentropyOptions {
   bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / classes
@@ -48,6 +50,7 @@ class CategoricalCrossentropy : public LossHandle {
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
 };
 
+/// The options of BinaryCrossentropy.
 struct BinaryCrossentropyOptions {
   bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / 2

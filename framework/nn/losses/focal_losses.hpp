@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of BinaryFocalCrossentropy.
 struct BinaryFocalCrossentropyOptions {
   bool apply_class_balancing = false;  ///< weighs labels y by y alpha + (1 - y) (1 - alpha)
   double alpha = 0.25;                 ///< weight of label 1 where classes are balanced
@@ -29,6 +30,7 @@ class BinaryFocalCrossentropy : public LossHandle {
   explicit BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options = {});
 };
 
+/// The options of CategoricalFocalCrossentropy.
 struct CategoricalFocalCrossentropyOptions {
   std::vector<double> alpha = {0.25};  ///< one number, or one for each class of the last axis
   double gamma = 2;            ///< how much less samples count whose label is probable; 0: not
@@ -51,6 +53,7 @@ class CategoricalFocalCrossentropy : public LossHandle {
   explicit CategoricalFocalCrossentropy(CategoricalFocalCrossentropyOptions options = {});
 };
 
+/// The options of CategoricalGeneralizedCrossEntropy.
 struct CategoricalGeneralizedCrossEntropyOptions {
   double q = 0.5;  ///< towards 0 the cross-entropy, towards 1 the mean absolute error
   Reduction reduction = Reduction::sum_over_batch_size;        ///< how losses become one number

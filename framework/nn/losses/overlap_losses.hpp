@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of Dice.
 struct DiceOptions {
   Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
   std::string name = "dice";                             ///< what errors call the loss
@@ -22,6 +23,7 @@ class Dice : public LossHandle {
   explicit Dice(DiceOptions options = {});
 };
 
+/// The options of Tversky.
 struct TverskyOptions {
   double alpha = 0.5;  ///< weight of what is missed, y (1 - p)
   double beta = 0.5;   ///< weight of what is found in excess, p (1 - y)

@@ -48,6 +48,7 @@ class LogCosh : public LossHandle {
   explicit LogCosh(LossOptions options = {});
 };
 
+/// The options of Huber.
 struct HuberOptions {
   double delta = 1;  ///< where the loss of an error turns from quadratic to linear
   Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
@@ -63,6 +64,7 @@ class Huber : public LossHandle {
   explicit Huber(HuberOptions options = {});
 };
 
+/// The options of CosineSimilarity.
 struct CosineSimilarityOptions {
   int64_t axis = -1;                                     ///< axis along which the vectors lie
   Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of CSVLogger.
 struct CSVLoggerOptions {
   std::string separator = ",";
   /// Whether to go on in a file that exists, without a second head line.

@@ -7,6 +7,7 @@
 
 namespace tessera {
 
+/// The options of EarlyStopping.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   /// A smaller change is no improvement.

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of LearningRateScheduler.
 struct LearningRateSchedulerOptions {
   int verbose = 0;
 };

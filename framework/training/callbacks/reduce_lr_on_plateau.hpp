@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of ReduceLROnPlateau.
 struct ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
   double factor = 0.1;    ///< new rate = rate · factor

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of SwapEMAWeights.
 struct SwapEMAWeightsOptions {
   /// Whether the means are the weights from the end of an epoch, where callbacks named later save
   /// them, to the begin of the next one too.

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of TerminateOnNaN.
 struct TerminateOnNaNOptions {
   /// Throw instead of ending training as usual.
   bool raise_error = false;
