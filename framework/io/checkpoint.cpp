@@ -90,7 +90,7 @@ void Checkpoint::wait() {
   collectively(mesh(), "Checkpoint", [&] { state_->join(); });
 }
 
-CheckpointRestored Checkpoint::restore(const std::string& folder,
+Checkpoint::Restored Checkpoint::restore(const std::string& folder,
                                        const CheckpointRestoreOptions& options) {
   wait();
   const NoRecording untaped;

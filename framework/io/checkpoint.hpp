@@ -42,12 +42,6 @@ struct CheckpointRestoreOptions {
   bool expect_partial = false;
 };
 
-/// What restore() read.
-struct CheckpointRestored {
-  int64_t tensors = 0;
-  uint64_t bytes_read = 0;  ///< by this process
-};
-
 /// Saves and restores training (tf.train.Checkpoint): a model's weights, its compiled optimizer,
 /// metrics, history, position in fit and the global seed; or the variables and optimizers of a
 /// training loop of one's own. Every distinct shard is written once, by a process that holds it,
@@ -59,6 +53,12 @@ struct CheckpointRestored {
 ///     checkpoint.save("training/step-000120");
 class Checkpoint {
  public:
+  /// What restore() read.
+  struct Restored {
+    int64_t tensors = 0;
+    uint64_t bytes_read = 0;  ///< by this process
+  };
+
   explicit Checkpoint(const ModelHandle& model);
   /// Of a model that outlives it.
   explicit Checkpoint(Model& model);
@@ -78,7 +78,7 @@ class Checkpoint {
   /// it is set in on_train_begin(), as BackupAndRestore does. Throws FileError naming file and
   /// tensor for a folder that is missing or damaged, CheckpointMismatch naming the nearest tensor
   /// there is.
-  CheckpointRestored restore(const std::string& folder,
+  Restored restore(const std::string& folder,
                              const CheckpointRestoreOptions& options = {});
 
   /// Values of the user's own that are saved and restored.

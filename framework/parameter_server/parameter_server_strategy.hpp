@@ -68,7 +68,7 @@ class ParameterServerStrategy final : public Strategy {
   bool is_coordinator() const { return task_type() == TaskType::chief; }
 
   /// Models compiled in the scope call fit over the cluster.
-  [[nodiscard]] std::unique_ptr<StrategyScope> scope() const override;
+  [[nodiscard]] std::unique_ptr<detail::StrategyScope> scope() const override;
 
   /// Variables rest on the parameter servers from now on. On every task in the same order. What
   /// they are here is a copy: on the coordinator the values that they begin with; workers bring it

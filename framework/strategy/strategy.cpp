@@ -12,6 +12,29 @@
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
+namespace tessera::detail {
+namespace {
+
+using strategy::Strategy;
+
+/// What the thread's strategy becomes: null for the default one.
+const Strategy* entered(const Strategy& strategy) {
+  const Strategy* const wanted = &strategy == &default_strategy() ? nullptr : &strategy;
+  const Strategy* const current = thread_state().strategy;
+  if (!current || current == wanted) return wanted;
+  throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
+                   "scope() inside that of " + current->name(), "leave the other scope first");
+}
+
+}  // namespace
+
+StrategyScope::StrategyScope(const Strategy& strategy)
+    : strategy_(thread_state().strategy, entered(strategy)) {
+  if (thread_state().strategy) mesh_.emplace(strategy.mesh_);
+}
+
+}  // namespace tessera::detail
+
 namespace tessera::strategy {
 
 using namespace tessera::detail;
@@ -63,21 +86,7 @@ ReduceOp reduce_op(const std::string& op) {
                     suggestion(op, known));
 }
 
-/// What the thread's strategy becomes: null for the default one.
-const Strategy* entered(const Strategy& strategy) {
-  const Strategy* const wanted = &strategy == &default_strategy() ? nullptr : &strategy;
-  const Strategy* const current = thread_state().strategy;
-  if (!current || current == wanted) return wanted;
-  throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
-                   "scope() inside that of " + current->name(), "leave the other scope first");
-}
-
 }  // namespace
-
-StrategyScope::StrategyScope(const Strategy& strategy)
-    : strategy_(thread_state().strategy, entered(strategy)) {
-  if (thread_state().strategy) mesh_.emplace(strategy.mesh_);
-}
 
 Strategy::Strategy(std::string name, const Mesh& mesh) : name_(std::move(name)), mesh_(mesh) {}
 

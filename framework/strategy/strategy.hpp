@@ -13,24 +13,30 @@
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::strategy {
-
-/// How values of several replicas become one (tf.distribute.ReduceOp).
-enum class ReduceOp : uint8_t { sum, mean };
-
 class Strategy;
+}
+
+namespace tessera::detail {
 
 /// While alive, a strategy is the current one of this thread: variables are made and models
 /// compiled where it says.
 class StrategyScope {
  public:
   /// Throws StateError inside another strategy's scope.
-  explicit StrategyScope(const Strategy& strategy);
+  explicit StrategyScope(const strategy::Strategy& strategy);
   virtual ~StrategyScope() = default;
 
  private:
-  detail::ScopedValue<const Strategy*> strategy_;
+  ScopedValue<const strategy::Strategy*> strategy_;
   std::optional<DefaultMeshScope> mesh_;  ///< none for a strategy that changes nothing
 };
+
+}  // namespace tessera::detail
+
+namespace tessera::strategy {
+
+/// How values of several replicas become one (tf.distribute.ReduceOp).
+enum class ReduceOp : uint8_t { sum, mean };
 
 /// Base of all strategies (tf.distribute.Strategy): what a training that is written for one device
 /// does on several.
@@ -62,7 +68,7 @@ class Strategy {
   int64_t num_replicas_in_sync() const;
 
   /// Makes it the current strategy while the scope lives, which the strategy must outlive.
-  [[nodiscard]] virtual std::unique_ptr<StrategyScope> scope() const;
+  [[nodiscard]] virtual std::unique_ptr<detail::StrategyScope> scope() const;
 
   /// Calls a function in scope(), once, with arguments as they are, and returns what it returns.
   template <class Function, class... Args>
@@ -111,7 +117,7 @@ class Strategy {
   Strategy(std::string name, const Mesh& mesh);
 
  private:
-  friend class StrategyScope;
+  friend class detail::StrategyScope;
   std::string name_;
   Mesh mesh_;
 };

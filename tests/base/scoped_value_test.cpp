@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("a scoped value nests and gives the former value back") {
   std::string mode = "outside";

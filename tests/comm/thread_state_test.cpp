@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace tessera;
+using namespace tessera::detail;
 
 TEST_CASE("a mode is of its thread, and a new thread has none") {
   CommLog log;

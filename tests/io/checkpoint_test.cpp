@@ -66,7 +66,7 @@ TEST_CASE("64 pairs of meshes: what one saves any other restores, bit for bit") 
       for (const std::string& kind : kinds()) {
         CAPTURE(devices, to, kind);
         const ModelHandle other = checkpoint_model(checkpoint_layouts(kind, to));
-        const CheckpointRestored restored = Checkpoint(other).restore(path);
+        const Checkpoint::Restored restored = Checkpoint(other).restore(path);
         CHECK(restored.tensors == 18);
         CHECK(Everything(other).difference(expected) == "");
       }
@@ -259,7 +259,7 @@ TEST_CASE("a process reads the slices that it needs") {
       const Mesh mesh = test::rank_mesh({{"x", 4}, {"y", 2}}, communicator);
       const Variable w("w", filled(shape, 0, at::kFloat, Layout(spec, mesh)));
       Checkpoint checkpoint({w});
-      const CheckpointRestored restored = checkpoint.restore(folder / "one");
+      const Checkpoint::Restored restored = checkpoint.restore(folder / "one");
       test::expect(equal(w, whole), "other values");
       checkpoint.save(folder / "two");
       const std::lock_guard<std::mutex> lock(mutex);

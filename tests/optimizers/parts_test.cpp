@@ -16,6 +16,7 @@
 namespace parts_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

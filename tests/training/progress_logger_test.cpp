@@ -40,7 +40,7 @@ TEST_CASE("the bar reads nothing where it shows nothing, or others would have to
 TEST_CASE("only the first process shows a bar, but every one refuses a wrong verbosity") {
   const test::StandardOutput output;
   for (const bool first : {false, true}) {
-    const CallbackParams params{.epochs = 2, .steps = 1, .verbose = 2, .is_first_rank = first};
+    const Callback::Params params{.epochs = 2, .steps = 1, .verbose = 2, .is_first_rank = first};
     ProgressLogger logger(params, false);
     logger.set_params(params);
     logger.on_epoch_begin(0);

@@ -268,7 +268,7 @@ void apply_state(CheckpointParts& parts, const CheckpointState& state) {
 
 }  // namespace
 
-CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
+Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
                                       const CheckpointRestoreOptions& options) {
   const Mesh mesh = mesh_of(parts);
   std::optional<Opened> opened;
@@ -276,7 +276,7 @@ CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string&
   // The same on every process, as what they have opened is.
   Plan plan = make_plan(parts, *opened, options);
   collectively(mesh, folder, [&] { read_values(opened->reader, plan); });
-  CheckpointRestored restored{.bytes_read = opened->reader.bytes_read()};
+  Checkpoint::Restored restored{.bytes_read = opened->reader.bytes_read()};
   // What may throw comes before what may not.
   if (!options.weights_only) {
     apply_callbacks(parts, opened->state, plan);

@@ -6,7 +6,7 @@
 namespace tessera::detail {
 
 /// What Checkpoint::restore() does.
-CheckpointRestored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
+Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
                                       const CheckpointRestoreOptions& options);
 
 }  // namespace tessera::detail

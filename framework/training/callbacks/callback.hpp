@@ -16,23 +16,11 @@
 
 namespace tessera {
 
-class Callback;
 class Model;
 class Trainer;
 
 /// Values by the paths of the weights that they are like.
 using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
-
-/// What a run is.
-struct CallbackParams {
-  int64_t epochs = 1;
-  std::optional<int64_t> steps = std::nullopt;  ///< batches of an epoch, if known
-  int verbose = 1;
-  /// Whether this process is the one that prints and writes files.
-  bool is_first_rank = true;
-  /// All callbacks of the run, in the order in which they are told; valid while it lasts.
-  std::vector<Callback*> callbacks = {};
-};
 
 /// What fit, evaluate and predict tell while they run (keras.callbacks.Callback). Every process of
 /// the mesh calls its own callbacks with the same values. Epochs and batches count from 0.
@@ -45,6 +33,17 @@ struct CallbackParams {
 ///     model.fit(data, {.callbacks = {std::make_shared<Patience>()}});
 class Callback {
  public:
+  /// What a run is.
+  struct Params {
+    int64_t epochs = 1;
+    std::optional<int64_t> steps = std::nullopt;  ///< batches of an epoch, if known
+    int verbose = 1;
+    /// Whether this process is the one that prints and writes files.
+    bool is_first_rank = true;
+    /// All callbacks of the run, in the order in which they are told; valid while it lasts.
+    std::vector<Callback*> callbacks = {};
+  };
+
   virtual ~Callback() = default;
   virtual void on_train_begin() {}
   /// `logs` are those of the last epoch.
@@ -91,14 +90,14 @@ class Callback {
   virtual void restore(const Json& /*state*/, const NamedTensors& /*tensors*/) {}
 
   void set_model(Trainer& model) { trainer_ = &model; }
-  void set_params(const CallbackParams& params) { params_ = params; }
+  void set_params(const Params& params) { params_ = params; }
 
  protected:
   /// The model that fit, evaluate or predict runs for; valid while it does.
   Model& model() const;
   /// The model's training methods.
   Trainer& trainer() const { return *trainer_; }
-  const CallbackParams& params() const { return params_; }
+  const Params& params() const { return params_; }
   /// Writes a line to the standard output, on the first process only.
   void print(const std::string& line) const;
   /// Writes a line to the standard error output, on the first process only.
@@ -106,7 +105,7 @@ class Callback {
 
  private:
   Trainer* trainer_ = nullptr;
-  CallbackParams params_;
+  Params params_;
 };
 
 /// A handle to a callback, made of one by value or shared. Copies are the same callback.

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(NewLayerOptions& o, const Visit& visit) {
   visit("factor", o.factor);

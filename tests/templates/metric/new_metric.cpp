@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+using namespace detail;
+
 template <class Visit>
 void fields(NewMetricOptions& o, const Visit& visit) {
   visit("name", o.name);

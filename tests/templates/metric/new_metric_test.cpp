@@ -10,6 +10,7 @@
 namespace new_metric_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 

@@ -7,6 +7,9 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
+
+using namespace detail;
+
 namespace {
 
 struct NewOp {

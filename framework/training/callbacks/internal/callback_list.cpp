@@ -12,7 +12,7 @@
 namespace tessera::detail {
 
 CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer,
-                           const Mesh& mesh, CallbackParams params)
+                           const Mesh& mesh, Callback::Params params)
     : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
   params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),

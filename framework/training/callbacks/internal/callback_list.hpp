@@ -14,7 +14,7 @@ class CallbackList {
  public:
   /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.
   CallbackList(std::vector<CallbackHandle> callbacks, Trainer& trainer, const Mesh& mesh,
-               CallbackParams params);
+               Callback::Params params);
 
   void begin(Phase phase) const;
   void end(Phase phase, const Logs& logs) const;

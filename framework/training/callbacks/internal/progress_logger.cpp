@@ -12,14 +12,14 @@ double now() {
 }
 
 /// What a process shows. Every one throws for a verbosity that is wrong.
-int shown(const CallbackParams& params) {
+int shown(const Callback::Params& params) {
   const ProgressBar checked({.verbose = params.verbose});
   return params.is_first_rank ? params.verbose : 0;
 }
 
 }  // namespace
 
-ProgressLogger::ProgressLogger(const CallbackParams& params, bool reads_metrics)
+ProgressLogger::ProgressLogger(const Callback::Params& params, bool reads_metrics)
     : bar_({.verbose = shown(params)}),
       reads_metrics_(reads_metrics && params.verbose == 1) {}
 

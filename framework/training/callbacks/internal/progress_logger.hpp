@@ -11,7 +11,7 @@ class ProgressLogger final : public Callback {
  public:
   /// `reads_metrics`: whether the bar may read metrics when it is redrawn, at most every 50 ms,
   /// which it must not where other processes take part.
-  ProgressLogger(const CallbackParams& params, bool reads_metrics);
+  ProgressLogger(const Callback::Params& params, bool reads_metrics);
 
   void on_train_begin() override { in_fit_ = true; }
   void on_epoch_begin(int64_t epoch) override;
