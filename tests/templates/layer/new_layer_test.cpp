@@ -1,4 +1,4 @@
-#include <tessera/tests/templates/layer/new_layer.hpp>
+#include <tessera/layers/kind/new_layer.hpp>
 
 #include <ATen/ATen.h>
 

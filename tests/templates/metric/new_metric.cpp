@@ -1,4 +1,4 @@
-#include <tessera/tests/templates/metric/new_metric.hpp>
+#include <tessera/metrics/new_metric.hpp>
 
 #include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>

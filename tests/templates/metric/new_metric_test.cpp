@@ -1,4 +1,4 @@
-#include <tessera/tests/templates/metric/new_metric.hpp>
+#include <tessera/metrics/new_metric.hpp>
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include <tessera/tests/templates/operation/new_op.hpp>
+#include <tessera/framework/ops/new_op.hpp>
 
 #include <ATen/ATen.h>
 
