@@ -15,7 +15,7 @@ struct GeneratorDatasetOptions {
   std::optional<int64_t> steps = std::nullopt;
   /// Whether the batches never end; fit then needs steps_per_epoch.
   bool endless = false;
-  std::string name = "generator";
+  std::string name = "generator";  ///< what errors and histories call the data
 };
 
 /// Batches that a function of the user's makes, from the start in every epoch

@@ -21,8 +21,9 @@ enum class Unconnected : uint8_t { none, zero };
 
 /// The options of Gradient.
 struct GradientOptions {
+  /// What a source gets that the target does not depend on: an undefined tensor, or zeros.
   Unconnected unconnected = Unconnected::none;
-  /// Gradient of something else with respect to the target; default ones.
+  /// Gradient of something else with respect to the target; undefined: ones.
   DTensor output_gradient = {};
   /// Called with a source's number and gradient as soon as its last contribution is there, while
   /// the rest of the backward pass is still to come. The gradient may be pending.

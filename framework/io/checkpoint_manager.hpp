@@ -26,6 +26,7 @@ struct CheckpointManagerOptions {
   bool asynchronous = false;
   /// Whether restore_latest() throws for a damaged checkpoint instead of taking the one before.
   bool strict = false;
+  /// Whether a save that fails throws its FileError, or warns.
   detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 

@@ -6,8 +6,9 @@ namespace tessera {
 
 /// The options of Input.
 struct InputOptions {
-  std::string dtype = "";  ///< also int32, int64, uint8 or bool
-  std::string name = "";
+  /// A dtype of layers, or int32, int64, uint8 or bool; empty: that of the default policy.
+  std::string dtype = "";
+  std::string name = "";  ///< the input's own; empty: its class and a number
 };
 
 /// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).

@@ -10,14 +10,13 @@ namespace tessera {
 
 /// The options of Sequential.
 struct SequentialOptions {
-  std::string name = "";
-  bool trainable = true;
+  std::string name = "";  ///< the model's own; empty: its class and a number
+  bool trainable = true;  ///< whether training changes its weights
 };
 
 namespace detail {
 
-/// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
-/// first is an Input it is built as it grows, else when first called.
+/// The model behind Sequential, from which programs may derive.
 class SequentialModel : public Model {
  public:
   SequentialModel(const std::vector<LayerHandle>& layers, const SequentialOptions& options);
@@ -46,6 +45,8 @@ class SequentialModel : public Model {
 
 }  // namespace detail
 
+/// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
+/// first is an Input it is built as it grows, else when first called.
 class Sequential : public ModelHandle {
  public:
   Sequential(std::initializer_list<LayerHandle> layers, const SequentialOptions& options = {});

@@ -46,9 +46,9 @@ using Shapes = std::vector<Shape>;
 
 /// What a weight is beside name, shape and first values.
 struct WeightOptions {
-  bool trainable = true;
-  RegularizerHandle regularizer = {};
-  ConstraintHandle constraint = {};
+  bool trainable = true;               ///< whether training changes it, while it changes the layer
+  RegularizerHandle regularizer = {};  ///< the penalty on it that the loss gets; empty: none
+  ConstraintHandle constraint = {};    ///< what each update brings it back to; empty: nothing
   std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent
 };
 
@@ -238,6 +238,8 @@ int64_t global_seed();
 
 }  // namespace detail
 
+/// Sets the seed that first values of weights, draws of layers and the order of shuffled rows
+/// follow from (keras.utils.set_random_seed).
 void set_random_seed(int64_t seed);
 
 }  // namespace tessera

@@ -9,9 +9,9 @@ namespace tessera {
 
 /// The options of ModelServer.
 struct ModelServerOptions {
-  std::string name = "model";  ///< in the paths
-  detail::ModelWorkerOptions worker = {};
-  detail::HttpServerOptions http = {};
+  std::string name = "model";              ///< what the paths of requests call the model
+  detail::ModelWorkerOptions worker = {};  ///< batches, looks for newer versions, layouts
+  detail::HttpServerOptions http = {};     ///< address, limits and time-outs of the connections
 };
 
 /// Serves the exports of a folder over HTTP as TensorFlow Serving's REST interface does:

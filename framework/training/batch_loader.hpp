@@ -18,12 +18,12 @@ namespace tessera {
 
 /// The options of BatchLoader.
 struct BatchLoaderOptions {
-  int64_t batch_size = 32;
+  int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   /// Rows in the order of Permutation(size, fold_in(seed, epoch)) instead of as stored: the same on
   /// every mesh.
   bool shuffle = false;
-  Seed seed = {};
-  int64_t epoch = 0;
+  Seed seed = {};     ///< that the order of shuffled rows follows from
+  int64_t epoch = 0;  ///< number of the epoch, from 0
   /// Step of the epoch to begin with: a run that goes on passes how many it has done.
   int64_t first_step = 0;
   /// Steps of the whole epoch at most; absent: until the data end.
