@@ -38,7 +38,7 @@ class GeneratorDataset final : public StreamDataset {
   std::optional<int64_t> steps() const override { return options_.steps; }
   bool endless() const override { return options_.endless; }
   std::string name() const override { return options_.name; }
-  /// Of the first batch, which is made for this. Throws ConfigError if there is none.
+  /// The shapes of the first batch, which is made for this. Throws ConfigError if there is none.
   std::vector<Shape> input_shapes() const override;
 
  private:

@@ -42,7 +42,7 @@ class GradientTape final : private detail::OpListener {
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
-  /// Also differentiates with respect to this tensor.
+  /// Has the tape differentiate with respect to this tensor too.
   void watch(const DTensor& tensor);
   /// Ends recording; gradient() does so too unless the tape is persistent.
   void stop_recording();

@@ -30,7 +30,7 @@ class InputLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext&) override;
 
  private:
-  std::optional<at::ScalarType> countable_;  ///< of whole numbers and truth values
+  std::optional<at::ScalarType> countable_;  ///< the dtype of whole numbers and truth values
   Shape batch_shape_;
 };
 

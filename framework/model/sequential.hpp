@@ -39,8 +39,8 @@ class SequentialModel : public Model {
   void grow(const LayerHandle& layer);
 
   std::shared_ptr<Layer> input_;
-  Shape batch_shape_;  ///< as the Input gave it
-  Shape end_shape_;    ///< of the last layer's output, if an Input began
+  Shape batch_shape_;  ///< the batch shape that the Input gave
+  Shape end_shape_;    ///< shape of the last layer's output, if an Input began
 };
 
 }  // namespace detail

@@ -28,7 +28,7 @@ class ModelServer : private detail::HttpHandler {
 
   int port() const { return server_.port(); }
   std::shared_ptr<const detail::ServedModel> served() const { return worker_.served(); }
-  /// As HttpServer.
+  /// Serves until stop() or a signal, then drains, as HttpServer::run() does.
   void run() { server_.run(); }
   void stop() { server_.stop(); }
 

@@ -29,7 +29,7 @@ struct DistributeOptions {
   /// batches of their own.
   int64_t batch_size = 32;
   bool shuffle = false;  ///< whether each epoch has its rows in an order of its own
-  Seed seed = {};        ///< that the orders follow from, with the number of the epoch
+  Seed seed = {};        ///< what the epochs' orders follow from, with their numbers
 };
 
 /// Data as batches that are cut over the replicas of a strategy (tf.distribute.DistributedDataset):
