@@ -9,7 +9,7 @@ namespace tessera {
 
 /// The options of BackupAndRestore.
 struct BackupAndRestoreOptions {
-  /// When a backup is made: "epoch", at the end of each, or after so many batches.
+  /// When a backup is made: "epoch", at the end of each, or after every so many batches.
   SaveFreq save_freq = "epoch";
   /// Whether the backup before the last one stays too, for when the last is damaged.
   bool double_checkpoint = false;

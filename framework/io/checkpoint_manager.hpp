@@ -93,7 +93,8 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
-  std::shared_ptr<const detail::FileDescriptor> claim_;  ///< the first process's
+  /// The lock on the directory, which the first process holds.
+  std::shared_ptr<const detail::FileDescriptor> claim_;
   bool claimed_ = false;
   bool warned_ = false;
 };

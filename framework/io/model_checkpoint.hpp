@@ -16,9 +16,10 @@ struct ModelCheckpointOptions {
   bool save_best_only = false;  ///< whether only a model is saved that betters the best so far
   /// Whether to write a safetensors file with the weights, else a checkpoint folder.
   bool save_weights_only = false;
-  /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": by its name.
+  /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": a loss is to fall,
+  /// a compiled metric to go the way of its class.
   std::string mode = "auto";
-  /// When to save: "epoch", at the end of each, or after so many batches.
+  /// When to save: "epoch", at the end of each, or after every so many batches.
   SaveFreq save_freq = "epoch";
   /// What has to be bettered for the first save with `save_best_only`.
   std::optional<double> initial_value_threshold = std::nullopt;

@@ -9,7 +9,7 @@ namespace tessera {
 
 /// The options of Functional.
 struct FunctionalOptions {
-  std::string name = "";  ///< the model's own; empty: its class and a number
+  std::string name = "";  ///< the model's own; empty: made of its class
   bool trainable = true;  ///< whether training changes its weights
 };
 

@@ -8,7 +8,7 @@ namespace tessera {
 struct InputOptions {
   /// A dtype of layers, or int32, int64, uint8 or bool; empty: that of the default policy.
   std::string dtype = "";
-  std::string name = "";  ///< the input's own; empty: its class and a number
+  std::string name = "";  ///< the input's own; empty: made of its class
 };
 
 /// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).

@@ -46,7 +46,7 @@ using Shapes = std::vector<Shape>;
 
 /// What a weight is beside name, shape and first values.
 struct WeightOptions {
-  bool trainable = true;               ///< whether training changes it, while it changes the layer
+  bool trainable = true;               ///< whether training changes it, if the layer is trainable
   RegularizerHandle regularizer = {};  ///< the penalty on it that the loss gets; empty: none
   ConstraintHandle constraint = {};    ///< what each update brings it back to; empty: nothing
   std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent

@@ -80,7 +80,7 @@ struct FitOptions {
   /// The last part of the rows, before they are shuffled, that is validated with instead of trained
   /// on: in [0, 1).
   double validation_split = 0;
-  /// What is validated with, in place of `validation_split`; empty: nothing else.
+  /// What is validated with, in place of `validation_split`; empty: what that leaves, if any.
   DatasetHandle validation_data = {};
   /// Whether rows come in an order that follows from the seed and the number of the epoch: a second
   /// fit begins with the first one's order again, unless `initial_epoch` goes on counting.

@@ -118,7 +118,7 @@ class Optimizer {
   /// reduce_when_ready() ends without apply().
   detail::GradientReducer& reducer() { return *reducer_; }
   /// Has `strategy` make the updates of apply(), which changes neither weights nor slots itself;
-  /// null: as before. Throws ConfigError for an optimizer that has inner ones.
+  /// null: the optimizer makes them. Throws ConfigError for an optimizer that has inner ones.
   void set_update_strategy(std::shared_ptr<detail::UpdateStrategy> strategy);
 
   /// With use_ema the variables' values become their moving averages, if there was a step. Throws

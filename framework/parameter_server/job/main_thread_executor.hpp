@@ -15,9 +15,9 @@ class MainThreadExecutor {
   using Work = std::function<void()>;
   using Asked = std::function<bool()>;
 
-  /// Waits, on a thread of gRPC's, until the main thread has done the work: returns true once the
-  /// main thread has done the work; false if `cancelled` says so before it has begun, or the main
-  /// thread has left for good. `phase`: of which fit it is; 0: of any.
+  /// Has the main thread do the work and waits for it, on a thread of gRPC's: true once it is done;
+  /// false if `cancelled` says so before it has begun, or the main thread has left for good.
+  /// `phase`: of which fit it is; 0: of any.
   bool run(const Work& work, const Asked& cancelled, int phase = 0);
 
   /// Does, on the main thread, the next piece of fit number `phase` (0: of any), and returns

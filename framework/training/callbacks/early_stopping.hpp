@@ -14,7 +14,8 @@ struct EarlyStoppingOptions {
   double min_delta = 0;
   int64_t patience = 0;  ///< epochs without improvement after which training stops
   int verbose = 0;       ///< 0 silent, 1 says at which epoch it stopped and what it restored
-  /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": by its name.
+  /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": a loss is to fall,
+  /// a compiled metric to go the way of its class.
   std::string mode = "auto";
   /// What has to be bettered beside the best value so far.
   std::optional<double> baseline = std::nullopt;
