@@ -15,7 +15,7 @@ struct GeneratorDatasetOptions {
   std::optional<int64_t> steps = std::nullopt;
   /// Whether the batches never end; fit then needs steps_per_epoch.
   bool endless = false;
-  std::string name = "generator";
+  std::string name = "generator";  ///< what errors and histories call the data
 };
 
 /// Batches that a function of the user's makes, from the start in every epoch
@@ -38,7 +38,7 @@ class GeneratorDataset final : public StreamDataset {
   std::optional<int64_t> steps() const override { return options_.steps; }
   bool endless() const override { return options_.endless; }
   std::string name() const override { return options_.name; }
-  /// Of the first batch, which is made for this. Throws ConfigError if there is none.
+  /// The shapes of the first batch, which is made for this. Throws ConfigError if there is none.
   std::vector<Shape> input_shapes() const override;
 
  private:

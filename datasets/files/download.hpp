@@ -48,7 +48,7 @@ struct SourceFile {
 struct DownloadSource {
   std::string url;
   std::vector<detail::SourceFile> files;
-  /// As in DownloadOptions.
+  /// File of trusted certificates, as in DownloadOptions.
   std::string ca_file = {};
 };
 

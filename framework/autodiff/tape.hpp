@@ -21,8 +21,9 @@ enum class Unconnected : uint8_t { none, zero };
 
 /// The options of Gradient.
 struct GradientOptions {
+  /// What a source gets that the target does not depend on: an undefined tensor, or zeros.
   Unconnected unconnected = Unconnected::none;
-  /// Gradient of something else with respect to the target; default ones.
+  /// Gradient of something else with respect to the target; undefined: ones.
   DTensor output_gradient = {};
   /// Called with a source's number and gradient as soon as its last contribution is there, while
   /// the rest of the backward pass is still to come. The gradient may be pending.
@@ -41,7 +42,7 @@ class GradientTape final : private detail::OpListener {
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
-  /// Also differentiates with respect to this tensor.
+  /// Has the tape differentiate with respect to this tensor too.
   void watch(const DTensor& tensor);
   /// Ends recording; gradient() does so too unless the tape is persistent.
   void stop_recording();

@@ -23,7 +23,7 @@ struct DistributedOptions {
   ClusterFlags cluster = {};
   /// Devices of this process; absent: an equal share of the mesh.
   std::optional<int64_t> devices = std::nullopt;
-  Device::Type device_type = Device::Type::cpu;
+  Device::Type device_type = Device::Type::cpu;  ///< virtual CPUs, or the GPUs of this process
   /// How long the first task waits until all are there.
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
   /// After how long a process that does not arrive where others wait is given up.

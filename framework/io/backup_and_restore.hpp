@@ -9,6 +9,7 @@ namespace tessera {
 
 /// The options of BackupAndRestore.
 struct BackupAndRestoreOptions {
+  /// When a backup is made: "epoch", at the end of each, or after every so many batches.
   SaveFreq save_freq = "epoch";
   /// Whether the backup before the last one stays too, for when the last is damaged.
   bool double_checkpoint = false;
@@ -16,6 +17,7 @@ struct BackupAndRestoreOptions {
   bool delete_checkpoint = true;
   /// Whether backups are written in the background.
   bool asynchronous = false;
+  /// Whether a save that fails ends training with its FileError, or warns and lets it go on.
   detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 

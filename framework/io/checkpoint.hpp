@@ -26,7 +26,7 @@ struct CheckpointSaveOptions {
   /// Whether to write in the background what is the state at the call. Weights that change
   /// meanwhile take fresh memory.
   bool asynchronous = false;
-  /// For who keeps checkpoints; read back with CheckpointReader::state()["about"].
+  /// A note of who keeps the checkpoint, read back with CheckpointReader::state()["about"].
   Json about = nullptr;
   /// Called on the first process, in the background where files are written there, when everything
   /// is on disk.
@@ -60,7 +60,7 @@ class Checkpoint {
   };
 
   explicit Checkpoint(const ModelHandle& model);
-  /// Of a model that outlives it.
+  /// A checkpoint of a model that outlives it.
   explicit Checkpoint(Model& model);
   explicit Checkpoint(const std::vector<Variable>& variables,
                       const std::vector<OptimizerHandle>& optimizers = {});

@@ -26,6 +26,7 @@ struct CheckpointManagerOptions {
   bool asynchronous = false;
   /// Whether restore_latest() throws for a damaged checkpoint instead of taking the one before.
   bool strict = false;
+  /// Whether a save that fails throws its FileError, or warns.
   detail::SaveFailure save_failure = detail::SaveFailure::raise;
 };
 
@@ -73,16 +74,17 @@ class CheckpointManager {
   /// A checkpoint that a manager made.
   struct Made {
     int64_t number = -1;               ///< in the order of saving; -1 without one
-    std::optional<double> value = {};  ///< of `monitor`
+    std::optional<double> value = {};  ///< the value of `monitor`; absent: not known
   };
   struct Retention;
 
   void read_made();
   int64_t next_number() const;
   void warn_without_monitor(const Logs& metrics);
-  /// All there are, the one that was saved first first.
+  /// All checkpoints there are, the one that was saved first first.
   std::vector<detail::CheckpointEntry> by_age() const;
-  /// Those of the first process, as file systems may show others something else. Collective.
+  /// What by_age() gives the first process, as file systems may show others something else.
+  /// Collective.
   std::vector<detail::CheckpointEntry> common_by_age() const;
   void report(const std::string& line) const;
 
@@ -91,7 +93,8 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
-  std::shared_ptr<const detail::FileDescriptor> claim_;  ///< of the first process
+  /// The lock on the directory, which the first process holds.
+  std::shared_ptr<const detail::FileDescriptor> claim_;
   bool claimed_ = false;
   bool warned_ = false;
 };

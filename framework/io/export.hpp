@@ -60,9 +60,9 @@ struct ExportedModel {
   std::shared_ptr<TextLayer> text;  ///< null: the model takes tensors
   std::vector<std::string> labels;
   std::string activation;
-  Shape input_shape;                ///< of the model, its rows unknown: -1
+  Shape input_shape;                ///< what the model takes; -1 for the rows, which are not known
   at::ScalarType input_dtype;
-  Shape output_shape;               ///< the same of the outputs
+  Shape output_shape;               ///< what the model gives; -1 for the rows, which are not known
   int64_t version = 0;
   int64_t step = 0;
   LayoutMap layouts;
@@ -72,8 +72,8 @@ struct ExportedModel {
   at::Tensor predict(std::span<const std::string_view> texts) const;
   at::Tensor predict(const std::vector<std::string>& texts) const;
   at::Tensor predict(std::initializer_list<const char*> texts) const;
-  /// The same for rows. Throws ConfigError for a model that takes texts, ShapeError for rows that
-  /// do not fit.
+  /// The outputs for rows. Throws ConfigError for a model that takes texts, ShapeError for rows
+  /// that do not fit.
   at::Tensor predict(const at::Tensor& rows) const;
 
   /// Names of the classes that outputs [rows, classes] or [rows, 1] decide for, with their

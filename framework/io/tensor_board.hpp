@@ -24,10 +24,13 @@ class UpdateFreq {
 
 /// The options of TensorBoard.
 struct TensorBoardOptions {
-  std::string log_dir = "logs";
+  std::string log_dir = "logs";  ///< folder of the event files
   /// Epochs from one histogram of every weight to the next; 0: none.
   int64_t histogram_freq = 0;
+  /// Whether steps per second are written too, by epoch and, with `update_freq`, by batch.
   bool write_steps_per_second = false;
+  /// When values are written by batch: never with "epoch", after each with "batch", or after every
+  /// so many.
   UpdateFreq update_freq = "epoch";
 };
 

@@ -9,17 +9,16 @@ namespace tessera {
 
 /// The options of Functional.
 struct FunctionalOptions {
-  std::string name = "";
-  bool trainable = true;
+  std::string name = "";  ///< the model's own; empty: made of its class
+  bool trainable = true;  ///< whether training changes its weights
 };
 
 namespace detail {
 
-/// A graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may be called
-/// several times and share their weights; a model may be a layer. Built as soon as made.
+/// The model behind Functional.
 class FunctionalModel final : public Model {
  public:
-  /// As Functional.
+  /// Throws what Functional() throws.
   FunctionalModel(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
                   const FunctionalOptions& options);
   std::string class_name() const override { return "Functional"; }
@@ -31,7 +30,7 @@ class FunctionalModel final : public Model {
 
   const std::vector<SymbolicTensor>& inputs() const { return inputs_; }
   const std::vector<SymbolicTensor>& graph_outputs() const { return outputs_; }
-  /// Calls in the order they run; those of Inputs first among them.
+  /// Calls in the order in which they run, those of Inputs first.
   const std::vector<std::shared_ptr<const Node>>& nodes() const { return nodes_; }
   /// Position of a call among the calls of its layer in this model, as Keras counts them.
   int64_t call_index(const Node& node) const { return call_index_.at(&node); }
@@ -62,6 +61,8 @@ class FunctionalModel final : public Model {
 
 }  // namespace detail
 
+/// A model of a graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may
+/// be called several times and share their weights; a model may be a layer. Built as soon as made.
 class Functional : public ModelHandle {
  public:
   /// Throws ConfigError if the outputs do not follow from the inputs alone, an input was not made

@@ -6,8 +6,9 @@ namespace tessera {
 
 /// The options of Input.
 struct InputOptions {
-  std::string dtype = "";  ///< also int32, int64, uint8 or bool
-  std::string name = "";
+  /// A dtype of layers, or int32, int64, uint8 or bool; empty: that of the default policy.
+  std::string dtype = "";
+  std::string name = "";  ///< the input's own; empty: made of its class
 };
 
 /// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).
@@ -29,7 +30,7 @@ class InputLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext&) override;
 
  private:
-  std::optional<at::ScalarType> countable_;  ///< of whole numbers and truth values
+  std::optional<at::ScalarType> countable_;  ///< the dtype of whole numbers and truth values
   Shape batch_shape_;
 };
 

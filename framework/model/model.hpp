@@ -21,7 +21,8 @@ class Model : public Layer, public Trainer {
 
   std::vector<std::shared_ptr<Layer>> sublayers() const override { return layers_; }
   Shape output_shape(const Shapes& inputs) const override;
-  /// By planning a call, which builds the layers; an extent that depends on an unknown one is -1.
+  /// The outputs' shapes, by a call without numbers, which builds the layers; an extent that
+  /// depends on an unknown one is -1.
   Shapes output_shapes(const Shapes& inputs) const override;
   /// The inputs it was built for; empty before.
   virtual Shapes input_shapes() const { return built_for(); }

@@ -10,14 +10,13 @@ namespace tessera {
 
 /// The options of Sequential.
 struct SequentialOptions {
-  std::string name = "";
-  bool trainable = true;
+  std::string name = "";  ///< the model's own; empty: made of its class
+  bool trainable = true;  ///< whether training changes its weights
 };
 
 namespace detail {
 
-/// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
-/// first is an Input it is built as it grows, else when first called.
+/// The model behind Sequential, from which programs may derive.
 class SequentialModel : public Model {
  public:
   SequentialModel(const std::vector<LayerHandle>& layers, const SequentialOptions& options);
@@ -40,12 +39,14 @@ class SequentialModel : public Model {
   void grow(const LayerHandle& layer);
 
   std::shared_ptr<Layer> input_;
-  Shape batch_shape_;  ///< as the Input gave it
-  Shape end_shape_;    ///< of the last layer's output, if an Input began
+  Shape batch_shape_;  ///< the batch shape that the Input gave
+  Shape end_shape_;    ///< shape of the last layer's output, if an Input began
 };
 
 }  // namespace detail
 
+/// A chain of layers: each is called on what the one before it returned (keras.Sequential). If the
+/// first is an Input it is built as it grows, else when first called.
 class Sequential : public ModelHandle {
  public:
   Sequential(std::initializer_list<LayerHandle> layers, const SequentialOptions& options = {});

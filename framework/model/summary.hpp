@@ -16,8 +16,8 @@ struct SummaryOptions {
   std::optional<int64_t> line_length = std::nullopt;
   /// Where columns end, as parts of the line; the last is 1.
   std::vector<double> positions = {};
-  bool expand_nested = false;
-  bool show_trainable = false;
+  bool expand_nested = false;   ///< whether the layers of models inside have rows too
+  bool show_trainable = false;  ///< adds a column that tells which layers are trained
   /// Names, or RE2 expressions that match names' beginnings, of the first and the last layer.
   std::vector<std::string> layer_range = {};
   /// Adds how weights are cut over the mesh, and the bytes on each device.

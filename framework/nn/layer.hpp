@@ -20,8 +20,8 @@ class RandomStream {
   RandomStream(int64_t seed, int64_t step) : seed_(seed), step_(step) {}
   /// Seed of the next draw of the layer at `path`.
   Seed next(const std::string& path);
-  /// The same as operations take it, with `fold` folded into it: a step that is recorded draws anew
-  /// each time it is replayed, which it cannot with next().
+  /// The seed of the next draw as operations take it, with `fold` folded into it: a step that is
+  /// recorded draws anew each time it is replayed, which it cannot with next().
   DTensor next_input(const std::string& path, const Mesh& mesh,
                      std::optional<int64_t> fold = std::nullopt);
 
@@ -41,14 +41,14 @@ struct CallContext {
 
 /// Tensors a layer is called on; most take one.
 using Inputs = std::vector<DTensor>;
-/// Their global shapes; -1 is an extent not known yet, the batch's.
+/// Global shapes of the tensors a layer is called on; -1 is an extent not known yet, the batch's.
 using Shapes = std::vector<Shape>;
 
 /// What a weight is beside name, shape and first values.
 struct WeightOptions {
-  bool trainable = true;
-  RegularizerHandle regularizer = {};
-  ConstraintHandle constraint = {};
+  bool trainable = true;               ///< whether training changes it, if the layer is trainable
+  RegularizerHandle regularizer = {};  ///< the penalty on it that the loss gets; empty: none
+  ConstraintHandle constraint = {};    ///< what each update brings it back to; empty: nothing
   std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent
 };
 
@@ -87,7 +87,7 @@ class Layer {
   DTensor operator()(const DTensor& input, const CallContext& context = {}) {
     return (*this)(Inputs{input}, context);
   }
-  /// The same, with every output.
+  /// Calls the layer and gives every output.
   std::vector<DTensor> outputs(const Inputs& inputs, const CallContext& context = {});
   /// The symbolic outputs of a call in a Functional model. Throws ShapeError.
   static std::vector<SymbolicTensor> outputs(const std::shared_ptr<Layer>& layer,
@@ -238,6 +238,8 @@ int64_t global_seed();
 
 }  // namespace detail
 
+/// Sets the seed that first values of weights, draws of layers and the order of shuffled rows
+/// follow from (keras.utils.set_random_seed).
 void set_random_seed(int64_t seed);
 
 }  // namespace tessera

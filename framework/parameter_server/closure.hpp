@@ -45,7 +45,7 @@ using ClosureFunction = std::function<ClosureValue(WorkerContext&)>;
 
 /// How a worker goes through its own dataset.
 struct PerWorkerOptions {
-  int64_t batch_size = 32;
+  int64_t batch_size = 32;  ///< rows of a worker's batch; a stream has batches of its own
   bool shuffle = true;  ///< each worker and each pass in an order of its own
   bool repeat = true;   ///< begin again after the last batch
 };

@@ -19,8 +19,8 @@ Partitioner FixedShardsPartitioner(int64_t num_shards);
 /// A part for every `min_shard_bytes` that a variable has or has begun, but no more than rows or
 /// `max_shards`. Throws ConfigError below 1.
 Partitioner MinSizePartitioner(int64_t min_shard_bytes = 256 << 10, int64_t max_shards = 1);
-/// As few parts of at most `max_shard_bytes` as there are, rows whole, at most `max_shards`. Throws
-/// ConfigError below 1.
+/// Cuts into as few parts of at most `max_shard_bytes` as there are, rows whole, at most
+/// `max_shards`. Throws ConfigError below 1.
 Partitioner MaxSizePartitioner(int64_t max_shard_bytes,
                                std::optional<int64_t> max_shards = std::nullopt);
 

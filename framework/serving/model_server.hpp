@@ -9,9 +9,9 @@ namespace tessera {
 
 /// The options of ModelServer.
 struct ModelServerOptions {
-  std::string name = "model";  ///< in the paths
-  detail::ModelWorkerOptions worker = {};
-  detail::HttpServerOptions http = {};
+  std::string name = "model";              ///< what the paths of requests call the model
+  detail::ModelWorkerOptions worker = {};  ///< batches, looks for newer versions, layouts
+  detail::HttpServerOptions http = {};     ///< address, limits and time-outs of the connections
 };
 
 /// Serves the exports of a folder over HTTP as TensorFlow Serving's REST interface does:
@@ -28,7 +28,7 @@ class ModelServer : private detail::HttpHandler {
 
   int port() const { return server_.port(); }
   std::shared_ptr<const detail::ServedModel> served() const { return worker_.served(); }
-  /// As HttpServer.
+  /// Serves until stop() or a signal, then drains, as HttpServer::run() does.
   void run() { server_.run(); }
   void stop() { server_.stop(); }
 

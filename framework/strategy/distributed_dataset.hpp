@@ -28,8 +28,8 @@ struct DistributeOptions {
   /// Rows of a global batch, or in distribute_datasets_from_function of a replica's; streams have
   /// batches of their own.
   int64_t batch_size = 32;
-  bool shuffle = false;
-  Seed seed = {};
+  bool shuffle = false;  ///< whether each epoch has its rows in an order of its own
+  Seed seed = {};        ///< what the epochs' orders follow from, with their numbers
 };
 
 /// Data as batches that are cut over the replicas of a strategy (tf.distribute.DistributedDataset):

@@ -16,6 +16,7 @@ enum class CommunicationImplementation : uint8_t { automatic, ring, nccl };
 /// tf.distribute.experimental.CommunicationOptions. How many bytes of gradients are sent at once is
 /// CompileOptions::bucket_cap_mb.
 struct CommunicationOptions {
+  /// What carries values between workers; automatic: by whether this process has a GPU.
   CommunicationImplementation implementation = CommunicationImplementation::automatic;
   /// How long a process that others wait for is given; absent: DistributedOptions::timeout.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
@@ -23,7 +24,7 @@ struct CommunicationOptions {
 
 /// The options of MultiWorkerMirroredStrategy.
 struct MultiWorkerMirroredOptions {
-  CommunicationOptions communication_options = {};
+  CommunicationOptions communication_options = {};  ///< how workers exchange values
   /// Replicas on each worker: virtual CPUs, or GPUs.
   int64_t devices_per_worker = 1;
   /// What beats the environment, and patience. `devices` and `device_type` are not read.

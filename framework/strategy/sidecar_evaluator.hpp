@@ -14,20 +14,22 @@ namespace tessera::strategy {
 
 /// The options of SidecarEvaluator.
 struct SidecarEvaluatorOptions {
-  std::string checkpoint_dir;
-  DatasetHandle data = {};
-  int64_t batch_size = 32;
+  std::string checkpoint_dir;  ///< folder of the checkpoints, which is watched; needed
+  DatasetHandle data = {};     ///< what is evaluated on; needed
+  int64_t batch_size = 32;     ///< rows of a global batch; a stream has batches of its own
+  /// Batches of an evaluation at most; absent: all.
   std::optional<int64_t> steps = std::nullopt;
   /// Evaluations after which start() returns; absent: when `over` says so.
   std::optional<int64_t> max_evaluations = std::nullopt;
-  std::vector<CallbackHandle> callbacks = {};
+  std::vector<CallbackHandle> callbacks = {};  ///< told of each evaluation
   /// Folder of TensorBoard's event files, "validation" in it; empty: none.
   std::string log_dir = "";
   /// CSV file that gets a line for each evaluation: step, checkpoint, loss, metrics. Empty:
   /// evaluations.csv in `checkpoint_dir`.
   std::string csv = "";
+  /// How long to wait before the folder is looked at again, if nothing new was there.
   std::chrono::milliseconds poll = std::chrono::seconds(1);
-  int verbose = 1;
+  int verbose = 1;  ///< 0 silent, else a line for each evaluation
   /// Whether no further checkpoint comes; asked between looks at the folder. The newest one is
   /// evaluated all the same. Empty: never.
   std::function<bool()> over = {};

@@ -60,7 +60,7 @@ class Strategy {
 
   /// tf.distribute's class name, "MirroredStrategy".
   const std::string& name() const { return name_; }
-  /// What it computes on; dimension "batch" counts the replicas.
+  /// The devices that it computes on; dimension "batch" counts the replicas.
   Mesh mesh() const;
   /// The layouts of models compiled in scope(): weights replicated, or on one device; batches cut
   /// over "batch".
@@ -85,10 +85,10 @@ class Strategy {
   /// Collective. Throws ShapeError for an axis that it lacks or shards of several sizes.
   DTensor reduce(ReduceOp op, const DTensor& value,
                  std::optional<int64_t> axis = std::nullopt) const;
-  /// By tf.distribute's name, "SUM" or "MEAN". Throws ConfigError for another one.
+  /// reduce() by tf.distribute's name, "SUM" or "MEAN". Throws ConfigError for another one.
   DTensor reduce(const std::string& op, const DTensor& value,
                  std::optional<int64_t> axis = std::nullopt) const;
-  /// Of a number that is the same on all replicas: the number.
+  /// reduce() of a number that is the same on all replicas: that number.
   double reduce(const std::string& op, double value) const;
   /// What replicas hold of a value along `axis`, joined; on the host of every process. Collective.
   /// Throws ShapeError for an axis that it lacks, LayoutError unless it is cut over replicas there

@@ -96,6 +96,7 @@ namespace detail {
 DTensor relayout_value(const DTensor& value, const Layout& layout);
 }  // namespace detail
 
+/// Calls the function with `layout` as the default of what it makes, and brings its value there.
 template <class Function, class... Args>
 DTensor call_with_layout(Function&& function, const Layout& layout, Args&&... args) {
   const detail::DefaultLayoutScope scope(layout);

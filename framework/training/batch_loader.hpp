@@ -18,12 +18,12 @@ namespace tessera {
 
 /// The options of BatchLoader.
 struct BatchLoaderOptions {
-  int64_t batch_size = 32;
+  int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   /// Rows in the order of Permutation(size, fold_in(seed, epoch)) instead of as stored: the same on
   /// every mesh.
   bool shuffle = false;
-  Seed seed = {};
-  int64_t epoch = 0;
+  Seed seed = {};     ///< what the order of shuffled rows follows from
+  int64_t epoch = 0;  ///< number of the epoch, from 0
   /// Step of the epoch to begin with: a run that goes on passes how many it has done.
   int64_t first_step = 0;
   /// Steps of the whole epoch at most; absent: until the data end.
@@ -43,7 +43,7 @@ class BatchLoader {
   /// The data must outlive the loader. Throws ConfigError for a batch size below 1 or a first step
   /// that the epoch does not have.
   BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
-  /// Of either kind; a stream begins with dropping its batches before the first step.
+  /// Loads data of either kind; a stream begins with dropping its batches before the first step.
   BatchLoader(const DatasetHandle& data, const BatchLoaderOptions& options);
   BatchLoader(const Dataset&&, const BatchLoaderOptions&) = delete;
   BatchLoader(const BatchLoader&) = delete;
@@ -82,7 +82,7 @@ struct Batch {
   std::vector<DTensor> x;
   std::vector<DTensor> y;              ///< one for each output; none for data to predict
   std::vector<DTensor> sample_weight;  ///< none: all 1; one for all outputs, or one for each
-  int64_t rows = 0;       ///< of the global batch
+  int64_t rows = 0;       ///< rows of the global batch
 };
 
 namespace detail {

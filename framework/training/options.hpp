@@ -17,14 +17,17 @@ namespace tessera {
 
 /// Arguments of keras.Model.compile, and where things lie.
 struct CompileOptions {
-  OptimizerHandle optimizer = {};
+  OptimizerHandle optimizer = {};  ///< what changes the weights; empty: the model only predicts
+  /// What training makes smaller, one for all outputs or one for each; an output without one adds
+  /// nothing.
   detail::PerOutput<detail::LossChoice> loss = {};
+  /// Factors of the outputs' losses in the sum that training makes smaller; absent: 1.
   detail::PerOutput<double> loss_weights = {};
-  /// Without sample weights, as Keras has it.
+  /// What is reported beside the loss, without sample weights, as Keras has it.
   detail::MetricsChoice metrics = {};
-  /// With sample weights.
+  /// What is reported beside the loss, with sample weights.
   detail::MetricsChoice weighted_metrics = {};
-  /// Every step by the code of the model, for debugging: nothing is recorded and replayed.
+  /// Makes every step by the code of the model, for debugging: nothing is recorded and replayed.
   bool run_eagerly = false;
   /// Whether a training step is recorded and replayed while shapes and layouts stay the same (as a
   /// tf.function). Absent: the stock train_step() over layers, losses, metrics and regularizers
@@ -35,7 +38,7 @@ struct CompileOptions {
   std::optional<bool> record_steps = std::nullopt;
   /// Where weights and batches lie. Undefined: replicated over `mesh`.
   LayoutMap layouts = {};
-  /// Needed only without `layouts`. Undefined: default_mesh().
+  /// The devices to train on, needed only without `layouts`. Undefined: default_mesh().
   Mesh mesh = {};
   /// Megabytes of gradients that processes reduce at once while the backward pass goes on
   /// (DistributedDataParallel's bucket_cap_mb); 0: each variable's by itself. The same on every
@@ -71,42 +74,46 @@ using ClassWeight = std::map<int64_t, double>;
 /// Arguments of keras.Model.fit.
 struct FitOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
-  int64_t epochs = 1;
+  int64_t epochs = 1;       ///< how many in all, those before `initial_epoch` counted too
   int verbose = 1;          ///< 0 silent, 1 bar, 2 a line an epoch
-  std::vector<CallbackHandle> callbacks = {};
-  /// The last part of the rows, before they are shuffled, that is validated with instead.
+  std::vector<CallbackHandle> callbacks = {};  ///< told of the run, in this order
+  /// The last part of the rows, before they are shuffled, that is validated with instead of trained
+  /// on: in [0, 1).
   double validation_split = 0;
+  /// What is validated with, in place of `validation_split`; empty: what that leaves, if any.
   DatasetHandle validation_data = {};
-  /// In an order that follows from the seed and the number of the epoch: a second fit begins with
-  /// the first one's order again, unless `initial_epoch` goes on counting.
+  /// Whether rows come in an order that follows from the seed and the number of the epoch: a second
+  /// fit begins with the first one's order again, unless `initial_epoch` goes on counting.
   bool shuffle = true;
-  /// For one output with labels of class numbers or one-hot.
+  /// A weight for the rows of each class, for one output with labels of class numbers or one-hot.
   detail::ClassWeight class_weight = {};
   /// A weight for every row, for data without.
   at::Tensor sample_weight = {};
-  int64_t initial_epoch = 0;
-  /// Of every epoch, which begins anew; absent: all batches.
+  int64_t initial_epoch = 0;  ///< the epoch to begin with, counted from 0
+  /// Batches of every epoch at most, which begins anew; absent: all.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
+  /// Batches of every validation at most; absent: all.
   std::optional<int64_t> validation_steps = std::nullopt;
+  /// Rows of a global batch in validation; absent: `batch_size`.
   std::optional<int64_t> validation_batch_size = std::nullopt;
-  ValidationFreq validation_freq = 1;
+  ValidationFreq validation_freq = 1;  ///< epochs from one validation to the next, or their numbers
 };
 
 /// Arguments of keras.Model.evaluate.
 struct EvaluateOptions {
-  int64_t batch_size = 32;
-  int verbose = 1;
-  at::Tensor sample_weight = {};
-  std::optional<int64_t> steps = std::nullopt;
-  std::vector<CallbackHandle> callbacks = {};
+  int64_t batch_size = 32;        ///< rows of a global batch; a stream has batches of its own
+  int verbose = 1;                ///< 0 silent, 1 bar, 2 one line
+  at::Tensor sample_weight = {};  ///< a weight for every row, for data without
+  std::optional<int64_t> steps = std::nullopt;  ///< batches at most; absent: all
+  std::vector<CallbackHandle> callbacks = {};   ///< told of the run, in this order
 };
 
 /// Arguments of keras.Model.predict.
 struct PredictOptions {
-  int64_t batch_size = 32;
-  int verbose = 0;
-  std::optional<int64_t> steps = std::nullopt;
-  std::vector<CallbackHandle> callbacks = {};
+  int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
+  int verbose = 0;          ///< 0 silent, 1 bar, 2 one line
+  std::optional<int64_t> steps = std::nullopt;  ///< batches at most; absent: all
+  std::vector<CallbackHandle> callbacks = {};   ///< told of the run, in this order
 };
 
 }  // namespace tessera

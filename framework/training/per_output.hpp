@@ -73,7 +73,7 @@ class LossChoice {
   explicit operator bool() const { return made_ || by_shape_; }
   /// The loss for labels and predictions of these shapes; null for none.
   LossHandle loss(const Shape& y_true, const Shape& y_pred) const;
-  /// Its class and configuration.
+  /// The loss's class and configuration.
   std::string text() const;
 
  private:
@@ -104,7 +104,7 @@ class MetricsChoice {
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricHandle>> values(const std::string& argument,
                                              const std::vector<std::string>& outputs) const;
-  /// Classes and configurations of all.
+  /// Classes and configurations of all metrics.
   std::string text() const;
 
  private:

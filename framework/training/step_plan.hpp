@@ -22,15 +22,15 @@ struct StepPlan {
     std::string path;  ///< "batch" for the data, "loss" for what no layer keeps
     std::string type;
     std::vector<double> weights;
-    std::vector<double> gradients;    ///< as the backward pass leaves them, before their reduction
-    std::vector<double> slots;        ///< of the optimizer
+    std::vector<double> gradients;    ///< bytes as the backward pass leaves them, not reduced
+    std::vector<double> slots;        ///< bytes of the optimizer's slots
     std::vector<double> activations;  ///< kept for the backward pass; of "batch": the batch
   };
 
   Mesh mesh;
   std::vector<Row> layers;
-  /// In the order of the step; CommEntry::place is the layer or, for a gradient's reduction, the
-  /// weight.
+  /// The step's collectives in their order; CommEntry::place is the layer or, for a gradient's
+  /// reduction, the weight.
   std::vector<CommEntry> collectives;
 
   /// Bytes of everything on one device.

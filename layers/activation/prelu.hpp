@@ -12,7 +12,7 @@ struct PReLUOptions {
   /// Axes of the input, from 1 on, along which one slope serves all: {1, 2} of images gives one for
   /// each channel. None if empty.
   std::vector<int64_t> shared_axes = {};
-  LayoutSpec alpha_layout = {};  ///< of `alpha`, over any layout map
+  LayoutSpec alpha_layout = {};  ///< layout of `alpha`, over any layout map
   std::string name = "";         ///< first part of the weights' paths
   std::string dtype = "";        ///< policy; the default one if empty
   bool trainable = true;         ///< whether training changes the weights

@@ -21,7 +21,7 @@ struct AttentionOptions {
   double dropout = 0;                          ///< share of the attention scores dropped
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the stream of random numbers
   bool use_causal_mask = false;          ///< no step attends to a later one; Keras: of the call
-  bool return_attention_scores = false;  ///< as a second output; Keras: of the call
+  bool return_attention_scores = false;  ///< scores as a second output; Keras: of the call
   std::string name = "";                 ///< first part of the weights' paths
   std::string dtype = "";                ///< policy; the default one if empty
   bool trainable = true;                 ///< whether training changes the weights
@@ -33,7 +33,7 @@ struct AdditiveAttentionOptions {
   double dropout = 0;                          ///< share of the attention scores dropped
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the stream of random numbers
   bool use_causal_mask = false;          ///< no step attends to a later one; Keras: of the call
-  bool return_attention_scores = false;  ///< as a second output; Keras: of the call
+  bool return_attention_scores = false;  ///< scores as a second output; Keras: of the call
   std::string name = "";                 ///< first part of the weights' paths
   std::string dtype = "";                ///< policy; the default one if empty
   bool trainable = true;                 ///< whether training changes the weights

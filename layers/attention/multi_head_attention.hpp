@@ -14,7 +14,7 @@ struct MultiHeadAttentionOptions {
   std::optional<int64_t> value_dim = std::nullopt;  ///< features of a value; key_dim if absent
   double dropout = 0;                               ///< share of the attention scores dropped
   bool use_bias = true;                             ///< adds a bias to each projection
-  Shape output_shape = {};                          ///< of each step; the query's features if empty
+  Shape output_shape = {};                          ///< of a step; the query's features if empty
   std::vector<int64_t> attention_axes = {};         ///< all but batch and features if empty
   std::optional<int64_t> sliding_window = std::nullopt;     ///< steps attend to nearer ones only
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of each kernel
@@ -27,7 +27,7 @@ struct MultiHeadAttentionOptions {
   bool use_gate = false;  ///< multiplies what heads give by sigmoids of a projected query
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the stream of random numbers
   bool use_causal_mask = false;          ///< no step attends to a later one; Keras: of the call
-  bool return_attention_scores = false;  ///< as a second output; Keras: of the call
+  bool return_attention_scores = false;  ///< scores as a second output; Keras: of the call
   std::string name = "";                 ///< first part of the weights' paths
   std::string dtype = "";                ///< policy; the default one if empty
   bool trainable = true;                 ///< whether training changes the weights

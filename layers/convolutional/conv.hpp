@@ -15,7 +15,7 @@ struct ConvOptions {
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
   int64_t groups = 1;             ///< parts of the channels that have kernels of their own
-  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
@@ -24,8 +24,8 @@ struct ConvOptions {
   RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
   ConstraintHandle kernel_constraint = {};      ///< what `kernel` is brought back to
   ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
-  LayoutSpec kernel_layout = {};                ///< of `kernel`, over any layout map
-  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  LayoutSpec kernel_layout = {};                ///< layout of `kernel`, over any layout map
+  LayoutSpec bias_layout = {};                  ///< layout of `bias`, over any layout map
   std::string name = "";                        ///< first part of the weights' paths
   std::string dtype = "";                       ///< policy; the default one if empty
   bool trainable = true;                        ///< whether training changes the weights

@@ -15,7 +15,7 @@ struct DepthwiseConvOptions {
   int64_t depth_multiplier = 1;   ///< outputs for each channel
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
-  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle depthwise_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";                ///< first values of `bias`
@@ -24,8 +24,8 @@ struct DepthwiseConvOptions {
   RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
   ConstraintHandle depthwise_constraint = {};   ///< what `kernel` is brought back to
   ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
-  LayoutSpec kernel_layout = {};                ///< of `kernel`, over any layout map
-  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  LayoutSpec kernel_layout = {};                ///< layout of `kernel`, over any layout map
+  LayoutSpec bias_layout = {};                  ///< layout of `bias`, over any layout map
   std::string name = "";                        ///< first part of the weights' paths
   std::string dtype = "";                       ///< policy; the default one if empty
   bool trainable = true;                        ///< whether training changes the weights

@@ -15,7 +15,7 @@ struct SeparableConvOptions {
   std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
   AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
   int64_t depth_multiplier = 1;   ///< outputs for each channel, before all are mixed
-  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle depthwise_initializer = "glorot_uniform";  ///< first values of depthwise_kernel
   InitializerHandle pointwise_initializer = "glorot_uniform";  ///< first values of pointwise_kernel
@@ -27,9 +27,9 @@ struct SeparableConvOptions {
   ConstraintHandle depthwise_constraint = {};   ///< what `depthwise_kernel` is brought back to
   ConstraintHandle pointwise_constraint = {};   ///< what `pointwise_kernel` is brought back to
   ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
-  LayoutSpec depthwise_layout = {};             ///< of `depthwise_kernel`, over any layout map
-  LayoutSpec pointwise_layout = {};             ///< of `pointwise_kernel`, over any layout map
-  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  LayoutSpec depthwise_layout = {};             ///< layout of `depthwise_kernel`, over layout maps
+  LayoutSpec pointwise_layout = {};             ///< layout of `pointwise_kernel`, over layout maps
+  LayoutSpec bias_layout = {};                  ///< layout of `bias`, over any layout map
   std::string name = "";                        ///< first part of the weights' paths
   std::string dtype = "";                       ///< policy; the default one if empty
   bool trainable = true;                        ///< whether training changes the weights

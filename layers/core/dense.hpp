@@ -7,7 +7,7 @@ namespace tessera {
 
 /// The options of Dense.
 struct DenseOptions {
-  ActivationHandle activation = {};  ///< of the outputs, by Keras' name; none by default
+  ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
   bool use_bias = true;           ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
@@ -16,8 +16,8 @@ struct DenseOptions {
   RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
   ConstraintHandle kernel_constraint = {};      ///< what `kernel` is brought back to
   ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
-  LayoutSpec kernel_layout = {};                ///< of `kernel`, over any layout map
-  LayoutSpec bias_layout = {};                  ///< of `bias`, over any layout map
+  LayoutSpec kernel_layout = {};                ///< layout of `kernel`, over any layout map
+  LayoutSpec bias_layout = {};                  ///< layout of `bias`, over any layout map
   std::string name = "";                        ///< first part of the weights' paths
   std::string dtype = "";                       ///< policy; the default one if empty
   bool trainable = true;                        ///< whether training changes the weights

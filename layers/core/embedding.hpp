@@ -10,7 +10,7 @@ struct EmbeddingOptions {
   RegularizerHandle embeddings_regularizer = {};         ///< penalty on `embeddings`
   ConstraintHandle embeddings_constraint = {};  ///< what `embeddings` is brought back to
   bool mask_zero = false;             ///< number 0 is padding, which the output's mask leaves out
-  LayoutSpec embeddings_layout = {};  ///< of `embeddings`, over any layout map
+  LayoutSpec embeddings_layout = {};  ///< layout of `embeddings`, over any layout map
   std::string name = "";              ///< first part of the weights' paths
   std::string dtype = "";             ///< policy; the default one if empty
   bool trainable = true;              ///< whether training changes the weights

@@ -27,7 +27,7 @@ struct RecurrentSettings {
 /// What a kind of cell is made of.
 struct CellSpec {
   std::string layer;                ///< Keras' class name
-  std::string name;                 ///< of the cell in Keras, which the weights' paths have
+  std::string name;                 ///< the cell's in Keras, which the weights' paths have
   size_t states = 1;                ///< the first of which is the output
   std::vector<int64_t> products;    ///< gates of each product with the recurrent kernel, in order
   bool recurrent_bias = false;      ///< the bias has a second row, of those products
@@ -97,7 +97,7 @@ class RecurrentLayer : public Layer {
   int64_t units_;
   RecurrentSettings settings_;
   Variable kernel_, recurrent_kernel_, bias_;
-  std::vector<Variable> states_;  ///< of a stateful layer, between calls
+  std::vector<Variable> states_;  ///< states of a stateful layer, between calls
 };
 
 /// Visits the options of a recurrent layer, those that it has of all that there are.

@@ -32,10 +32,10 @@ struct BatchNormalizationOptions {
   RenormClipping renorm_clipping = {};     ///< limits of its corrections; only with `renorm`
   double renorm_momentum = 0.99;           ///< what the statistics of `renorm` keep of themselves
   bool synchronized = false;               ///< changes nothing: moments are of the global batch
-  LayoutSpec beta_layout = {};             ///< of `beta`, over any layout map
-  LayoutSpec gamma_layout = {};            ///< of `gamma`, over any layout map
-  LayoutSpec moving_mean_layout = {};      ///< of `moving_mean`, over any layout map
-  LayoutSpec moving_variance_layout = {};  ///< of `moving_variance`, over any layout map
+  LayoutSpec beta_layout = {};             ///< layout of `beta`, over any layout map
+  LayoutSpec gamma_layout = {};            ///< layout of `gamma`, over any layout map
+  LayoutSpec moving_mean_layout = {};      ///< layout of `moving_mean`, over any layout map
+  LayoutSpec moving_variance_layout = {};  ///< layout of `moving_variance`, over any layout map
   std::string name = "";                   ///< first part of the weights' paths
   std::string dtype = "";                  ///< policy; the default one if empty
   bool trainable = true;                   ///< whether training changes the weights

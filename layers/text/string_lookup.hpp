@@ -62,7 +62,7 @@ class StringLookup : public LookupHandle {
   /// Looks n documents of m tokens up: "int" int64 [n, m]; "one_hot" float32 [n, m, depth], without
   /// m if it is 1; else [n, depth], of any lengths. Throws ShapeError for lengths that differ.
   at::Tensor operator()(const std::vector<std::vector<std::string>>& documents) const;
-  /// With `invert`: the token of each index, in row-major order; oov_token for one that has none.
+  /// The token of each index, with `invert`, in row-major order; oov_token for one that has none.
   std::vector<std::string> operator()(const at::Tensor& indices) const;
 };
 

@@ -7,9 +7,11 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 CLEAN = {
     "framework/base/a.hpp": "#include <vector>\n",
+    "framework/base/README.md": "| file | owns |\n|---|---|\n| `a` | vectors |\n",
     "framework/ops/a.cpp": "#include <tessera/framework/tensor/a.hpp>\n#include <ATen/ATen.h>\n",
     "framework/nn/layer.hpp":
         "namespace tessera {\nclass Layer {\n public:\n  int size();\n};\nint layer_count();\n}\n",
+    "framework/nn/README.md": "| file | owns |\n|---|---|\n| `layer` | layers |\n",
     "framework/nn/layer.cpp":
         "namespace tessera {\nint Layer::size() {\n  return 0;\n}\n}\n",
     "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
@@ -44,6 +46,8 @@ PLANTED = [
      "no path begins with layers/none"),
     ("check_shown_files", "apps/a/main.cpp", "int main() { run(); }\n", "not apps/a/main.cpp"),
     ("check_shown_files", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
+    ("check_readme_files", "framework/base/internal/b.hpp", "\n", "does not name framework/base"),
+    ("check_readme_files", "framework/base/README.md", "| `a`, `b` | both |\n", "no file b"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
 ]
 

@@ -22,7 +22,7 @@ struct Rectangle {
 /// Whether a rectangle lies inside a tensor; it may be empty.
 bool lies_inside(const Rectangle& area, const Shape& shape);
 
-/// For each axis of a tensor the intervals it is cut into, in order and without a gap.
+/// The intervals that each axis of a tensor is cut into, in order and without a gap.
 using Grid = std::vector<std::vector<Interval>>;
 
 /// The grid whose cells are these rectangles, which lie inside the tensor and are not empty.

@@ -55,7 +55,7 @@ class StagingDirectory {
 
   const std::string& path() const { return path_; }
 
-  /// By which other processes find it: CheckpointPath::temporary().
+  /// The number by which other processes find the folder: CheckpointPath::temporary().
   const std::string& number() const { return number_; }
 
   /// Puts the folder at its place in one step and on disk; what was there is removed after. Throws

@@ -15,7 +15,7 @@ namespace tessera::detail {
 struct CheckpointParts {
   std::optional<ModelHandle> owner = std::nullopt;  ///< keeps `model` alive
   Model* model = nullptr;
-  std::vector<Variable> variables = {};  ///< of a training loop of the user's own
+  std::vector<Variable> variables = {};  ///< what a training loop of the user's own saves
   std::vector<OptimizerHandle> optimizers = {};
   std::vector<Callback*> callbacks = {};
   /// Metric totals of an epoch that has stopped early, where the model's are of its validation.

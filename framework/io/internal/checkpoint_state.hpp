@@ -15,27 +15,27 @@ struct OptimizerState {
   std::string class_name;
   int64_t steps = 0;
   std::optional<double> learning_rate = std::nullopt;  ///< absent: a schedule, which follows steps
-  Json own = nullptr;                       ///< as Optimizer::state() gives it
-  std::vector<OptimizerState> inner = {};  ///< of the optimizers inside
+  Json own = nullptr;                       ///< what Optimizer::state() gave
+  std::vector<OptimizerState> inner = {};  ///< states of the optimizers inside
 };
 
 /// What a checkpoint holds beside tensors.
 struct CheckpointState {
   int64_t seed = 0;
   FitPosition position = {};
-  std::optional<History> history = std::nullopt;  ///< of the fit that runs
-  Json metrics = nullptr;  ///< as Model::metric_totals() gives them; null: none
+  std::optional<History> history = std::nullopt;  ///< the course of the fit that runs
+  Json metrics = nullptr;  ///< what Model::metric_totals() gave; null: none
   std::vector<OptimizerState> optimizers = {};
   Json callbacks = Json::object();  ///< states by named_callbacks()
   Json extra = nullptr;
-  /// For who keeps the checkpoint: null, or what CheckpointManager writes.
+  /// A note of who keeps the checkpoint: null, or what CheckpointManager writes.
   Json about = nullptr;
 };
 
 /// The tensor that the losses of the history's steps are kept in, float64 [steps]: of a long run
 /// they would make the JSON long.
 inline constexpr const char* step_losses_name = "history.steps";
-/// Those of a checkpoint. Throws FileError.
+/// The losses of the steps that a checkpoint holds. Throws FileError.
 std::vector<double> read_step_losses(const CheckpointReader& reader);
 
 /// The present state. Collective.
@@ -44,7 +44,7 @@ CheckpointState present_state(const CheckpointParts& parts);
 /// Gives an optimizer, and those inside, what was kept of them, which are of its class.
 void restore_state(Optimizer& optimizer, const OptimizerState& state);
 
-/// As JSON, in which numbers that are not finite are written as {"float": "nan"}.
+/// A state as JSON, in which numbers that are not finite are written as {"float": "nan"}.
 Json to_json(const CheckpointState& state);
 /// What to_json() gave. Throws FileError naming the folder.
 CheckpointState state_from_json(const Json& json, const std::string& folder);

@@ -9,8 +9,8 @@ namespace tessera::detail {
 /// A part of a tensor that lies in one piece: a shard, or neighbours that share memory.
 struct Tile {
   std::vector<Interval> intervals;  ///< global, per axis
-  std::vector<int> ranks;           ///< of the processes that hold it, ascending
-  int block = -1;                   ///< its position in Sharding::blocks; -1 if not held here
+  std::vector<int> ranks;           ///< processes that hold the shard, ascending
+  int block = -1;                   ///< position in Sharding::blocks; -1 if not held here
 };
 
 /// The distinct parts of a tensor that are not empty. Together they are the tensor, once, and form

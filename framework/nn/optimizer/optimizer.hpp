@@ -35,7 +35,7 @@ struct UpdateArgs {
 /// What the update of a whole variable works on. Weight and gradient are cut into the same blocks,
 /// and so are slots of their shape.
 struct VariableUpdate {
-  DTensor weight;               ///< its blocks are changed in place
+  DTensor weight;               ///< the weight, whose blocks are changed in place
   DTensor gradient;             ///< has the weight's dtype, is not pending; only read
   std::vector<Variable> slots;  ///< changed by assign() or in place, in slot_specs() order
   double learning_rate = 0;     ///< rate of the step
@@ -109,16 +109,16 @@ class Optimizer {
   /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
   /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// For GradientOptions::on_ready of the gradient of scale_loss() with respect to these variables:
-  /// where several processes share a mesh, gradients are reduced while the backward pass goes on,
-  /// and apply() waits for them. Without it apply() begins the reductions.
+  /// What GradientOptions::on_ready is to be for the gradient of scale_loss() with respect to these
+  /// variables: where several processes share a mesh, gradients are reduced while the backward pass
+  /// goes on, and apply() waits for them. Without it apply() begins the reductions.
   std::function<void(size_t, const DTensor&)> reduce_when_ready(
       const std::vector<Variable>& variables);
   /// What reduces the gradients of a step. Call reset() where a step that has called
   /// reduce_when_ready() ends without apply().
   detail::GradientReducer& reducer() { return *reducer_; }
-  /// From now on `strategy` makes the updates of apply(), which changes neither weights nor slots
-  /// itself; null: as before. Throws ConfigError for an optimizer that has inner ones.
+  /// Has `strategy` make the updates of apply(), which changes neither weights nor slots itself;
+  /// null: the optimizer makes them. Throws ConfigError for an optimizer that has inner ones.
   void set_update_strategy(std::shared_ptr<detail::UpdateStrategy> strategy);
 
   /// With use_ema the variables' values become their moving averages, if there was a step. Throws
@@ -180,7 +180,7 @@ class Optimizer {
     std::vector<Variable> slots = {};
     Variable average = {};
     Variable accumulator = {};
-    double decay = 0;  ///< its share in the rate
+    double decay = 0;  ///< a step takes rate · decay of the weight away
     std::vector<Variable> all() const;
   };
   struct Step;

@@ -15,7 +15,8 @@ inline constexpr int64_t max_message_bytes = 64 << 20;
 /// cannot be sent, or more than max_message_bytes.
 rpc::Value to_message(const strategy::ClosureValue& value, const std::string& where);
 
-/// Back again; copies. Throws ConfigError beginning with `where` for a message that makes no sense.
+/// The value that a message holds, as a copy. Throws ConfigError beginning with `where` for a
+/// message that makes no sense.
 strategy::ClosureValue from_message(const rpc::Value& message, const std::string& where);
 
 }  // namespace tessera::detail

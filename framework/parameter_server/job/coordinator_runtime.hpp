@@ -95,7 +95,7 @@ class CoordinatorRuntime {
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  int64_t version_ = 0;  ///< of what tasks are told
+  int64_t version_ = 0;  ///< counts what tasks are told
   std::string program_;
   std::vector<std::string> results_;
   bool over_ = false;

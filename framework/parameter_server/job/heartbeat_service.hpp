@@ -18,9 +18,9 @@ namespace tessera::detail {
 /// What a task has heard of the job.
 struct JobNews {
   std::string job;      ///< empty: no coordinator has come yet
-  std::string program;  ///< as coordinator and task must have it alike; empty: not known yet
+  std::string program;  ///< what coordinator and task must have alike; empty: not known yet
   int phase = 0;        ///< fits that have begun
-  std::vector<std::string> results = {};  ///< of fits that are over
+  std::vector<std::string> results = {};  ///< what fits that are over gave
   bool over = false;    ///< the coordinator has said so
   bool lost = false;    ///< or is gone without
   std::string failure = {};  ///< why, of either

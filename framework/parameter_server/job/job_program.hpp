@@ -12,7 +12,7 @@ namespace tessera::detail {
 /// What of a program coordinator and tasks must have alike.
 struct JobProgram {
   std::vector<std::string> functions, datasets;  ///< names
-  std::vector<std::string> groups;               ///< of variables and their optimizer
+  std::vector<std::string> groups;               ///< groups of variables and their optimizer
 };
 
 std::string describe_group(const VariableGroup& group);

@@ -15,12 +15,12 @@ class MainThreadExecutor {
   using Work = std::function<void()>;
   using Asked = std::function<bool()>;
 
-  /// For gRPC's threads: returns true once the main thread has done the work; false if `cancelled`
-  /// says so before it has begun, or the main thread has left for good. `phase`: of which fit it
-  /// is; 0: of any.
+  /// Has the main thread do the work and waits for it, on a thread of gRPC's: true once it is done;
+  /// false if `cancelled` says so before it has begun, or the main thread has left for good.
+  /// `phase`: of which fit it is; 0: of any.
   bool run(const Work& work, const Asked& cancelled, int phase = 0);
 
-  /// For the main thread: does the next piece of fit number `phase` (0: of any), and returns
+  /// Does, on the main thread, the next piece of fit number `phase` (0: of any), and returns
   /// whether there was one within `patience`. Work of fits that are over is refused.
   bool serve_one(int phase, std::chrono::milliseconds patience);
   /// Nothing will be done any more.

@@ -13,10 +13,10 @@ struct ServerCluster {
   int index = 0;
   std::vector<std::string> workers, servers, evaluators;  ///< "host:port"
   std::string coordinator;
-  std::string source;  ///< as errors name it, "TF_CONFIG"
+  std::string source;  ///< what errors call the description, "TF_CONFIG"
 
   const std::vector<std::string>& addresses(TaskType task_type) const;
-  /// Of this task; empty for an evaluator that the cluster does not list.
+  /// The address of this task; empty for an evaluator that the cluster does not list.
   std::string address() const;
   /// "worker 1 (127.0.0.1:4001)"; of this task without arguments.
   std::string name_of(TaskType task_type, int task) const;

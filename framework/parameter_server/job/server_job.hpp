@@ -23,7 +23,7 @@ class ServerJob {
   /// `strategy` must live until close().
   ServerJob(strategy::ParameterServerOptions options, const strategy::Strategy& strategy);
   ~ServerJob();
-  /// This task leaves; a coordinator ends the job.
+  /// Has this task leave; a coordinator ends the job.
   void close();
 
   const strategy::ParameterServerOptions& options() const;
@@ -33,13 +33,13 @@ class ServerJob {
   int servers() const;
   /// "worker 1 (127.0.0.1:4001)".
   std::string task_name() const;
-  /// On the coordinator: what tells the job from others.
+  /// What tells the job from others, on the coordinator.
   const std::string& job_name() const;
 
   /// Number of the group.
   int place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
   const std::vector<VariableGroup>& groups() const;
-  /// Of all groups that share variables with this one, it alone is used from now on.
+  /// Makes this group the one that is used from now on, of all that share variables with it.
   void use(int group);
   void add_function(const std::string& name, strategy::ClosureFunction function);
   const strategy::ClosureFunction* find_function(const std::string& name) const;

@@ -24,7 +24,7 @@ class Watchdog {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     void heard();
-    /// From now on another limit.
+    /// Sets another limit from now on.
     void set_limit(std::chrono::milliseconds limit);
     /// Whether it was ended so.
     bool ended() const;

@@ -31,7 +31,7 @@ struct ParameterStore::Group {
   const Held& part(int number) const;
   /// Throws ConfigError if there is none; kind -1 is the value, too.
   const Variable& tensor(int number, int kind) const;
-  /// These throw ConfigError and ShapeError for what does not fit.
+  /// Throws ConfigError or ShapeError for tensors that do not fit.
   void check(const std::vector<PartTensor>& tensors, int least_kind, int max_kind) const;
   void check_push(const PushId& id, bool step, const std::vector<PartTensor>& tensors) const;
   void check_rate(double rate) const;

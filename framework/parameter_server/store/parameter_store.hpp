@@ -21,14 +21,14 @@ namespace tessera::detail {
 /// Which update a push is: told apart from its repetitions.
 struct PushId {
   int64_t closure = 0;     ///< from 1
-  int number = 0;          ///< of the closure's pushes, from 0
+  int number = 0;          ///< number of the push in its closure, from 0
   int64_t done_below = 0;  ///< closures of lower numbers are done and push no more
 };
 
 /// How far a group of parts is.
 struct StoreState {
-  int64_t version = 0;  ///< of the values, from 1; grows with every change
-  int64_t steps = 0;    ///< of the optimizer
+  int64_t version = 0;  ///< version of the values, from 1; grows with every change
+  int64_t steps = 0;    ///< steps that the optimizer has made
   int64_t updates = 0;  ///< pushes applied
 };
 
@@ -90,7 +90,7 @@ class ParameterStore {
   mutable std::mutex groups_mutex_;
   mutable std::condition_variable added_;
   std::map<int, std::unique_ptr<Group>> groups_;
-  /// Of all that groups hold: they may share an optimizer.
+  /// Guards all that groups hold, as they may share an optimizer.
   mutable std::mutex state_mutex_;
 };
 

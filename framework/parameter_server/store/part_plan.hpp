@@ -13,14 +13,14 @@ struct Part {
   size_t variable = 0;  ///< number in its group
   int server = 0;
   int number = 0;       ///< among the parts of its group on that server
-  Interval rows = {};   ///< of axis 0; {0, 1} of a scalar
+  Interval rows = {};   ///< interval of axis 0; {0, 1} for a scalar
   Shape shape = {};
 };
 
 /// Where the variables of a group rest: the parts of one after those of the other.
 struct PartPlan {
   std::vector<Part> parts;
-  std::vector<std::string> paths;  ///< of the variables
+  std::vector<std::string> paths;  ///< paths of the variables
   std::vector<at::ScalarType> dtypes;
   std::vector<bool> trained;  ///< by gradients
   int servers = 1;

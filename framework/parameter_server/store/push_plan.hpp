@@ -9,7 +9,7 @@ namespace tessera::detail {
 /// What a push sends.
 struct PushPlan {
   std::vector<Source> sources;  ///< by variable
-  std::vector<int> servers;     ///< those that something is for, and all that count the step
+  std::vector<int> servers;     ///< servers that something is for, and all that count the step
   std::vector<bool> steps;      ///< by server: whether its optimizer makes a step
 };
 

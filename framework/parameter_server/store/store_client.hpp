@@ -67,7 +67,7 @@ class StoreClient {
   /// for a tensor that is not of its variable's shape.
   bool push(int group, const VariableGroup& of, const PushId& id,
             const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& added);
-  /// Of each server.
+  /// The state of the group on each server.
   std::vector<StoreState> states(int group);
 
  private:

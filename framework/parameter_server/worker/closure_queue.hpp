@@ -23,8 +23,8 @@ struct Closure {
   rpc::RunRequest request;  ///< without its `done_below`
   Stage stage = Stage::waiting;
   bool begun = false;          ///< on some worker, once
-  strategy::ClosureValue result = {};    ///< of stage `done`, or
-  std::exception_ptr error = {};  ///< why there is none
+  strategy::ClosureValue result = {};    ///< what came of it, in stage `done`
+  std::exception_ptr error = {};  ///< why there is no result
   int64_t number() const { return request.closure(); }
 };
 using ClosurePtr = std::shared_ptr<Closure>;
@@ -63,7 +63,7 @@ class ClosureQueue {
   void wake();
   /// All closures of lower numbers have ended.
   int64_t done_below() const;
-  /// To the front: its worker is lost.
+  /// Puts a closure whose worker is lost to the front.
   void put_back(const ClosurePtr& closure);
   void finish(const ClosurePtr& closure, int worker, strategy::ClosureValue result);
   void fail(const ClosurePtr& closure, std::exception_ptr error);

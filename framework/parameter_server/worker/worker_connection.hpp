@@ -31,7 +31,7 @@ class WorkerConnection {
 
   CoordinatorRuntime& lead_;
   std::mutex mutex_;
-  grpc::ClientContext* running_ = nullptr;  ///< of the closure that the worker runs
+  grpc::ClientContext* running_ = nullptr;  ///< the call of the closure that the worker runs
   TaskConnection task_;
   std::unique_ptr<rpc::Worker::Stub> stub_;
   std::jthread thread_;

@@ -16,7 +16,7 @@ struct HttpRequest {
   std::string body;
 };
 
-/// What it is answered with; the body is JSON.
+/// What a request is answered with; the body is JSON.
 struct HttpResponse {
   int status = 200;
   std::string body;

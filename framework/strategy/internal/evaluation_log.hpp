@@ -25,7 +25,7 @@ class EvaluationLog {
   void write(const std::vector<std::string>& row) const;
 
   std::string csv_, event_folder_;
-  std::vector<std::string> names_;  ///< of the columns behind step and checkpoint
+  std::vector<std::string> names_;  ///< names of the columns behind step and checkpoint
   std::set<int64_t> steps_;
   std::unique_ptr<EventFileWriter> events_;
 };

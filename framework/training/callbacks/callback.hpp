@@ -83,7 +83,8 @@ class Callback {
   virtual std::string class_name() const;
   /// What a run that goes on from a checkpoint needs of this callback; null: nothing.
   virtual Json state() const { return nullptr; }
-  /// The same of values, each of the shape and dtype of the weight whose path it has.
+  /// The values that a run that goes on needs of this callback, each of the shape and dtype of the
+  /// weight whose path it has.
   virtual NamedTensors tensors() const { return {}; }
   /// Takes what state() and tensors() gave, after on_train_begin(). Throws ConfigError for anything
   /// else.

@@ -8,7 +8,7 @@ namespace tessera {
 
 /// The options of CSVLogger.
 struct CSVLoggerOptions {
-  std::string separator = ",";
+  std::string separator = ",";  ///< the one character between two values
   /// Whether to go on in a file that exists, without a second head line.
   bool append = false;
 };

@@ -8,7 +8,7 @@ namespace tessera {
 
 /// The options of LearningRateScheduler.
 struct LearningRateSchedulerOptions {
-  int verbose = 0;
+  int verbose = 0;  ///< 0 silent, 1 a line with the rate of each epoch
 };
 
 /// Sets the learning rate at the beginning of every epoch, and logs it as "learning_rate"

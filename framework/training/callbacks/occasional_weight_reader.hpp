@@ -12,8 +12,8 @@ namespace tessera {
 class OccasionalWeightReader {
  public:
   virtual ~OccasionalWeightReader() = default;
-  /// At the end of which training batch, 1 for the next one, the callback needs the weights as they
-  /// then are; nothing: at none. Asked between batches, where other processes make the steps.
+  /// The training batch, 1 for the next one, at whose end the callback needs the weights as they
+  /// then are; nothing: none. Asked between batches, where other processes make the steps.
   virtual std::optional<int64_t> batches_to_weights() = 0;
 };
 

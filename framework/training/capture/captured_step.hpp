@@ -48,7 +48,7 @@ class CapturedStep {
     std::shared_ptr<OpPlan> plan = {};
     TracedAction action = {};
     std::function<at::Tensor(int64_t step)> host = {};
-    Mesh mesh = {};                          ///< of a host input
+    Mesh mesh = {};                          ///< the mesh that a host input lies on
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
     c10::SmallVector<int32_t, 4> last = {};  ///< values that nothing needs afterwards

@@ -19,7 +19,7 @@ class StepCapture {
  public:
   struct Options {
     bool off = false;
-    bool any_code = false;  ///< also record code that is not Tessera's
+    bool any_code = false;  ///< whether code that is not Tessera's is recorded too
     bool whole = false;     ///< a train_step() of any class, not the stock one
   };
   StepCapture();
@@ -36,7 +36,7 @@ class StepCapture {
   struct Form {
     std::vector<ShardingPtr> tensors;
     std::vector<size_t> first;   ///< for each tensor, which is the first that is the same value
-    std::vector<size_t> counts;  ///< of x, y, sample_weight
+    std::vector<size_t> counts;  ///< numbers of tensors in x, y and sample_weight
     int64_t rows = 0, seed = 0, threads = 0;
     BlockPolicy policy = {};
     bool whole = false;
@@ -59,7 +59,7 @@ class StepCapture {
 
   std::shared_ptr<Arena> buffer_;
   std::vector<std::unique_ptr<Entry>> entries_;
-  /// Of all layers inside, whether they are trained.
+  /// All layers inside, and whether they are trained.
   std::vector<std::pair<std::shared_ptr<Layer>, bool>> layers_;
   size_t top_layers_ = 0;
   bool busy_ = false;

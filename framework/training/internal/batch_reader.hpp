@@ -38,8 +38,8 @@ class BatchReader {
 
   DatasetHandle data_;
   BatchLoaderOptions options_;
-  std::optional<BatchRows> rows_;  ///< of the epoch of options_
-  BatchFunction stream_;  ///< of epoch_, about to give the batch of step next_
+  std::optional<BatchRows> rows_;  ///< the rows of the epoch of options_
+  BatchFunction stream_;  ///< batches of epoch_, about to give that of step next_
   int64_t epoch_ = 0, next_ = 0;
 };
 

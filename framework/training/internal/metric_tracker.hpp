@@ -52,8 +52,8 @@ class LossMean final : public Metric {
 /// What compile() chose for one output of a model.
 struct CompiledOutput {
   LossHandle loss;                 ///< null: none
-  double weight = 1;               ///< of the loss in the total
-  std::shared_ptr<LossMean> mean;  ///< of the loss, where several outputs have one
+  double weight = 1;               ///< the loss's factor in the total
+  std::shared_ptr<LossMean> mean;  ///< mean of the loss, where several outputs have one
   std::vector<std::shared_ptr<Metric>> metrics;
   std::vector<std::shared_ptr<Metric>> weighted_metrics;
 };
@@ -97,7 +97,7 @@ class MetricTracker {
 
   // Where other processes make the steps.
 
-  /// From now on totals come from add().
+  /// Has totals come from add() from now on.
   void begin_sums() { sums_.emplace(); }
   void end_sums() { sums_.reset(); }
   void add(const StepTotals& step);

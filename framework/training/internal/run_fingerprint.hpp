@@ -15,16 +15,17 @@ namespace tessera::detail {
 /// What all processes of a run must share, by name, for check_same_on_all_ranks().
 using RunFingerprint = std::vector<std::pair<std::string, std::string>>;
 
-/// Of any run: mesh, layouts, layers, weights, compile options, seed, dtypes, workers, callbacks.
+/// The fingerprint of any run: mesh, layouts, layers, weights, compile options, seed, dtypes,
+/// workers, callbacks.
 RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options,
                                const LayoutMap& layouts,
                                const std::vector<CallbackHandle>& callbacks);
 
-/// Of what evaluate or predict reads.
+/// Adds what evaluate or predict reads.
 void add_batches(RunFingerprint& facts, const DatasetHandle& data, int64_t batch_size,
                  const std::optional<int64_t>& steps);
 
-/// Of the data and the other options of fit.
+/// Adds the data and the other options of fit.
 void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& options);
 
 }  // namespace tessera::detail

@@ -65,7 +65,7 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase, cons
 
 /// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
 std::string form_of(const Examples& batch);
-/// The same number in every process and build.
+/// A text's hash, the same number in every process and build.
 uint64_t hash_of(const std::string& text);
 
 }  // namespace tessera::detail

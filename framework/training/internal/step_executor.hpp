@@ -26,9 +26,9 @@ struct StepTotals {
   double loss = 0;
   int64_t rows = 0;
   struct Of {
-    std::string name;            ///< in logs
-    std::vector<double> totals;  ///< as Metric::totals()
-    double value = 0;            ///< of this step alone
+    std::string name;            ///< name in the logs
+    std::vector<double> totals;  ///< what Metric::totals() gives
+    double value = 0;            ///< value of this step alone
   };
   std::vector<Of> metrics = {};
 };
@@ -49,7 +49,7 @@ class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
 
-  /// On a process that works for another one's fit: does so until that fit is over, and returns
+  /// Works for another process's fit, on a process that does, until that fit is over, and returns
   /// what it gave there. Nothing on the process that leads.
   virtual std::optional<History> work_for_leader(Model& model, const FitData& data,
                                                  const FitOptions& options) = 0;
@@ -79,7 +79,7 @@ class StepExecutorScope {
  private:
   ScopedValue<std::shared_ptr<StepExecutor>> executor_;
 };
-/// Of the innermost scope; null: none.
+/// The executor of the innermost StepExecutorScope; null: none.
 std::shared_ptr<StepExecutor> scoped_step_executor();
 
 }  // namespace tessera::detail

@@ -18,8 +18,8 @@ namespace tessera::detail {
 struct FitProgress {
   FitPosition position;
   History history;
-  Logs epoch_logs;          ///< of the last epoch
-  bool epoch_ends = false;  ///< whether they are to go into history yet
+  Logs epoch_logs;          ///< values of the last epoch
+  bool epoch_ends = false;  ///< whether epoch_logs are to go into history yet
 };
 
 /// What compile() leaves in a model, and what runs of fit, evaluate and predict work on.
@@ -30,7 +30,7 @@ struct TrainingState {
   CompileOptions options;
   LayoutMap layouts;
   bool placed = false;       ///< whether weights and slots lie where the layouts say
-  int64_t steps_begun = 0;   ///< of training, tests and predictions
+  int64_t steps_begun = 0;   ///< steps of training, tests and predictions begun
   MetricTracker metrics;
   StepExchange exchange;
   StepCapture capture;

@@ -14,7 +14,7 @@ namespace tessera::detail {
 /// What a looked-up text becomes.
 enum class TextOutput : uint8_t { index, one_hot, multi_hot, count, tf_idf };
 
-/// By Keras' names: "int", "one_hot", "multi_hot", "count", "tf_idf". Throws ConfigError.
+/// An output by Keras' name: "int", "one_hot", "multi_hot", "count", "tf_idf". Throws ConfigError.
 TextOutput text_output(const std::string& name);
 
 /// Options of an IndexLookup, by Keras' names.
@@ -24,7 +24,7 @@ struct IndexLookupOptions {
   std::optional<std::string> mask_token = std::nullopt;  ///< token of index 0; none if absent
   std::string oov_token = "[UNK]";                       ///< what an unknown index becomes
   std::vector<std::string> vocabulary = {};              ///< learned if empty
-  std::vector<double> idf_weights = {};                  ///< of the vocabulary; only for "tf_idf"
+  std::vector<double> idf_weights = {};                  ///< by token; only for "tf_idf"
   bool invert = false;                                   ///< looks up tokens of indices
   std::string output_mode = "int";                       ///< a name of text_output()
   bool pad_to_max_tokens = false;                        ///< gives max_tokens columns
@@ -46,7 +46,8 @@ class IndexLookup {
   bool has_vocabulary() const { return table_.size() > 0; }
   /// Whether the vocabulary is that of the options.
   bool given() const { return given_; }
-  /// Whether it can be written in a configuration too: JSON holds no bytes that are not UTF-8.
+  /// Whether the vocabulary can be written in a configuration too: JSON holds no bytes that are not
+  /// UTF-8.
   bool in_config() const;
   /// Number of indices, special tokens included.
   int64_t vocabulary_size() const { return table_.size() + token_start(); }

@@ -82,7 +82,7 @@ class LookupLayer : public TextLayer {
   std::string class_name_;
   IndexLookup lookup_;
   std::optional<int64_t> length_;
-  std::vector<TokenCounts> counts_;  ///< of each thread, while adapting
+  std::vector<TokenCounts> counts_;  ///< counts of each thread, while adapting
 };
 
 /// A lookup layer; errors of its constructor name it.

@@ -25,11 +25,11 @@ struct TextRows {
   /// Sets the width to the longest sequence if it is not known.
   void close();
 
-  /// These rows: float32 [rows, width], of sequences int64, zeros behind their end.
+  /// The given rows: float32 [rows, width], of sequences int64, zeros behind their end.
   at::Tensor dense(std::span<const int64_t> rows) const;
   /// All rows.
   at::Tensor dense() const;
-  /// The same in a layout of rank 2. Each shard is made by itself and reads only rows that it
+  /// The given rows in a layout of rank 2. Each shard is made by itself and reads only rows that it
   /// holds. Throws LayoutError for another rank.
   DTensor placed(std::span<const int64_t> rows, const Layout& layout) const;
 

@@ -24,8 +24,8 @@ class Tokens {
     return {bytes_.data() + begin, ends_[static_cast<size_t>(i + n - 1)] - begin};
   }
 
-  /// For who writes tokens directly: memory for at least `bytes` more, and the end of a token in
-  /// it. The space after it is written here.
+  /// Memory for at least `bytes` more, for who writes tokens directly; end_token() then takes the
+  /// end of one that was written there.
   char* room(size_t bytes) {
     const size_t needed = used_ + bytes + 1;
     if (needed > bytes_.size()) bytes_.resize(std::max(needed, bytes_.size() * 2));

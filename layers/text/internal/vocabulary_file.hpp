@@ -12,9 +12,9 @@ struct VocabularyFiles {
   std::vector<float> idf_weights = {};
 };
 
-/// As files by name: "vocabulary.txt" as Keras writes it, one token a line and no line end after
-/// the last; "idf_weights.txt", one decimal a line, if there are weights; and where a token has a
-/// line end in it "vocabulary_lengths.txt", the bytes of each token.
+/// A vocabulary as files by name: "vocabulary.txt" as Keras writes it, one token a line and no line
+/// end after the last; "idf_weights.txt", one decimal a line, if there are weights; and where a
+/// token has a line end in it "vocabulary_lengths.txt", the bytes of each token.
 std::map<std::string, std::string> vocabulary_files(const VocabularyFiles& vocabulary);
 
 /// What vocabulary_files wrote, exactly. Throws ConfigError naming the file for another file, a
