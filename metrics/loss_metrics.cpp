@@ -39,7 +39,7 @@ class LossMetric : public FunctionMetric {
     const NoRecording untaped;
     DTensor weights = sample_weight;
     if (weights.defined()) {
-      DTensor counted = loss_->valid(y_true, y_pred);
+      DTensor counted = loss_->mask(y_true, y_pred);
       if (counted.defined()) {
         std::tie(counted, weights) = match_ranks(ops::cast(counted, weights.dtype()), weights);
         weights = weights * counted;

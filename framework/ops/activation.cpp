@@ -18,14 +18,14 @@ namespace {
 
 using at::Tensor;
 /// Options of an activation: alpha, threshold …
-using Numbers = std::array<double, 2>;
+using Constants = std::array<double, 2>;
 
 /// An activation function and its fused gradient, which is named too.
 struct ActivationRow {
   std::string_view name, grad_name;
-  Tensor (*forward)(const Tensor& x, const Numbers& n);
-  Tensor (*backward)(const Tensor& dy, const Tensor& x, const Numbers& n);
-  Numbers sample = {};
+  Tensor (*forward)(const Tensor& x, const Constants& n);
+  Tensor (*backward)(const Tensor& dy, const Tensor& x, const Constants& n);
+  Constants sample = {};
   /// The second derivative; null for one that is not implemented.
   DTensor (*second)(const DTensor& x) = nullptr;
 };
@@ -33,7 +33,7 @@ struct ActivationRow {
 constexpr double selu_alpha = 1.6732632423543772848170429916717;
 constexpr double selu_scale = 1.0507009873554804934193349852946;
 
-const char* gelu_kind(const Numbers& n) { return n[0] != 0 ? "tanh" : "none"; }
+const char* gelu_kind(const Constants& n) { return n[0] != 0 ? "tanh" : "none"; }
 
 /// Of straight pieces.
 DTensor straight(const DTensor& x) { return x * 0.0; }
@@ -46,99 +46,99 @@ DTensor silu_second(const DTensor& x) {
 // name, its gradient's, forward, backward, sample options, second derivative
 constexpr ActivationRow activation_rows[] = {
     {"elu", "elu_grad",
-     [](const Tensor& x, const Numbers& n) { return at::elu(x, n[0], 1, 1 / n[1]); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::elu(x, n[0], 1, 1 / n[1]); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::elu_backward(dy, n[0], 1, 1 / n[1], false, x);
      },
      {1.5, 0.7}},
     {"gelu", "gelu_grad",
-     [](const Tensor& x, const Numbers& n) { return at::gelu(x, gelu_kind(n)); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::gelu(x, gelu_kind(n)); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::gelu_backward(dy, x, gelu_kind(n));
      }},
     {"hard_shrink", "hard_shrink_grad",
-     [](const Tensor& x, const Numbers& n) { return at::hardshrink(x, n[0]); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::hardshrink(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::hardshrink_backward(dy, x, n[0]);
      },
      {0.5}, straight},
     {"hard_sigmoid", "hard_sigmoid_grad",
-     [](const Tensor& x, const Numbers&) { return at::hardsigmoid(x); },
+     [](const Tensor& x, const Constants&) { return at::hardsigmoid(x); },
      // ATen's own takes a sixth in float32.
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -3, 3).div_(6);
      },
      {}, straight},
     {"hard_silu", "hard_silu_grad",
-     [](const Tensor& x, const Numbers&) { return at::hardswish(x); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& x, const Constants&) { return at::hardswish(x); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardswish_backward(dy, x);
      }},
     {"leaky_relu", "leaky_relu_grad",
-     [](const Tensor& x, const Numbers& n) { return at::leaky_relu(x, n[0]); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::leaky_relu(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::leaky_relu_backward(dy, x, n[0], false);
      },
      {0.2}, straight},
     {"log_sigmoid", "log_sigmoid_grad",
-     [](const Tensor& x, const Numbers&) { return at::log_sigmoid(x); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& x, const Constants&) { return at::log_sigmoid(x); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.neg().sigmoid_().mul_(dy);
      }},
-    {"mish", "mish_grad", [](const Tensor& x, const Numbers&) { return at::mish(x); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) { return at::mish_backward(dy, x); }},
-    {"relu6", "relu6_grad", [](const Tensor& x, const Numbers&) { return at::hardtanh(x, 0, 6); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+    {"mish", "mish_grad", [](const Tensor& x, const Constants&) { return at::mish(x); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) { return at::mish_backward(dy, x); }},
+    {"relu6", "relu6_grad", [](const Tensor& x, const Constants&) { return at::hardtanh(x, 0, 6); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, 0, 6);
      },
      {}, straight},
-    {"selu", "selu_grad", [](const Tensor& x, const Numbers&) { return at::selu(x); },
+    {"selu", "selu_grad", [](const Tensor& x, const Constants&) { return at::selu(x); },
      // ATen's own has the slope of negative x at 0, Keras that of positive x.
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
        return slope.mul_(dy);
      }},
-    {"silu", "silu_grad", [](const Tensor& x, const Numbers&) { return at::silu(x); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) { return at::silu_backward(dy, x); },
+    {"silu", "silu_grad", [](const Tensor& x, const Constants&) { return at::silu(x); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) { return at::silu_backward(dy, x); },
      {}, silu_second},
     {"soft_shrink", "soft_shrink_grad",
-     [](const Tensor& x, const Numbers& n) { return at::softshrink(x, n[0]); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::softshrink(x, n[0]); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::softshrink_backward(dy, x, n[0]);
      },
      {0.5}, straight},
     {"softsign", "softsign_grad",
-     [](const Tensor& x, const Numbers&) { return x / x.abs().add_(1); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& x, const Constants&) { return x / x.abs().add_(1); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return dy / x.abs().add_(1).square_();
      }},
     {"sparse_plus", "sparse_plus_grad",
-     [](const Tensor& x, const Numbers&) {
+     [](const Tensor& x, const Constants&) {
        return at::maximum(x.add(1).clamp_(0, 2).square_().mul_(0.25), x);
      },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.add(1).mul_(0.5).clamp_(0, 1).mul_(dy);
      }},
     {"sparse_sigmoid", "sparse_sigmoid_grad",
-     [](const Tensor& x, const Numbers&) { return x.add(1).mul_(0.5).clamp_(0, 1); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) {
+     [](const Tensor& x, const Constants&) { return x.add(1).mul_(0.5).clamp_(0, 1); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -1, 1).mul_(0.5);
      },
      {}, straight},
     {"squareplus", "squareplus_grad",
-     [](const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) {
        return x.square().add_(n[0]).sqrt_().add_(x).mul_(0.5);
      },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return x.square().add_(n[0]).rsqrt_().mul_(x).add_(1).mul_(0.5).mul_(dy);
      },
      {4}},
     {"tanh_shrink", "tanh_shrink_grad",
-     [](const Tensor& x, const Numbers&) { return x - x.tanh(); },
-     [](const Tensor& dy, const Tensor& x, const Numbers&) { return x.tanh().square_().mul_(dy); }},
+     [](const Tensor& x, const Constants&) { return x - x.tanh(); },
+     [](const Tensor& dy, const Tensor& x, const Constants&) { return x.tanh().square_().mul_(dy); }},
     {"threshold", "threshold_grad",
-     [](const Tensor& x, const Numbers& n) { return at::threshold(x, n[0], n[1]); },
-     [](const Tensor& dy, const Tensor& x, const Numbers& n) {
+     [](const Tensor& x, const Constants& n) { return at::threshold(x, n[0], n[1]); },
+     [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::threshold_backward(dy, x, n[0]);
      },
      {0.5, -1}, straight},
@@ -149,7 +149,7 @@ template <size_t Row>
 struct ActivationGradOp {
   static constexpr const ActivationRow& row = activation_rows[Row];
   static constexpr std::string_view name = row.grad_name;
-  Numbers numbers = {};
+  Constants numbers = {};
   auto attributes() const { return std::tie(numbers); }
 
   Specs infer(const Specs& in) const { return {in[0]}; }
@@ -173,7 +173,7 @@ template <size_t Row>
 struct ActivationOp {
   static constexpr const ActivationRow& row = activation_rows[Row];
   static constexpr std::string_view name = row.name;
-  Numbers numbers = {};
+  Constants numbers = {};
   auto attributes() const { return std::tie(numbers); }
 
   Specs infer(const Specs& in) const {

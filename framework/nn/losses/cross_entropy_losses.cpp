@@ -74,7 +74,7 @@ class SparseCategoricalCrossentropyLoss : public Loss {
 
   DTensor call(const DTensor& y_true, const DTensor& y_pred) const override {
     DTensor labels = labels_of(y_true, y_pred);
-    const DTensor counted = valid(y_true, y_pred);
+    const DTensor counted = mask(y_true, y_pred);
     if (counted.defined()) {
       labels = ops::where(counted, labels, scalar(0, labels.mesh(), labels.dtype()));
     }
@@ -86,7 +86,7 @@ class SparseCategoricalCrossentropyLoss : public Loss {
     return ops::where(counted, values, scalar(0, values.mesh(), values.dtype()));
   }
 
-  DTensor valid(const DTensor& y_true, const DTensor& y_pred) const override {
+  DTensor mask(const DTensor& y_true, const DTensor& y_pred) const override {
     if (!options_.ignore_class) return {};
     const DTensor labels = labels_of(y_true, y_pred);
     const auto ignored = static_cast<double>(*options_.ignore_class);

@@ -41,7 +41,7 @@ DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
   const at::ScalarType dtype = loss_dtype(y_pred);
   const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, dtype));
   DTensor values = call(labels, predictions);
-  DTensor counted = valid(labels, predictions);
+  DTensor counted = mask(labels, predictions);
   for (const DTensor& mask : {y_pred.mask(), values.mask()}) {
     if (mask.defined()) counted = counted.defined() ? ops::logical_and(counted, mask) : mask;
   }

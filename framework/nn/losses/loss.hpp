@@ -32,7 +32,7 @@ class Loss {
   /// The loss of each sample: labels and predictions lose their last axis.
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
   /// Which of the losses of call() count, a bool for each (Keras' mask); undefined: all.
-  virtual DTensor valid(const DTensor&, const DTensor&) const { return {}; }
+  virtual DTensor mask(const DTensor&, const DTensor&) const { return {}; }
   /// Whether a training step may be recorded and replayed operation by operation, without calling
   /// the loss again. A program's own loss overrides it where call() does nothing but operations.
   virtual bool can_be_replayed() const { return false; }
@@ -40,7 +40,7 @@ class Loss {
   /// call() of predictions in float32, or float64, and labels of their rank.
   DTensor values(const DTensor& y_true, const DTensor& y_pred) const;
   /// The reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, undefined or of a
-  /// shape that broadcasts to the per-sample losses, multiplies them. Those that are not valid()
+  /// shape that broadcasts to the per-sample losses, multiplies them. Those that mask() leaves out
   /// count neither in a sum nor in a mean, nor do those that the mask of `y_pred` or of what call()
   /// gives leaves out. The result may be pending. Computed in float32, of float64 predictions in
   /// float64. Throws ShapeError.

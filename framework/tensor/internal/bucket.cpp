@@ -55,19 +55,19 @@ void Bucket::add(const DTensor& value) {
   bytes_ += shard_bytes(form->shape, key_.wide, form->layout);
 }
 
-Bucket::Place Bucket::place_of(const BlockInfo& block) const {
-  Place place = block.group;
-  for (size_t d = 0; d < place.size(); ++d) {
-    if (key_.dims >> d & 1) place[d] = 0;
+Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
+  Coordinates coordinates = block.group;
+  for (size_t d = 0; d < coordinates.size(); ++d) {
+    if (key_.dims >> d & 1) coordinates[d] = 0;
   }
-  return place;
+  return coordinates;
 }
 
 /// Blocks are in row-major order of their groups, hence in that of the pending dimensions.
 void Bucket::find_places() {
   const std::vector<BlockInfo>& blocks = cut_[0].sharding()->blocks;
   for (size_t b = 0; b < blocks.size(); ++b) {
-    flats_[place_of(blocks[b])].members.push_back(static_cast<int>(b));
+    flats_[coordinates_of(blocks[b])].members.push_back(static_cast<int>(b));
   }
 }
 
@@ -139,15 +139,15 @@ DTensor Bucket::resolved(const DTensor& cut) {
   const ShardingPtr form =
       intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
   Blocks blocks;
-  std::map<Place, at::Tensor> given;
+  std::map<Coordinates, at::Tensor> given;
   for (const BlockInfo& block : form->blocks) {
-    at::Tensor& value = given[place_of(block)];
+    at::Tensor& value = given[coordinates_of(block)];
     if (value.defined()) {
       // Every device has memory of its own under per_device.
       blocks.push_back(moved_to(value.clone(), block_device(key_.mesh, block)));
       continue;
     }
-    Flat& flat = flats_.at(place_of(block));
+    Flat& flat = flats_.at(coordinates_of(block));
     const Shape shape = extents(block.intervals);
     value = flat.result.narrow(0, flat.given, numel(shape)).view(shape).to(from.dtype);
     flat.given += numel(shape);
@@ -157,7 +157,7 @@ DTensor Bucket::resolved(const DTensor& cut) {
 }
 
 void Bucket::wait() {
-  for (auto& [place, flat] : flats_) tessera::wait(flat.work);
+  for (auto& [place, flat] : flats_) detail::wait(flat.work);
 }
 
 void Bucket::finish() {

@@ -68,10 +68,10 @@ class Bucket {
     WorkPtr work = {};
     int64_t given = 0;  ///< elements of the result that have their place
   };
-  using Place = std::vector<int64_t>;
+  using Coordinates = std::vector<int64_t>;
 
   static Key key_of(const DTensor& value);
-  Place place_of(const BlockInfo& block) const;
+  Coordinates coordinates_of(const BlockInfo& block) const;
   void find_places();
   void announce_collective() const;
   void fill(Flat& flat) const;
@@ -82,7 +82,7 @@ class Bucket {
   std::vector<DTensor> values_;
   std::vector<DTensor> cut_;  ///< the values in blocks that the key names
   double bytes_ = 0;
-  std::map<Place, Flat> flats_;
+  std::map<Coordinates, Flat> flats_;
 };
 
 }  // namespace tessera::detail

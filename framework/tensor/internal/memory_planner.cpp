@@ -173,38 +173,38 @@ size_t MemoryPlanner::Plan::place(const PlannedBlock& chunk,
 MemoryPlanner::MemoryPlanner(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
 MemoryPlanner::~MemoryPlanner() = default;
 
-MemoryPlanner::Blocks::Worker::Place& MemoryPlanner::Blocks::Worker::place() {
-  thread_local Place place;
-  return place;
+MemoryPlanner::Blocks::Worker::Cursor& MemoryPlanner::Blocks::Worker::cursor() {
+  thread_local Cursor cursor;
+  return cursor;
 }
 
-MemoryPlanner::Blocks::Blocks() : memory_(place().loop ? nullptr : place().memory) {
+MemoryPlanner::Blocks::Blocks() : memory_(cursor().loop ? nullptr : cursor().memory) {
   if (memory_) loop_ = ++memory_->loops_;
 }
 
-MemoryPlanner::Blocks::Worker::Worker(const Blocks& blocks) : former_(place()) {
-  place() = {blocks.memory_, blocks.loop_, 0, 0};
+MemoryPlanner::Blocks::Worker::Worker(const Blocks& blocks) : former_(cursor()) {
+  cursor() = {blocks.memory_, blocks.loop_, 0, 0};
 }
 
 void MemoryPlanner::Blocks::Worker::at(int64_t block) {
-  place().block = static_cast<uint64_t>(block);
-  place().requests = 0;
+  cursor().block = static_cast<uint64_t>(block);
+  cursor().requests = 0;
 }
 
 MemoryPlanner::Run::Run(MemoryPlanner& memory) : memory_(memory) {
   memory_.begin();
-  if (wanted()) place() = {&memory_, 0, 0, 0};
+  if (wanted()) cursor() = {&memory_, 0, 0, 0};
 }
 
 MemoryPlanner::Run::~Run() {
-  place() = {};
+  cursor() = {};
   memory_.end(complete_);
 }
 
 void MemoryPlanner::Run::at(int64_t instruction) {
   memory_.now_ = instruction;
   memory_.loops_ = 0;
-  place().requests = 0;
+  cursor().requests = 0;
   if (!memory_.measured_) return;
   const std::lock_guard lock(memory_.measured_->mutex);
   memory_.measured_->now = instruction;
@@ -260,7 +260,7 @@ MemoryPlanner::PlannedBlock* MemoryPlanner::find(size_t bytes, uint64_t request)
 }
 
 c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
-  Place& here = place();
+  Cursor& here = cursor();
   MemoryPlanner* const own = here.memory;
   if (!own) return usual.allocate(bytes);
   const uint64_t request = here.loop << 48 | here.block << 24 | here.requests++;

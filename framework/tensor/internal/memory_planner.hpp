@@ -64,19 +64,19 @@ class MemoryPlanner {
     class Worker {
      public:
       explicit Worker(const Blocks& blocks);
-      ~Worker() { place() = former_; }
+      ~Worker() { cursor() = former_; }
       Worker(const Worker&) = delete;
       Worker& operator=(const Worker&) = delete;
       void at(int64_t block);
 
      private:
-      struct Place {
+      struct Cursor {
         MemoryPlanner* memory = nullptr;
         uint64_t loop = 0, block = 0, requests = 0;
       };
       friend class MemoryPlanner;
-      static Place& place();
-      Place former_;
+      static Cursor& cursor();
+      Cursor former_;
     };
 
    private:
@@ -88,11 +88,11 @@ class MemoryPlanner {
   static c10::DataPtr allocate(size_t bytes, c10::Allocator& usual);
 
  private:
-  using Place = Blocks::Worker::Place;
+  using Cursor = Blocks::Worker::Cursor;
   struct Measured;
   struct PlannedBlock;
   struct Plan;
-  static Place& place() { return Blocks::Worker::place(); }
+  static Cursor& cursor() { return Blocks::Worker::cursor(); }
   void begin();
   void end(bool complete);
   c10::DataPtr measure(size_t bytes, uint64_t request, c10::Allocator& usual);

@@ -148,7 +148,7 @@ class Executor {
   }
 
   /// Hands `value` to the blocks of the result that stand where these members stood.
-  void give(const std::vector<int>& members, const at::Tensor& value) {
+  void store(const std::vector<int>& members, const at::Tensor& value) {
     const Place here = place(from_.blocks[size_t(members.front())].group);
     bool given = false;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
@@ -180,7 +180,7 @@ class Executor {
     if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
     at::Tensor out;
     wait(communicator().all_reduce(group_, from_.layout.pending_kind(), addends(members), out));
-    give(members, out.to(from_.dtype));
+    store(members, out.to(from_.dtype));
   }
 
   void all_gather(const std::vector<int>& members) {
@@ -190,7 +190,7 @@ class Executor {
     }
     at::Tensor out;
     wait(communicator().all_gather(group_, step_.axis, counts, parts(members), out));
-    give(members, out);
+    store(members, out);
   }
 
   void reduce_scatter(const std::vector<int>& members) {

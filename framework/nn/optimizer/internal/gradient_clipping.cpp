@@ -20,14 +20,14 @@ struct CutSet {
 };
 
 /// A block of one of several values.
-struct Place {
+struct BlockIndex {
   size_t value, block;
 };
 
-/// Calls run(place) for every block of every value, small ones in parallel.
+/// Calls run(index) for every block of every value, small ones in parallel.
 template <class Run>
 void each_block(const std::vector<DTensor>& values, const Run& run) {
-  std::vector<Place> places;
+  std::vector<BlockIndex> places;
   std::vector<at::Tensor> blocks;
   for (size_t v = 0; v < values.size(); ++v) {
     for (size_t b = 0; b < values[v].blocks().size(); ++b) {
@@ -43,7 +43,7 @@ template <class F>
 std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) {
   std::vector<Blocks> blocks;
   for (const DTensor& value : values) blocks.emplace_back(value.blocks().size());
-  each_block(values, [&](Place at) {
+  each_block(values, [&](BlockIndex at) {
     blocks[at.value][at.block] = f(at.value, values[at.value].blocks()[at.block]);
   });
   std::vector<DTensor> results;
@@ -115,7 +115,7 @@ template <class F>
 std::vector<double> sums_of(const std::vector<DTensor>& values, const F& f) {
   std::vector<std::vector<double>> sums;
   for (const DTensor& value : values) sums.emplace_back(value.blocks().size());
-  each_block(values, [&](Place at) {
+  each_block(values, [&](BlockIndex at) {
     sums[at.value][at.block] = f(values[at.value].blocks()[at.block]);
   });
   std::vector<double> results(values.size());
