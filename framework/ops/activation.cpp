@@ -45,7 +45,8 @@ DTensor silu_second(const DTensor& x) {
 
 // name, its gradient's, forward, backward, sample options, second derivative
 constexpr ActivationRow activation_rows[] = {
-    {"elu", "elu_grad",
+    {"elu",
+     "elu_grad",
      [](const Tensor& x, const Constants& n) { return at::elu(x, n[0], 1, 1 / n[1]); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::elu_backward(dy, n[0], 1, 1 / n[1], false, x);
@@ -56,30 +57,36 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::gelu_backward(dy, x, gelu_kind(n));
      }},
-    {"hard_shrink", "hard_shrink_grad",
+    {"hard_shrink",
+     "hard_shrink_grad",
      [](const Tensor& x, const Constants& n) { return at::hardshrink(x, n[0]); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::hardshrink_backward(dy, x, n[0]);
      },
-     {0.5}, straight},
-    {"hard_sigmoid", "hard_sigmoid_grad",
+     {0.5},
+     straight},
+    {"hard_sigmoid",
+     "hard_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return at::hardsigmoid(x); },
      // ATen's own takes a sixth in float32.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -3, 3).div_(6);
      },
-     {}, straight},
+     {},
+     straight},
     {"hard_silu", "hard_silu_grad",
      [](const Tensor& x, const Constants&) { return at::hardswish(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardswish_backward(dy, x);
      }},
-    {"leaky_relu", "leaky_relu_grad",
+    {"leaky_relu",
+     "leaky_relu_grad",
      [](const Tensor& x, const Constants& n) { return at::leaky_relu(x, n[0]); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::leaky_relu_backward(dy, x, n[0], false);
      },
-     {0.2}, straight},
+     {0.2},
+     straight},
     {"log_sigmoid", "log_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return at::log_sigmoid(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
@@ -87,26 +94,34 @@ constexpr ActivationRow activation_rows[] = {
      }},
     {"mish", "mish_grad", [](const Tensor& x, const Constants&) { return at::mish(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) { return at::mish_backward(dy, x); }},
-    {"relu6", "relu6_grad", [](const Tensor& x, const Constants&) { return at::hardtanh(x, 0, 6); },
+    {"relu6",
+     "relu6_grad",
+     [](const Tensor& x, const Constants&) { return at::hardtanh(x, 0, 6); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, 0, 6);
      },
-     {}, straight},
+     {},
+     straight},
     {"selu", "selu_grad", [](const Tensor& x, const Constants&) { return at::selu(x); },
      // ATen's own has the slope of negative x at 0, Keras that of positive x.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
        return slope.mul_(dy);
      }},
-    {"silu", "silu_grad", [](const Tensor& x, const Constants&) { return at::silu(x); },
+    {"silu",
+     "silu_grad",
+     [](const Tensor& x, const Constants&) { return at::silu(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) { return at::silu_backward(dy, x); },
-     {}, silu_second},
-    {"soft_shrink", "soft_shrink_grad",
+     {},
+     silu_second},
+    {"soft_shrink",
+     "soft_shrink_grad",
      [](const Tensor& x, const Constants& n) { return at::softshrink(x, n[0]); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::softshrink_backward(dy, x, n[0]);
      },
-     {0.5}, straight},
+     {0.5},
+     straight},
     {"softsign", "softsign_grad",
      [](const Tensor& x, const Constants&) { return x / x.abs().add_(1); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
@@ -119,13 +134,16 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.add(1).mul_(0.5).clamp_(0, 1).mul_(dy);
      }},
-    {"sparse_sigmoid", "sparse_sigmoid_grad",
+    {"sparse_sigmoid",
+     "sparse_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return x.add(1).mul_(0.5).clamp_(0, 1); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -1, 1).mul_(0.5);
      },
-     {}, straight},
-    {"squareplus", "squareplus_grad",
+     {},
+     straight},
+    {"squareplus",
+     "squareplus_grad",
      [](const Tensor& x, const Constants& n) {
        return x.square().add_(n[0]).sqrt_().add_(x).mul_(0.5);
      },
@@ -135,13 +153,17 @@ constexpr ActivationRow activation_rows[] = {
      {4}},
     {"tanh_shrink", "tanh_shrink_grad",
      [](const Tensor& x, const Constants&) { return x - x.tanh(); },
-     [](const Tensor& dy, const Tensor& x, const Constants&) { return x.tanh().square_().mul_(dy); }},
-    {"threshold", "threshold_grad",
+     [](const Tensor& dy, const Tensor& x, const Constants&) {
+       return x.tanh().square_().mul_(dy);
+     }},
+    {"threshold",
+     "threshold_grad",
      [](const Tensor& x, const Constants& n) { return at::threshold(x, n[0], n[1]); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::threshold_backward(dy, x, n[0]);
      },
-     {0.5, -1}, straight},
+     {0.5, -1},
+     straight},
 };
 constexpr size_t activation_count = std::size(activation_rows);
 

@@ -78,15 +78,8 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   GradientReducer& reducer = optimizer.reducer();
   reducer.set_bucket_cap_mb(training("minimize").options.bucket_cap_mb);
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
-  const auto ready = std::make_shared<std::function<void(size_t, const DTensor&)>>(
-      optimizer.reduce_when_ready(variables));
-  const auto reduce = [&](size_t i, const DTensor& gradient) {
-    if (!GradientReducer::concerns(gradient)) return;
-    traced(std::span(&gradient, 1),
-           [ready, i](std::span<const DTensor> in) { (*ready)(i, in[0]); });
-  };
-  const std::vector<DTensor> gradients =
-      tape.gradient(optimizer.scale_loss(loss), values, {.on_ready = reduce});
+  const std::vector<DTensor> gradients = tape.gradient(
+      optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
   // Weights that nobody else holds are updated in place.
   values.clear();
   traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {
@@ -110,17 +103,15 @@ void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_p
 }
 
 DTensor Trainer::train_step(const Batch& batch) {
-  return captured_step(layer_, training("train_step"), batch, false,
-                       [&] { return stock_step(batch); });
-}
-
-DTensor Trainer::stock_step(const Batch& batch) {
-  GradientTape tape;
-  const std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
-  const DTensor loss = compute_loss(batch, y_pred);
-  minimize(loss, tape);
-  update_metrics(batch, y_pred);
-  return loss;
+  TrainingState& state = training("train_step");
+  return state.capture.run(layer_, batch, state.options, false, [&] {
+    GradientTape tape;
+    const std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
+    const DTensor loss = compute_loss(batch, y_pred);
+    minimize(loss, tape);
+    update_metrics(batch, y_pred);
+    return loss;
+  });
 }
 
 DTensor Trainer::test_step(const Batch& batch) {

@@ -37,12 +37,12 @@ std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, Batch
                                   const CallbackList& callbacks) {
   std::vector<std::vector<at::Tensor>> parts;
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::predict); });
-  BatchLoop("predict", Phase::predict, state, callbacks)
-      .run(loader, [&](Examples&& examples, int64_t) {
-        std::vector<at::Tensor> given = steps.predict(std::move(examples));
-        parts.resize(given.size());
-        for (size_t i = 0; i < given.size(); ++i) parts[i].push_back(std::move(given[i]));
-      });
+  BatchLoop batches("predict", Phase::predict, state, callbacks, loader);
+  while (std::optional<Examples> examples = batches.next()) {
+    std::vector<at::Tensor> given = steps.predict(std::move(*examples), batches.form());
+    parts.resize(given.size());
+    for (size_t i = 0; i < given.size(); ++i) parts[i].push_back(std::move(given[i]));
+  }
   state.exchange.do_on_all_ranks([&] { callbacks.end(Phase::predict, {}); });
   std::vector<at::Tensor> whole;
   for (const auto& part : parts) whole.push_back(at::cat(part));
@@ -54,12 +54,9 @@ std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, Batch
 Trainer::Trainer(Layer& layer, Model& model) : layer_(layer), model_(model) {}
 Trainer::~Trainer() = default;
 
-TrainingState& Trainer::training(const std::string& caller) const {
-  if (!training_) {
-    throw StateError(caller, "the model is compiled", "a model without compile()",
-                     "call compile() with an optimizer and a loss first");
-  }
-  return *training_;
+void Trainer::fail_uncompiled(const char* caller) {
+  throw StateError(caller, "the model is compiled", "a model without compile()",
+                   "call compile() with an optimizer and a loss first");
 }
 
 void Trainer::compile(const CompileOptions& options) {
@@ -188,7 +185,8 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  StepRunner(*this, state).train(std::move(examples));
+  const uint64_t form = hash_of(form_of(examples));
+  StepRunner(*this, state).train(std::move(examples), form);
   return state.metrics.logs();
 }
 
@@ -196,7 +194,8 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  StepRunner(*this, state).test(std::move(examples));
+  const uint64_t form = hash_of(form_of(examples));
+  StepRunner(*this, state).test(std::move(examples), form);
   return state.metrics.logs();
 }
 
@@ -205,7 +204,8 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   TrainingState& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  return StepRunner(*this, state).predict(std::move(examples));
+  const uint64_t form = hash_of(form_of(examples));
+  return StepRunner(*this, state).predict(std::move(examples), form);
 }
 
 StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {

@@ -134,8 +134,11 @@ class Trainer {
   void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
 
  private:
-  DTensor stock_step(const Batch& batch);
-  detail::TrainingState& training(const std::string& caller) const;
+  [[noreturn]] static void fail_uncompiled(const char* caller);
+  detail::TrainingState& training(const char* caller) const {
+    if (!training_) fail_uncompiled(caller);
+    return *training_;
+  }
   void ensure_placed(const Shapes& inputs);
   template <class Options, class Pass>
   auto pass_over(const std::string& caller, const DatasetHandle& data, const Options& options,

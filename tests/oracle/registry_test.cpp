@@ -25,14 +25,43 @@ const Names compositions = {
     "softmax_cross_entropy", "split", "squeeze", "stack", "tile", "unstack", "variance"};
 
 /// Operations that no function of their name stands for.
-const Names internal = {
-    "arg_extreme", "avg_pool_grad", "clip_grad", "ctc_loss_grad", "elu_grad", "first_index", "gather_grad",
-    "gelu_grad", "hard_shrink_grad", "hard_sigmoid_grad", "hard_silu_grad", "leaky_relu_grad",
-    "log_sigmoid_grad", "log_softmax_grad", "max_pool_grad", "mish_grad", "pick", "pick_grad",
-    "pow_scalar", "prod_grad", "relu6_grad", "relu_grad", "resample_grad", "selu_grad",
-    "sigmoid_grad", "silu_grad", "soft_shrink_grad", "softmax_grad", "softsign_grad", "sparse_plus_grad", "sparse_sigmoid_grad",
-    "sparse_softmax_cross_entropy_grad", "sparsemax_grad", "squareplus_grad", "tanh_grad",
-    "tanh_shrink_grad", "threshold_grad"};
+const Names internal = {"arg_extreme",
+                        "avg_pool_grad",
+                        "clip_grad",
+                        "ctc_loss_grad",
+                        "elu_grad",
+                        "first_index",
+                        "gather_grad",
+                        "gelu_grad",
+                        "hard_shrink_grad",
+                        "hard_sigmoid_grad",
+                        "hard_silu_grad",
+                        "leaky_relu_grad",
+                        "log_sigmoid_grad",
+                        "log_softmax_grad",
+                        "max_pool_grad",
+                        "mish_grad",
+                        "pick",
+                        "pick_grad",
+                        "pow_scalar",
+                        "prod_grad",
+                        "relu6_grad",
+                        "relu_grad",
+                        "resample_grad",
+                        "selu_grad",
+                        "sigmoid_grad",
+                        "silu_grad",
+                        "soft_shrink_grad",
+                        "softmax_grad",
+                        "softsign_grad",
+                        "sparse_plus_grad",
+                        "sparse_sigmoid_grad",
+                        "sparse_softmax_cross_entropy_grad",
+                        "sparsemax_grad",
+                        "squareplus_grad",
+                        "tanh_grad",
+                        "tanh_shrink_grad",
+                        "threshold_grad"};
 
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.

@@ -1,3 +1,7 @@
+#include <memory>
+#include <span>
+#include <utility>
+
 #include <ATen/ATen.h>
 #include <c10/util/ScopeExit.h>
 
@@ -88,7 +92,7 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   Step step{{}, gradients};
   for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
   if (accumulate(step)) {
-    step.gradients = clip_gradients(step.gradients, options_);
+    if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
     if (strategy_) {
       hand_over(step);
     } else {
@@ -149,12 +153,20 @@ void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) 
 
 std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
     const std::vector<Variable>& variables) {
-  return [this, variables, known = false](size_t i, const DTensor& gradient) mutable {
+  struct Ready {
+    std::vector<Variable> variables;
+    bool built = false;
+  };
+  // A recorded step keeps it.
+  const auto ready = std::make_shared<Ready>(Ready{variables});
+  return [this, ready](size_t i, const DTensor& gradient) {
     if (!GradientReducer::concerns(gradient)) return;
-    const NoRecording untaped;
-    const c10::InferenceMode inference;
-    if (!std::exchange(known, true)) build(variables);
-    reduce_early(variables[i], gradient);
+    traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
+      const NoRecording untaped;
+      const c10::InferenceMode inference;
+      if (!std::exchange(ready->built, true)) build(ready->variables);
+      reduce_early(ready->variables[i], in[0]);
+    });
   };
 }
 

@@ -7,6 +7,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -79,16 +80,21 @@ DTensor StepCapture::eagerly(const std::function<DTensor()>& eager, const std::s
   return eager();
 }
 
-DTensor StepCapture::run(Layer& model, const Batch& batch, int64_t step, const Options& options,
-                           const std::function<DTensor()>& eager) {
+DTensor StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options,
+                         bool whole, const std::function<DTensor()>& eager) {
+  // Where a replay ends in an error.
+  const auto reset = c10::make_scope_exit([&] {
+    if (options.optimizer) options.optimizer->reducer().reset();
+  });
   if (busy_) return eager();
   static const std::string wish = in_environment();
-  if (options.off || wish == "never") return eagerly(eager, "steps are to run eagerly");
+  const bool off = options.run_eagerly || options.record_steps == false;
+  if (off || wish == "never") return eagerly(eager, "steps are to run eagerly");
   if (recording() || tracer() || is_abstract()) return eagerly(eager, "a tape looks on");
   busy_ = true;
   const auto over = c10::make_scope_exit([this] { busy_ = false; });
   if (!layers_.empty() && !same_layers(model)) forget();
-  Form form = form_of(batch, options.whole);
+  Form form = form_of(batch, whole);
   Entry* const entry = find(form);
   if (!entry) {
     if (entries_.size() == max_forms) entries_.erase(entries_.begin());
@@ -96,8 +102,10 @@ DTensor StepCapture::run(Layer& model, const Batch& batch, int64_t step, const O
     return eagerly(eager, "it was the first of its form");
   }
   if (!entry->why.empty()) return eagerly(eager, entry->why);
+  const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
   if (!entry->program) {
-    return record(model, batch, step, *entry, options.any_code || wish == "always", eager);
+    const bool any_code = options.record_steps == true || wish == "always";
+    return record(model, batch, step, *entry, any_code, eager);
   }
   if (entry->program->fits()) return replay(batch, step, *entry, eager);
   forget();

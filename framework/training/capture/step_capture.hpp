@@ -8,6 +8,7 @@
 
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/capture/captured_step.hpp>
+#include <tessera/framework/training/options.hpp>
 #include <tessera/framework/training/step_records.hpp>
 
 namespace tessera::detail {
@@ -17,15 +18,11 @@ namespace tessera::detail {
 /// trained, of the seed, the block policy or the number of threads begins anew.
 class StepCapture {
  public:
-  struct Options {
-    bool off = false;
-    bool any_code = false;  ///< whether code that is not Tessera's is recorded too
-    bool whole = false;     ///< a train_step() of any class, not the stock one
-  };
   StepCapture();
-  /// Does a step, by `eager` or as it was recorded. Within a step that is recorded or replayed, and
-  /// where a tape, a tracer or an AbstractScope looks on, by `eager`.
-  DTensor run(Layer& model, const Batch& batch, int64_t step, const Options& options,
+  /// Does a step, by `eager` or as it was recorded; `whole`: of a train_step() of any class, not
+  /// the stock one. Within a step that is recorded or replayed, and where a tape, a tracer or an
+  /// AbstractScope looks on, by `eager`.
+  DTensor run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
               const std::function<DTensor()>& eager);
   /// Forgets everything: for a change that the steps themselves cannot see.
   void forget();

@@ -1,14 +1,16 @@
 #include <tessera/framework/training/internal/batch_loop.hpp>
 
+#include <iostream>
 #include <string_view>
-#include <utility>
 
-#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 
 namespace tessera::detail {
 namespace {
+
+constexpr const char* no_more = "no more";
 
 std::string_view name_of(Phase phase) {
   if (phase == Phase::train) return "train";
@@ -17,35 +19,55 @@ std::string_view name_of(Phase phase) {
 
 }  // namespace
 
-void BatchLoop::run(BatchLoader& loader,
-                    const std::function<void(Examples&&, int64_t)>& step) {
-  int64_t number = loader.first_step();
-  std::optional<Examples> examples = next_batch(loader, number, [] {});
-  for (; examples; ++number) {
-    const ProfileSpan span(SpanKind::step, name_of(phase_));
-    callbacks_.batch_begin(phase_, number);
-    step(std::move(*examples), number);
-    const bool all = callbacks_.wants_batch_logs(phase_, number);
-    const Logs values =
-        all ? state_.metrics.logs() : Logs{{"loss", state_.metrics.loss().value()}};
-    if (phase_ == Phase::train && callbacks_.hears_train_batches()) check_gradients(number + 1);
-    examples = next_batch(loader, number + 1,
-                          [&] { callbacks_.batch_end(phase_, number, values); });
-    if (phase_ == Phase::train && state_.exchange.stops()) return;
+std::optional<Examples> BatchLoop::next() {
+  const bool trains = phase_ == Phase::train;
+  const bool ends_step = begun_.has_value();
+  Logs values;
+  if (ends_step) {
+    const bool all = callbacks_.wants_batch_logs(phase_, step_);
+    values = all ? state_.metrics.logs() : Logs{{"loss", state_.metrics.loss().value()}};
+    ++step_;
+    if (trains && callbacks_.hears_train_batches()) check_gradients();
   }
+  std::optional<Examples> examples;
+  std::string form = no_more;
+  const StepStatus status = state_.exchange.exchange([&](StepStatus& own) {
+    if (ends_step) callbacks_.batch_end(phase_, step_ - 1, values);
+    examples = loader_.next();
+    if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
+    if (trains) raise_non_finite(own);
+    if (examples) form = form_of(*examples);
+    form_ = hash_of(form);
+    own.set_next_batch(examples ? examples->rows() : 0, form_);
+  });
+  state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
+  const bool more = all_have_more(status, form);
+  begun_.reset();
+  if (!more || (ends_step && trains && state_.exchange.stops())) return std::nullopt;
+  begun_.emplace(SpanKind::step, name_of(phase_));
+  callbacks_.batch_begin(phase_, step_);
+  return examples;
 }
 
-/// The batch of a step, once `before` is done on every process; nothing after the last.
-std::optional<Examples> BatchLoop::next_batch(BatchLoader& loader, int64_t step,
-                                              const std::function<void()>& before) {
-  return state_.exchange.next_batch(
-      caller_, phase_, {state_.progress.position.epoch, step}, [&](StepStatus& own) {
-        before();
-        std::optional<Examples> examples = loader.next();
-        if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
-        if (phase_ == Phase::train) raise_non_finite(own);
-        return examples;
-      });
+/// Whether every process has a batch for the next step, of the same form. Collective.
+bool BatchLoop::all_have_more(const StepStatus& status, const std::string& form) const {
+  if (status.same_form()) return status.max_rows() > 0;
+  const Mesh& mesh = state_.layouts.mesh();
+  const bool ends = status.min_rows() == 0;
+  const bool more = form != no_more;
+  const std::string who =
+      said_by(communicator_of(mesh).gather("batch", ends && more ? "more" : form));
+  if (!ends) {
+    throw ShapeError(caller_, "all processes have batches of one form",
+                     str(who, ", at step ", step_ + 1),
+                     "give every process the same data, whose shape does not depend on the rows "
+                     "that are read");
+  }
+  if (is_first_rank(mesh)) {
+    std::cerr << "Warning: " << caller_ << ": the data do not end together (" << who
+              << ", after step " << step_ << "): the epoch ends for all\n";
+  }
+  return false;
 }
 
 /// Raises the step's gradients that are not finite, if they must be.
@@ -57,12 +79,12 @@ void BatchLoop::raise_non_finite(StepStatus& own) const {
 
 /// The same on every process before a callback may save weights that such gradients have spoilt.
 /// Collective.
-void BatchLoop::check_gradients(int64_t step) {
+void BatchLoop::check_gradients() {
   // On a mesh that one process holds nobody looks at them.
   if (state_.layouts.mesh().is_local() || !state_.gradients_must_be_finite) return;
   const StepStatus status =
       state_.exchange.exchange([&](StepStatus& own) { raise_non_finite(own); });
-  state_.exchange.check(caller_, Phase::train, {state_.progress.position.epoch, step}, status);
+  state_.exchange.check(caller_, Phase::train, {state_.progress.position.epoch, step_}, status);
 }
 
 }  // namespace tessera::detail

@@ -13,7 +13,7 @@ namespace tessera::detail {
 void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
                     const FitOptions& options);
 
-/// Has the steps of a range made and tells the callbacks of each. Throws as BatchLoop::run().
+/// Has the steps of a range made and tells the callbacks of each. Throws as BatchLoop::next().
 void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& range,
                    const CallbackList& callbacks);
 

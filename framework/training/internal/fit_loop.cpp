@@ -38,8 +38,10 @@ Logs tested(TrainingState& state, const CallbackList& callbacks, const Pass& pas
 Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& state,
                BatchLoader& loader, const CallbackList& callbacks) {
   return tested(state, callbacks, [&] {
-    BatchLoop(caller, Phase::test, state, callbacks)
-        .run(loader, [&](Examples&& examples, int64_t) { steps.test(std::move(examples)); });
+    BatchLoop batches(caller, Phase::test, state, callbacks, loader);
+    while (std::optional<Examples> examples = batches.next()) {
+      steps.test(std::move(*examples), batches.form());
+    }
   });
 }
 
@@ -112,11 +114,11 @@ void FitLoop::train_epoch(int64_t epoch) {
   }
   BatchLoader loader(data_.train,
                      training_batches(options_, progress.position, state_.layouts));
-  BatchLoop("fit", Phase::train, state_, callbacks_)
-      .run(loader, [&](Examples&& examples, int64_t step) {
-        progress.history.steps.push_back(steps_.train(std::move(examples)));
-        progress.position = {epoch, step + 1};
-      });
+  BatchLoop batches("fit", Phase::train, state_, callbacks_, loader);
+  while (std::optional<Examples> examples = batches.next()) {
+    progress.history.steps.push_back(steps_.train(std::move(*examples), batches.form()));
+    progress.position = {epoch, batches.step() + 1};
+  }
 }
 
 void FitLoop::end_epoch() {

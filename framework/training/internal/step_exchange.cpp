@@ -1,6 +1,5 @@
 #include <tessera/framework/training/internal/step_exchange.hpp>
 
-#include <iostream>
 #include <span>
 #include <utility>
 
@@ -60,21 +59,6 @@ StepStatus StepExchange::exchange(const std::function<void(StepStatus&)>& local)
   return status;
 }
 
-std::optional<Examples> StepExchange::next_batch(
-    const std::string& caller, Phase phase, const FitPosition& position,
-    const std::function<std::optional<Examples>(StepStatus&)>& read) {
-  std::optional<Examples> examples;
-  std::string form = "no more";
-  const StepStatus status = exchange([&](StepStatus& own) {
-    examples = read(own);
-    if (examples) form = form_of(*examples);
-    own.set_next_batch(examples ? examples->rows() : 0, hash_of(form));
-  });
-  check(caller, phase, position, status);
-  if (!all_have_more(caller, status, form, position.step)) examples.reset();
-  return examples;
-}
-
 void StepExchange::check(const std::string& caller, Phase phase, const FitPosition& position,
                          const StepStatus& status) const {
   const std::string on = mesh_.is_local() ? "" : str(" on rank ", status.rank());
@@ -87,27 +71,6 @@ void StepExchange::check(const std::string& caller, Phase phase, const FitPositi
   if (status.status() == StatusLevel::save) {
     throw interrupted(std::stoi(status.reason()), caller, phase, on + at);
   }
-}
-
-/// Whether every process has a batch for the next step, of the same form. Collective.
-bool StepExchange::all_have_more(const std::string& caller, const StepStatus& status,
-                                    const std::string& form, int64_t step) const {
-  if (status.same_form()) return status.max_rows() > 0;
-  const bool ends = status.min_rows() == 0;
-  const bool more = form != "no more";
-  const std::string who =
-      said_by(communicator_of(mesh_).gather("batch", ends && more ? "more" : form));
-  if (!ends) {
-    throw ShapeError(caller, "all processes have batches of one form",
-                     str(who, ", at step ", step + 1),
-                     "give every process the same data, whose shape does not depend on the rows "
-                     "that are read");
-  }
-  if (is_first_rank(mesh_)) {
-    std::cerr << "Warning: " << caller << ": the data do not end together (" << who
-              << ", after step " << step << "): the epoch ends for all\n";
-  }
-  return false;
 }
 
 }  // namespace tessera::detail

@@ -31,20 +31,11 @@ class StepExchange {
   /// CommError for what it threw elsewhere.
   StepStatus exchange(const std::function<void(StepStatus&)>& local);
 
-  /// The batch that `read` gives, or nothing where the data have ended on any process. `read` runs
-  /// before the exchange and may raise what it finds. Collective. Throws StateError, Interrupted or
-  /// ShapeError, on every process alike, naming `caller` and `position`.
-  std::optional<Examples> next_batch(
-      const std::string& caller, Phase phase, const FitPosition& position,
-      const std::function<std::optional<Examples>(StepStatus&)>& read);
   /// Throws what the status of a step asks for, on every process the same.
   void check(const std::string& caller, Phase phase, const FitPosition& position,
              const StepStatus& status) const;
 
  private:
-  bool all_have_more(const std::string& caller, const StepStatus& status, const std::string& form,
-                     int64_t step) const;
-
   Mesh mesh_;
   bool stop_ = false;
 };

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
@@ -52,33 +51,20 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
                    "lower the learning rate, or look for bad values in the data");
 }
 
-DTensor captured_step(Layer& model, TrainingState& state, const Batch& batch, bool whole,
-                      const std::function<DTensor()>& eager) {
-  const CompileOptions& options = state.options;
-  const StepCapture::Options how = {.off = options.run_eagerly || options.record_steps == false,
-                                    .any_code = options.record_steps == true,
-                                    .whole = whole};
-  // Where a replay ends in an error.
-  const auto over = c10::make_scope_exit([&] {
-    if (options.optimizer) options.optimizer->reducer().reset();
-  });
-  const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
-  return state.capture.run(model, batch, step, how, eager);
-}
-
-Batch StepRunner::prepare(Examples&& examples) {
-  communicator_of(state_.layouts.mesh())
-      .begin_step(state_.steps_begun++, hash_of(form_of(examples)));
+Batch StepRunner::prepare(Examples&& examples, uint64_t form) {
+  communicator_of(state_.layouts.mesh()).begin_step(state_.steps_begun++, form);
   trainer_.layer().clear_losses();
   return pack_batch(std::move(examples), state_.layouts);
 }
 
-double StepRunner::train(Examples&& examples) {
-  const Batch batch = prepare(std::move(examples));
-  const auto by_code = [&] { return trainer_.train_step(batch); };
-  const DTensor loss = state_.options.record_steps == true
-                           ? captured_step(trainer_.layer(), state_, batch, true, by_code)
-                           : by_code();
+double StepRunner::train(Examples&& examples, uint64_t form) {
+  const Batch batch = prepare(std::move(examples), form);
+  // Asked for, the train_step() of any class is recorded, and not the stock one alone.
+  const DTensor loss =
+      state_.options.record_steps == true
+          ? state_.capture.run(trainer_.layer(), batch, state_.options, true,
+                               [&] { return trainer_.train_step(batch); })
+          : trainer_.train_step(batch);
   // Before they are summed up: they tell whose part is at fault.
   const Blocks parts = loss.blocks();
   const double value = read_loss(loss);
@@ -89,16 +75,16 @@ double StepRunner::train(Examples&& examples) {
   return value;
 }
 
-double StepRunner::test(Examples&& examples) {
-  const Batch batch = prepare(std::move(examples));
+double StepRunner::test(Examples&& examples, uint64_t form) {
+  const Batch batch = prepare(std::move(examples), form);
   const double value = read_loss(trainer_.test_step(batch));
   state_.metrics.add_loss(value, batch.rows);
   return value;
 }
 
-std::vector<at::Tensor> StepRunner::predict(Examples&& examples) {
+std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t form) {
   std::vector<at::Tensor> whole;
-  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples)))) {
+  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), form))) {
     whole.push_back(output.full());
   }
   return whole;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <vector>
 
 #include <tessera/framework/training/internal/training_state.hpp>
@@ -9,28 +9,24 @@
 namespace tessera::detail {
 
 /// Makes single steps of a model on the examples of a batch, whose losses add up in its metrics.
+/// `form` is the hash of what form_of() says of the examples.
 class StepRunner {
  public:
   StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
 
   /// The loss of a training step. Collective. Throws StateError if it must be finite and is not.
-  double train(Examples&& examples);
+  double train(Examples&& examples, uint64_t form);
   /// The loss of a test step. Collective.
-  double test(Examples&& examples);
+  double test(Examples&& examples, uint64_t form);
   /// Every output, whole, on the host. Collective.
-  std::vector<at::Tensor> predict(Examples&& examples);
+  std::vector<at::Tensor> predict(Examples&& examples, uint64_t form);
 
  private:
-  Batch prepare(Examples&& examples);
+  Batch prepare(Examples&& examples, uint64_t form);
 
   Trainer& trainer_;
   TrainingState& state_;
 };
-
-/// A training step by `eager`, or as it was captured where that may be; `whole`: of a train_step()
-/// of any class, not the stock one. Collective.
-DTensor captured_step(Layer& model, TrainingState& state, const Batch& batch, bool whole,
-                      const std::function<DTensor()>& eager);
 
 /// Throws StateError for a loss of the step `at` that is not finite; `parts` are its addends here.
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts = {});

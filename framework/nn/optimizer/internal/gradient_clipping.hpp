@@ -18,6 +18,10 @@ bool all_finite(const std::vector<DTensor>& values);
 /// Every value times its factor; those whose factor is 1 as they are.
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, const std::vector<double>& factors);
 
+/// Whether options ask for clipping.
+inline bool clips(const BaseOptions& options) {
+  return options.clipnorm || options.global_clipnorm || options.clipvalue;
+}
 /// Gradients after the options' clipping: clipnorm bounds the norm of each, global_clipnorm that of
 /// all together, clipvalue every element. A global norm that is not finite makes them NaN, as in
 /// Keras. Collective as squared_norms() for the norms; no work without clipping.
