@@ -2,8 +2,10 @@
 
 #include <tessera/datasets/datasets.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/io/backup_and_restore.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
@@ -16,6 +18,7 @@
 #include <tessera/framework/model/plot_model.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary.hpp>
+#include <tessera/framework/nn/activations/activation_functions.hpp>
 #include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
@@ -23,6 +26,7 @@
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/layout_picture.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>

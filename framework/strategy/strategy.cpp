@@ -15,6 +15,7 @@
 namespace tessera::detail {
 namespace {
 
+using strategy::default_strategy;
 using strategy::Strategy;
 
 /// What the thread's strategy becomes: null for the default one.

@@ -1,6 +1,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 
 #include <thread>
 

@@ -97,6 +97,7 @@ TEST_CASE("a subclassed model obeys layout rules from its first step", "[subclas
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
                  .layouts = layouts});
+  at::manual_seed(1);
   const TensorDataset data(at::rand({48, 7}), at::arange(48).remainder(5));
   const History history = model.fit(data, {.batch_size = 16, .epochs = 2, .verbose = 0});
   CHECK(model.weights()[0].value().layout().describe() == "(unsharded, model)");

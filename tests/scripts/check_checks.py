@@ -4,13 +4,16 @@ import subprocess
 import sys
 import tempfile
 
+import check_public_names
+
 HERE = pathlib.Path(__file__).parent
 CLEAN = {
     "framework/base/a.hpp": "#include <vector>\n",
     "framework/base/README.md": "| file | owns |\n|---|---|\n| `a` | vectors |\n",
     "framework/ops/a.cpp": "#include <tessera/framework/tensor/a.hpp>\n#include <ATen/ATen.h>\n",
     "framework/nn/layer.hpp":
-        "namespace tessera {\nclass Layer {\n public:\n  int size();\n};\nint layer_count();\n}\n",
+        "namespace tessera {\n\n/// A layer.\nclass Layer {\n public:\n  int size();\n};\n"
+        "/// How many there are.\nint layer_count();\n\n}  // namespace tessera\n",
     "framework/nn/README.md": "| file | owns |\n|---|---|\n| `layer` | layers |\n",
     "framework/nn/layer.cpp":
         "namespace tessera {\nint Layer::size() {\n  return 0;\n}\n}\n",
@@ -18,6 +21,9 @@ CLEAN = {
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
     "apps/a/main.cpp": "int main() {}\n",
     "docs/Doxyfile": "INPUT = README.md \\\n        layers\n",
+    "docs/public_names.txt":
+        check_public_names.HEAD + "\n[own: 1]\nlayer_count\n\n[Keras: 1]\nLayer\n\n[options: 0]\n",
+    "tests/golden/keras_names.json": '{"all": ["Layer"]}',
     "README.md": "<!-- file: apps/a/main.cpp -->\n```cpp\nint main() {}\n```\n",
 }
 PLANTED = [
@@ -49,6 +55,18 @@ PLANTED = [
     ("check_readme_files", "framework/base/internal/b.hpp", "\n", "does not name framework/base"),
     ("check_readme_files", "framework/base/README.md", "| `a`, `b` | both |\n", "no file b"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
+    ("check_public_names", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n", "extra is missing"),
+    ("check_public_names", "layers/b.hpp",
+     "namespace tessera {\n" + "".join(f"int f{i}();\n" for i in range(200)) + "}\n", "201 names"),
+    ("check_public_names", "layers/internal/b.hpp", "namespace tessera {\nint extra();\n}\n",
+     "belongs to tessera::detail"),
+    ("check_public_names", "framework/nn/layer.hpp", "namespace tessera {\nclass Layer {};\n}\n",
+     "layer_count is not in the headers"),
+    ("check_public_docs", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n",
+     "extra has no comment"),
+    ("check_public_docs", "layers/b.hpp",
+     "namespace tessera {\n/// The options of B.\nstruct BOptions {\n  int size = 1;\n};\n}\n",
+     "option size has no comment"),
 ]
 
 

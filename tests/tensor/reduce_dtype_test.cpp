@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/internal/bucket.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 

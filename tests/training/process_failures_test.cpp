@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"

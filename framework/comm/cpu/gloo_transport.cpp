@@ -101,7 +101,7 @@ class GlooTransfer : public Transfer {
     bool arrived = false;
     std::string what = "aborted";
     try {
-      arrived = sends_ ? buffer_->waitSend(gloo_patience) : buffer_->waitRecv(patience);
+      arrived = sends_ ? buffer_->waitSend(gloo_patience) : buffer_->waitRecv(gloo_patience);
     } catch (const std::exception& error) {
       what = error.what();
     }

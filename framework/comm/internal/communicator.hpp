@@ -7,7 +7,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/layout.hpp>
 
@@ -100,21 +99,6 @@ class Communicator {
   virtual void abort(const std::string& reason) = 0;
 };
 
-/// The dtype that addends are combined in: for sums of half types float32, as they lose too much
-/// when many addends meet, or what set_reduce_dtype() says; else the dtype itself.
-at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
-/// Sums of half types, between devices and processes, are made in this dtype and cast back (FSDP's
-/// reduce_dtype): bfloat16 and float16 send half the bytes of float32. Without one: float32. The
-/// same on every process, set between steps. Throws ConfigError for any other dtype.
-void set_reduce_dtype(std::optional<at::ScalarType> dtype);
-/// Sets the dtype of set_reduce_dtype() for this thread, while alive.
-class ReduceDtypeScope {
- public:
-  explicit ReduceDtypeScope(at::ScalarType dtype);
-
- private:
-  ScopedValue<std::optional<at::ScalarType>> dtype_;
-};
 /// a reduced with b in place of a.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 /// The value that changes nothing: 0, or the lowest or highest of the dtype.

@@ -12,8 +12,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 std::vector<std::string> fields_of(std::string line) {

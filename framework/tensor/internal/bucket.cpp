@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>

@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
 namespace tessera::detail {

@@ -8,6 +8,7 @@
 #include <tessera/framework/comm/cross_device.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera::detail {
