@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/reduce_dtype.hpp>
 
 #include <ATen/ATen.h>
 
