@@ -40,8 +40,16 @@ class WorkerContext {
   virtual void pull() = 0;
 };
 
+}  // namespace tessera::strategy
+
+namespace tessera::detail {
+
 /// What runs on a worker, known there and to the coordinator by its name.
-using ClosureFunction = std::function<ClosureValue(WorkerContext&)>;
+using ClosureFunction = std::function<strategy::ClosureValue(strategy::WorkerContext&)>;
+
+}  // namespace tessera::detail
+
+namespace tessera::strategy {
 
 /// How a worker goes through its own dataset.
 struct PerWorkerOptions {

@@ -76,7 +76,7 @@ class ParameterServerStrategy final : public Strategy {
   /// an optimizer that was placed before.
   void place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
   /// Makes a function known by its name. Throws ConfigError for a name that is taken.
-  void add_function(const std::string& name, ClosureFunction function);
+  void add_function(const std::string& name, detail::ClosureFunction function);
   /// Makes data known by its name: called on each worker, with its number among them.
   void add_dataset(const std::string& name, DatasetFunction function,
                    const PerWorkerOptions& options = {});

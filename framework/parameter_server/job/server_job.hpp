@@ -41,8 +41,8 @@ class ServerJob {
   const std::vector<VariableGroup>& groups() const;
   /// Makes this group the one that is used from now on, of all that share variables with it.
   void use(int group);
-  void add_function(const std::string& name, strategy::ClosureFunction function);
-  const strategy::ClosureFunction* find_function(const std::string& name) const;
+  void add_function(const std::string& name, ClosureFunction function);
+  const ClosureFunction* find_function(const std::string& name) const;
   void add_dataset(const std::string& name, RegisteredDataset data);
   const RegisteredDataset* find_dataset(const std::string& name) const;
 

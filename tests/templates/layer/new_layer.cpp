@@ -23,6 +23,7 @@ class NewLayerLayer final : public Layer {
   Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// The options of NewLayer.
 struct NewLayerOptions {
   double factor = 2;       ///< what the input is multiplied by
   std::string name = "";   ///< first part of the weights' paths

@@ -6,6 +6,7 @@
 
 namespace tessera {
 
+/// The options of NewMetric.
 struct NewMetricOptions {
   std::string name = "new_metric";  ///< what logs call the metric
   double factor = 1;                ///< what differences are multiplied by
