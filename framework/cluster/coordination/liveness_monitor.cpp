@@ -120,6 +120,10 @@ std::string LivenessMonitor::find_silent(Time now) {
   return "";
 }
 
+bool LivenessMonitor::misses_beats(int rank, Time now) const {
+  return now - members_[static_cast<size_t>(rank)].heard > 2 * beat_interval(timeout_);
+}
+
 std::string LivenessMonitor::give_up(int rank, Time now) {
   silent(rank);
   return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).heard));
@@ -130,7 +134,7 @@ std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time 
   std::vector<Peer> late;
   for (const int rank : ranks) {
     // It was stopped while others waited already.
-    if (now - member(rank).heard > 2 * beat_interval(timeout_)) return give_up(rank, now);
+    if (misses_beats(rank, now)) return give_up(rank, now);
     late.push_back(peers_[static_cast<size_t>(rank)]);
   }
   return late_text(late, seconds(now - since), waiting);
@@ -152,7 +156,13 @@ std::string LivenessMonitor::find_stuck(Time now) {
   for (const Member& it : members_) {
     if (!it.state.empty() || !it.inside || now - *it.inside <= timeout_) continue;
     const std::string waiting = waiting_in_call(it.last->number);
-    if (place(it) == first) return stuck_text(seconds(now - *it.inside), waiting);
+    if (place(it) == first) {
+      // One that has done the call and was stopped since then holds up the others, too.
+      for (const Peer& peer : peers_) {
+        if (is_there(peer.rank) && misses_beats(peer.rank, now)) return give_up(peer.rank, now);
+      }
+      return stuck_text(seconds(now - *it.inside), waiting);
+    }
     std::vector<int> behind;
     for (const Peer& peer : peers_) {
       const Member& other = member(peer.rank);

@@ -70,6 +70,8 @@ class LivenessMonitor {
   /// Why the run is over as these ranks do not come where others wait.
   std::string late(const std::vector<int>& ranks, Time now, Time since,
                    const std::string& waiting);
+  /// It was silent for longer than a process that runs is, if not for the whole time-out yet.
+  bool misses_beats(int rank, Time now) const;
   std::string give_up(int rank, Time now);
   /// Ranks that others wait for although they have left.
   std::string find_left() const;

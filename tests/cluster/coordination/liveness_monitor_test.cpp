@@ -148,6 +148,20 @@ TEST_CASE("a call in which all ranks are stuck ends the run") {
              Contains("ranks 0-2 wait in call #9") && Contains("no rank is behind"));
 }
 
+TEST_CASE("of ranks in one call a stopped one is named, though none is behind") {
+  Run run;
+  CHECK(run.judge.beat(0, call(4, false), run.now) == "");
+  CHECK(run.judge.beat(1, call(4, true), run.now) == "");
+  CHECK(run.judge.beat(2, call(4, false), run.now) == "");
+  run.pass(timeout - 2s);
+  // Rank 1 shows no life from here on, for less than the time-out.
+  run.now += 2s + 1ms;
+  run.judge.heard(0, run.now);
+  run.judge.heard(2, run.now);
+  CHECK_THAT(run.judge.judge(run.now),
+             Contains("rank 1 (pid 101 on a) did not answer for 2 s: stopped or unreachable"));
+}
+
 TEST_CASE("heartbeats with different calls of one number end the run") {
   Run run;
   CHECK(run.judge.beat(2, call(5, false, 2), run.now) == "");
