@@ -83,5 +83,4 @@ void load_weights(Layer& model, const std::string& path) {
   }
 }
 
-
 }  // namespace tessera

@@ -64,7 +64,6 @@ at::Tensor fit_image(const at::Tensor& image, Counts counts, double value) {
   return fit_axes(image, 2, counts, value);
 }
 
-
 std::vector<int64_t> Pooling::extents(const Shape& x) const {
   return {x.begin() + 1, x.begin() + 1 + spatial()};
 }

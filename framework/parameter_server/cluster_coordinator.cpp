@@ -14,7 +14,6 @@ namespace tessera::strategy {
 
 using namespace tessera::detail;
 
-
 struct RemoteValue::State {
   std::shared_ptr<ClosureQueue> queue;
   ClosurePtr closure;

@@ -4,8 +4,8 @@ import collections
 import re
 import sys
 
-from check_definitions import FOLDERS, MEMBER, statements
-from sources import finish, root, sources
+from check_definitions import MEMBER, statements
+from sources import LIBRARY, finish, root, sources
 
 MAX_FUNCTIONS = 25
 MAX_SOURCES = 2
@@ -40,11 +40,11 @@ def public_functions(lines):
 
 def large_classes():
     functions, found_in = {}, collections.defaultdict(set)
-    for _, lines in sources(FOLDERS, (".hpp",)):
+    for _, lines in sources(LIBRARY, (".hpp",)):
         for name, names in public_functions(lines):
             if len(names) > len(functions.get(name, ())):
                 functions[name] = names
-    for path, lines in sources(FOLDERS, (".cpp",)):
+    for path, lines in sources(LIBRARY, (".cpp",)):
         for _, line in statements(lines):
             member = MEMBER.match(line)
             if member and member.group(1) in functions:

@@ -3,9 +3,8 @@ import collections
 import re
 
 from check_include_order import folder_of
-from sources import finish, sources
+from sources import LIBRARY, finish, sources
 
-FOLDERS = ["framework", "layers", "optimizers", "metrics", "datasets"]
 CLASS = re.compile(r"^\s*(?:class|struct)\s+(?:alignas\(\S+\)\s+)?(\w+)(?:\s+final)?\s*(?::[^:].*)?\{")
 MEMBER = re.compile(r"^(?:[A-Za-z_][\w:<>,&*\s\[\]]*?[\s&*])?"
                     r"(?:detail::)?(\w+)::(?:\w+::)*(?:~?\w+|operator\S+)\(")
@@ -39,7 +38,7 @@ def is_definition(lines, number):
 def main():
     classes = collections.defaultdict(set)
     functions = collections.defaultdict(set)
-    for path, lines in sources(FOLDERS, (".hpp",)):
+    for path, lines in sources(LIBRARY, (".hpp",)):
         room = folder_of(path.parts)
         for line in lines:
             found = CLASS.match(line)
@@ -51,7 +50,7 @@ def main():
                 functions[found.group(1)].add(room)
     offenders = []
     seen = 0
-    for path, lines in sources(FOLDERS, (".cpp",)):
+    for path, lines in sources(LIBRARY, (".cpp",)):
         room = folder_of(path.parts)
         own = {found.group(1) for found in map(CLASS.match, lines) if found}
         for number, line in statements(lines):

@@ -1,5 +1,5 @@
 """Dependencies point downward: every #include obeys the order of the folders."""
-from sources import INCLUDE, finish, sources
+from sources import INCLUDE, LIBRARY, finish, sources
 
 # Each folder may include itself, the ones named here and whatever those may include.
 ALLOWED = {
@@ -55,7 +55,7 @@ def folder_of(parts):
 def main():
     offenders = []
     seen = 0
-    for path, lines in sources(["framework", "layers", "optimizers", "metrics", "datasets"]):
+    for path, lines in sources(LIBRARY):
         folder = folder_of(path.parts)
         if folder not in ALLOWED:
             offenders.append(f"{path}: folder {folder} is not in the table")

@@ -1,9 +1,8 @@
 """A room's README names every header of the room, and its tables name files that exist."""
 import re
 
-from sources import INCLUDE, finish, root, sources
+from sources import INCLUDE, LIBRARY, finish, root, sources
 
-FOLDERS = ["layers", "optimizers", "metrics", "datasets"]
 # A new operation needs no word in its room's README, for this header lists them.
 LIST_OF_OPERATIONS = "framework/ops/ops.hpp"
 QUOTED = re.compile(r"`([^`\n]+)`")
@@ -36,7 +35,8 @@ for path, _ in sources(["framework"], [".hpp"]):
     readme = root() / path.parts[0] / path.parts[1] / "README.md"
     if path.stem not in {name.rpartition("/")[2] for name in QUOTED.findall(text_of(readme))}:
         offenders.append(f"{readme.relative_to(root())} does not name {path}")
-readmes = [*(root() / "framework").glob("*/README.md"), *(root() / f / "README.md" for f in FOLDERS)]
+readmes = [*(root() / "framework").glob("*/README.md"),
+           *(root() / folder / "README.md" for folder in LIBRARY[1:])]
 for path in sorted(readmes):
     for number, name in names_in_tables(text_of(path)):
         seen += 1

@@ -1,13 +1,14 @@
 """layers/layers.hpp and its like include every header below their folder, but the internal ones."""
-from sources import INCLUDE, finish, root
+from public_headers import is_internal
+from sources import INCLUDE, LIBRARY, finish, root
 
 offenders = []
 seen = 0
-for folder in ["layers", "optimizers", "metrics", "datasets"]:
+for folder in LIBRARY[1:]:
     headers = {path.relative_to(root() / folder).as_posix()
                for path in (root() / folder).rglob("*.hpp")} - {f"{folder}.hpp"}
     headers = {name for name in headers
-               if "internal" not in name.split("/") and not name.startswith("files/")}
+               if not is_internal(f"{folder}/{name}") and not name.startswith("files/")}
     umbrella = root() / folder / f"{folder}.hpp"
     included = set()
     if umbrella.is_file():

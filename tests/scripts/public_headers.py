@@ -1,7 +1,7 @@
 """What users may include, and the names declared there: what is internal lies in tessera::detail."""
 import re
 
-from sources import INCLUDE, root
+from sources import INCLUDE, LIBRARY, root
 
 # Rooms of which nothing is for users, beside every folder named internal.
 INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
@@ -10,7 +10,6 @@ INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
                   "framework/training/capture/", "framework/nn/config/",
                   "framework/parameter_server/job/", "framework/parameter_server/store/",
                   "framework/parameter_server/worker/")
-FOLDERS = ["framework", "layers", "optimizers", "metrics", "datasets"]
 
 NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{(.*)$")
 TYPE = re.compile(r"^(?:class|struct|enum class|enum)\s+(\w+)(?!\w*;)")
@@ -28,7 +27,7 @@ def is_internal(header):
 
 def headers():
     """Every header of the library, relative to the root."""
-    for folder in FOLDERS:
+    for folder in LIBRARY:
         for path in sorted((root() / folder).rglob("*.hpp")):
             yield path.relative_to(root()).as_posix()
 

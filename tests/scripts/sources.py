@@ -3,7 +3,8 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ["framework", "layers", "optimizers", "metrics", "datasets", "apps", "tests"]
+LIBRARY = ["framework", "layers", "optimizers", "metrics", "datasets"]
+FOLDERS = [*LIBRARY, "apps", "tests"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 

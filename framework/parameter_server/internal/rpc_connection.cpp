@@ -16,8 +16,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 /// Handlers that wait: streams of the coordinator, pulls and pushes, and some for strangers.

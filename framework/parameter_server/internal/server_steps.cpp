@@ -21,7 +21,6 @@ using namespace strategy;
 
 namespace {
 
-
 /// Closures of a worker that wait while it runs one, so that it never waits for the coordinator.
 constexpr int64_t waiting_per_worker = 3;
 

@@ -5,8 +5,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 constexpr std::string_view digits = "0123456789abcdef";
 constexpr size_t digits_of_name = 16;

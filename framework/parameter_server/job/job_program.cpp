@@ -7,8 +7,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 constexpr size_t shown_bytes = 200;

@@ -2,8 +2,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 using namespace std::chrono_literals;
 
 bool MainThreadExecutor::run(const Work& work, const Asked& cancelled, int phase) {

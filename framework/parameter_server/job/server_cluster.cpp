@@ -6,8 +6,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 constexpr const char* strategy_name = "ParameterServerStrategy";

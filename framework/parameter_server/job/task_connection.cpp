@@ -11,8 +11,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 using namespace std::chrono_literals;
 
 namespace {

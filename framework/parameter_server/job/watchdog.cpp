@@ -5,8 +5,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 using std::chrono::steady_clock;
 
 namespace {

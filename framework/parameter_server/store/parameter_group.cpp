@@ -10,8 +10,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 std::string part_name(int number) { return str("part ", number); }

@@ -12,8 +12,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 /// A call that is right elsewhere.

@@ -11,8 +11,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 ParameterStore::ParameterStore(Executor executor) : executor_(std::move(executor)) {
   if (!executor_) executor_ = [](const std::function<void()>& work) { work(); };
 }

@@ -10,8 +10,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable) {
   std::vector<Variable> tensors{group.variables[variable]};
   if (!group.optimizer || !group.plan.trained[variable]) return tensors;

@@ -6,8 +6,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 void check_count(const char* what, size_t count, const VariableGroup& of) {

@@ -10,8 +10,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 

@@ -14,9 +14,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
-
 namespace {
 
 std::vector<int> all_servers(int count) {

@@ -9,8 +9,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 [[noreturn]] void fail(const std::string& expected, const std::string& received) {

@@ -9,8 +9,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 namespace {
 
 constexpr size_t longest_error = 4000;

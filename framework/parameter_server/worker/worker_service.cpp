@@ -7,8 +7,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 WorkerService::WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main,
                              Runner runner)
     : attendance_(attendance), main_(main), runner_(std::move(runner)) {}

@@ -7,8 +7,6 @@
 
 namespace tessera::detail {
 
-using namespace strategy;
-
 /// Sends the gradients of an optimizer's steps to the servers.
 class WorkerVariables::GradientSender final : public UpdateStrategy {
  public:

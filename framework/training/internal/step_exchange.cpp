@@ -6,7 +6,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/comm/distributed.hpp>
 
 namespace tessera::detail {
 
