@@ -87,7 +87,7 @@ class StreamDataset {
 
 /// A handle to data of either kind, made of one by value or shared, or of tensors in memory:
 ///
-///     model.fit(Examples{.x = {a, b}, .y = {c}}, {.validation_data = {x, y}});
+///     model.fit(Examples{.x = {images, captions}, .y = {labels}}, {.epochs = 3});
 class DatasetHandle {
  public:
   DatasetHandle() = default;

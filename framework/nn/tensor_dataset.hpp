@@ -11,7 +11,7 @@ namespace tessera {
 /// Rows of tensors in memory (the arrays that keras.Model.fit takes). Copies share the tensors.
 ///
 ///     TensorDataset data(images, labels);
-///     TensorDataset weighted({.x = {images}, .y = labels, .sample_weight = weights});
+///     TensorDataset weighted({.x = {images}, .y = {labels}, .sample_weight = {weights}});
 class TensorDataset final : public Dataset {
  public:
   /// Throws ShapeError or ConfigError naming the tensor unless all are dense, on the host, and have

@@ -42,13 +42,13 @@ struct ParameterServerOptions {
 /// uses a ClusterCoordinator:
 ///
 ///     ParameterServerStrategy strategy;
-///     strategy.place(weights, optimizer);
-///     strategy.add_dataset("train", [](const InputContext&) { return DatasetHandle(...); });
-///     strategy.add_function("step", [&](WorkerContext& worker) -> ClosureValue { ... });
+///     strategy.place(variables, optimizer);
+///     strategy.add_dataset("train", [&](const InputContext&) { return data; });
+///     strategy.add_function("step", [&](WorkerContext& worker) { return step(worker); });
 ///     if (!strategy.is_coordinator()) return strategy.join();
 ///     ClusterCoordinator coordinator(strategy);
-///     const PerWorkerDataset data = coordinator.create_per_worker_dataset("train");
-///     for (int i = 0; i < 100; ++i) coordinator.schedule("step", {}, {data});
+///     const PerWorkerDataset parts = coordinator.create_per_worker_dataset("train");
+///     for (int i = 0; i < 100; ++i) coordinator.schedule("step", {}, {parts});
 ///     coordinator.join();
 ///
 /// A parameter server holds each part of a variable as one host tensor. mesh() is the worker's own;

@@ -34,7 +34,7 @@ struct DistributeOptions {
 
 /// Data as batches that are cut over the replicas of a strategy (tf.distribute.DistributedDataset):
 ///
-///     for (const Batch& batch : data) strategy.run(train_step, batch);
+///     for (const Batch& batch : batches) mirrored.run(train_step, batch);
 ///
 /// Each range-for and each iterate() begins with the first batch again; with shuffle, of the next
 /// epoch. Copies share the epochs that were begun.

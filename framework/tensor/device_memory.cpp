@@ -9,6 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
 
@@ -58,7 +59,9 @@ struct DeviceMemory::Held {
   }
 };
 
-DeviceMemory::DeviceMemory() : counts_(std::make_shared<Counts>()) {
+DeviceMemory::DeviceMemory()
+    : counts_(std::make_shared<Counts>()),
+      blocks_(thread_state().block_policy, BlockPolicy::per_device) {
   if (counting.exchange(true)) {
     throw StateError("DeviceMemory", "one counts at a time", "a second one",
                      "end the first before");

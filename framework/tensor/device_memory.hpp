@@ -10,15 +10,19 @@
 
 namespace tessera {
 
+namespace detail {
+enum class BlockPolicy : uint8_t;
+}
+
 /// Counts the host memory of tensors that are made while it lives, by the device of this process
 /// that they are made for; virtual devices count as real ones do, so that a program can be tried
-/// for a size of device without it. Under BlockPolicy::per_device: other blocks are those of
-/// several devices. What is made for no device in particular counts for all of them.
+/// for a size of device without it. While it lives, tensors that its thread makes have a block of
+/// their own on each device: virtual devices share them otherwise. What is made for no device in
+/// particular counts for all of them.
 ///
-///     const BlockPolicyScope scope(BlockPolicy::per_device);
 ///     DeviceMemory memory;
-///     model.fit(…);
-///     memory.peak(0);
+///     model.fit(data);
+///     std::cout << memory.peak(0) << " bytes\n";
 class DeviceMemory {
  public:
   DeviceMemory();
@@ -47,6 +51,7 @@ class DeviceMemory {
   static std::shared_ptr<Counts>& present();
 
   std::shared_ptr<Counts> counts_;
+  detail::ScopedValue<std::optional<detail::BlockPolicy>> blocks_;
 };
 
 }  // namespace tessera

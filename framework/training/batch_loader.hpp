@@ -36,8 +36,8 @@ struct BatchLoaderOptions {
 /// The batches of one epoch, each read on a background thread while the one before is in use. Of
 /// rows, the last batch holds what is left, at least one; a stream's batches come as they are.
 ///
-///     BatchLoader loader(dataset, {.batch_size = 128, .epoch = epoch});
-///     while (std::optional<Examples> batch = loader.next()) ...
+///     BatchLoader loader(data, {.batch_size = 128, .epoch = 3});
+///     while (std::optional<Examples> batch = loader.next()) model.train_on_batch(*batch);
 class BatchLoader {
  public:
   /// The data must outlive the loader. Throws ConfigError for a batch size below 1 or a first step

@@ -75,7 +75,7 @@ class Trainer {
   ///     DTensor train_step(const Batch& batch) override {
   ///       GradientTape tape;
   ///       const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
-  ///       const DTensor loss = compute_loss(batch, y_pred) + my_penalty(y_pred[0]);
+  ///       const DTensor loss = compute_loss(batch, y_pred) + penalty(y_pred[0]);
   ///       minimize(loss, tape);
   ///       update_metrics(batch, y_pred);
   ///       return loss;

@@ -46,7 +46,7 @@ struct MultiHeadAttentionOptions {
 /// Communication: none if the batch is sharded; kernels sharded on the heads shard all of the
 /// computation, for one all-reduce of the output.
 ///
-///     MultiHeadAttention(8, 64, {.use_causal_mask = true})({x, x})
+///     MultiHeadAttention(8, 64, {.use_causal_mask = true})({value, value})
 class MultiHeadAttention : public LayerHandle {
  public:
   /// `num_heads` heads with `key_dim` features of a query and a key. Throws ConfigError for a size

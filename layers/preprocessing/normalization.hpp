@@ -31,7 +31,7 @@ struct NormalizationOptions {
 /// Communication: none while the statistics are replicated.
 ///
 ///     Normalization normalization;
-///     normalization.adapt(train);
+///     normalization.adapt(data);
 class Normalization : public LayerHandle {
  public:
   /// Throws ConfigError unless mean and variance are given together, of one shape and no more axes

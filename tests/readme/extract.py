@@ -35,10 +35,10 @@ def located(text, line, source):
     return f'#line {line} "{source}"\n{text}'
 
 
-def as_function(name, hidden, code, line, source):
+def as_function(name, hidden, code, line, source, returns="void"):
     # An empty line in place of an #include keeps the numbers of the lines.
     body = located(INCLUDE.sub("\n", code), line, source)
-    return f"[[maybe_unused]] static void {name}() {{\n{INCLUDE.sub('', hidden)}{body}}}\n"
+    return f"[[maybe_unused]] static {returns} {name}() {{\n{INCLUDE.sub('', hidden)}{body}}}\n"
 
 
 def write_if_changed(path, content):
@@ -73,4 +73,5 @@ def main():
         print(name)
 
 
-main()
+if __name__ == "__main__":
+    main()

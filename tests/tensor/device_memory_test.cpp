@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
 
@@ -23,6 +25,16 @@ TEST_CASE("device memory counts one at a time, and what is given back") {
   }
   CHECK(memory.peak(0) == 16000);
   CHECK(memory.peak(1) == 32000);
+}
+
+TEST_CASE("virtual devices count as devices of their own") {
+  const Mesh mesh = create_mesh({{"batch", 4}}, virtual_cpus(4));
+  const DTensor rows = pack(at::rand({8, 1000}), Layout::batch_sharded(mesh, "batch", 2));
+  const DTensor whole = pack(at::rand({100}), Layout::replicated(mesh, 1));
+  const DeviceMemory memory;
+  const DTensor square_of_rows = ops::square(rows), square_of_whole = ops::square(whole);
+  // A device holds a quarter of the rows, and all of what is not cut.
+  for (int64_t device = 0; device < 4; ++device) CHECK(memory.peak(device) == 8000 + 400);
 }
 
 }  // namespace device_memory_test

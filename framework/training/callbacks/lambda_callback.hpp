@@ -40,7 +40,9 @@ struct LambdaCallbackOptions {
 
 /// A callback of functions (keras.callbacks.LambdaCallback):
 ///
-///     LambdaCallback({.on_epoch_end = [&](int64_t epoch, Logs& logs) { ... }})
+///     LambdaCallback({.on_epoch_end = [](int64_t epoch, Logs& logs) {
+///       std::cout << epoch << ' ' << *find_value(logs, "loss") << '\n';
+///     }})
 class LambdaCallback : public CallbackHandle {
  public:
   explicit LambdaCallback(const LambdaCallbackOptions& options);

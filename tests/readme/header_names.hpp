@@ -1,0 +1,44 @@
+#pragma once
+
+// What the examples in the comments of public headers speak of. Compiled only, never run.
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/parameter_server/cluster_coordinator.hpp>
+#include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
+#include <tessera/framework/strategy/strategies.hpp>
+#include <tessera/tessera.hpp>
+
+namespace tessera {
+
+using namespace strategy;
+
+extern Model& model;
+extern FitOptions options;
+extern OptimizerHandle optimizer;
+extern Mesh mesh;
+extern Variable kernel, bias;
+extern std::vector<Variable> variables;
+DTensor penalty(const DTensor& output);
+
+extern DatasetHandle data;
+extern at::Tensor images, captions, labels, weights;
+extern std::vector<std::string> texts;
+extern TextVectorization vectorize;
+
+extern SymbolicTensor left, right, query, value, queries, keys;
+
+struct ScaleLayer : Layer {
+  ScaleLayer(double factor, const LayerOptions& options);
+  std::string class_name() const override;
+  Shape output_shape(const Shapes& inputs) const override;
+};
+
+extern MirroredStrategy mirrored;
+extern DistributedDataset batches;
+DTensor train_step(const Batch& batch);
+ClosureValue step(WorkerContext& worker);
+
+}  // namespace tessera
