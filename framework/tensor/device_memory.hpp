@@ -16,11 +16,12 @@ enum class BlockPolicy : uint8_t;
 
 /// Counts the host memory of tensors that are made while it lives, by the device of this process
 /// that they are made for; virtual devices count as real ones do, so that a program can be tried
-/// for a size of device without it. While it lives, tensors that its thread makes have a block of
-/// their own on each device: virtual devices share them otherwise. What is made for no device in
-/// particular counts for all of them.
+/// for a size of device without it. Tensors that its thread places meanwhile have a block of their
+/// own on each device, which virtual devices share otherwise; weights are placed by compile(). What
+/// is made for no device in particular counts for all of them, tensors below 1 KiB for none.
 ///
 ///     DeviceMemory memory;
+///     model.compile({.optimizer = optimizer, .loss = "mse", .mesh = mesh});
 ///     model.fit(data);
 ///     std::cout << memory.peak(0) << " bytes\n";
 class DeviceMemory {

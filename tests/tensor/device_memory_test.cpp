@@ -1,5 +1,8 @@
 #include <tessera/framework/tensor/device_memory.hpp>
 
+#include <optional>
+#include <utility>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -29,12 +32,15 @@ TEST_CASE("device memory counts one at a time, and what is given back") {
 
 TEST_CASE("virtual devices count as devices of their own") {
   const Mesh mesh = create_mesh({{"batch", 4}}, virtual_cpus(4));
+  std::optional<DeviceMemory> memory(std::in_place);
   const DTensor rows = pack(at::rand({8, 1000}), Layout::batch_sharded(mesh, "batch", 2));
-  const DTensor whole = pack(at::rand({100}), Layout::replicated(mesh, 1));
-  const DeviceMemory memory;
+  const DTensor whole = pack(at::rand({1000}), Layout::replicated(mesh, 1));
+  // Whoever packs holds all of it for a moment: not counted here.
+  memory.reset();
+  memory.emplace();
   const DTensor square_of_rows = ops::square(rows), square_of_whole = ops::square(whole);
   // A device holds a quarter of the rows, and all of what is not cut.
-  for (int64_t device = 0; device < 4; ++device) CHECK(memory.peak(device) == 8000 + 400);
+  for (int64_t device = 0; device < 4; ++device) CHECK(memory->peak(device) == 8000 + 4000);
 }
 
 }  // namespace device_memory_test

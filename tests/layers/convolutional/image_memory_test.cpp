@@ -4,6 +4,7 @@
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"
@@ -11,13 +12,14 @@
 namespace image_memory_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 
 namespace {
 
 /// The most bytes that one of `devices`, which share an image's rows, holds in a forward and a
 /// backward pass of three convolutions.
 std::vector<int64_t> peaks(int64_t side, int64_t devices) {
-  const DeviceMemory memory;
+  const BlockPolicyScope scope(BlockPolicy::per_device);
   const Mesh mesh = create_mesh({{"height", devices}}, virtual_cpus(devices));
   const Layout rows({"unsharded", "height", "unsharded", "unsharded"}, mesh);
   const DTensor image = pack(at::rand({1, side, side, 3}), rows);
@@ -25,6 +27,7 @@ std::vector<int64_t> peaks(int64_t side, int64_t devices) {
   for (int64_t filters : {8, 8, 8}) {
     layers.push_back(Conv2D(filters, 3, {.padding = "same", .activation = "relu"}));
   }
+  const DeviceMemory memory;
   GradientTape tape;
   DTensor y = image;
   std::vector<DTensor> weights;
