@@ -6,6 +6,8 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/parameter_server/internal/rpc_value.hpp>
+
 #include "tests/parameter_server/job_tasks.hpp"
 #include "tests/support/catch.hpp"
 

@@ -5,7 +5,6 @@
 namespace xml_check_test {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 namespace {
 
