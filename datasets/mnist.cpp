@@ -13,6 +13,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 namespace tessera {
 
@@ -132,7 +133,7 @@ void check_options(const MnistOptions& options) {
                       "leave it out for all images");
   }
   if (options.dtype != at::kFloat && options.dtype != at::kDouble) {
-    throw ConfigError("mnist", "dtype is float32 or float64", c10::toString(options.dtype),
+    throw ConfigError("mnist", "dtype is float32 or float64", dtype_name(options.dtype),
                       "pass at::kFloat or at::kDouble");
   }
 }

@@ -73,7 +73,7 @@ void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) 
   DTensor each = ops::cast(given, at::kDouble);
   if (!sample_weight.defined()) {
     each = mean_from(each, 1);
-    add(as_vector(ops::sum(each)), {0, static_cast<double>(each.numel())});
+    add(as_vector(ops::sum(each)), {static_cast<double>(each.numel())});
     return;
   }
   DTensor weights;
@@ -88,7 +88,7 @@ void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) 
 
 void MeanMetric::add_value(const DTensor& value, double weight) {
   const NoRecording untaped;
-  add(as_vector(ops::scale(ops::cast(value, at::kDouble), weight)), {0, weight});
+  add(as_vector(ops::scale(ops::cast(value, at::kDouble), weight)), {weight});
 }
 
 double MeanMetric::result(const std::vector<double>& totals) const {

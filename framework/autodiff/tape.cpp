@@ -1,5 +1,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 
+#include <algorithm>
+
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -169,6 +171,7 @@ void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   for (size_t i = 0; i < in.size(); ++i) {
     const bool variable = options_.watch_variables && in[i].tag() && in[i].tag()->trainable;
     if (!at::isFloatingType(in[i].dtype())) continue;
+    if (variable) variables_.push_back(in[i].tag());
     if (variable || tracked_.count(in[i].id())) tracked |= 1u << i;
   }
   if (tracked == 0) return;
@@ -193,6 +196,26 @@ void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   if (named) entry.place = CommLabel::current();
   if (abstract_notes()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));
+}
+
+bool GradientTape::took_result(std::string_view name, std::string_view maker) const {
+  std::unordered_map<uint64_t, const Entry*> makers;
+  for (const Entry& entry : entries_) {
+    for (uint64_t id : entry.out_ids) makers[id] = &entry;
+  }
+  const auto maker_of = [&](uint64_t id) {
+    const auto found = makers.find(id);
+    return found == makers.end() ? nullptr : found->second;
+  };
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    if (entry.info->name != name) return false;
+    const Entry* from = maker_of(entry.in_ids[0]);
+    while (from && (from->info->name == "cast" || from->info->name == "reshape" ||
+                    from->info->name == "transpose" || from->info->name == "relayout")) {
+      from = maker_of(from->in_ids[0]);
+    }
+    return from && from->info->name == maker;
+  });
 }
 
 /// Notes what an entry keeps alive, once for all entries. Reshaped and transposed values are views.

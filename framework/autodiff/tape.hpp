@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -56,6 +57,14 @@ class GradientTape final : private detail::OpListener {
   DTensor gradient(const DTensor& target, const DTensor& source,
                    const GradientOptions& options = {});
 
+  // For the runtime, before gradient().
+  /// The trainable Variables that recorded operations took; some twice.
+  const std::vector<std::shared_ptr<const detail::VariableTag>>& variables() const {
+    return variables_;
+  }
+  /// Whether an operation of this name took what one named `maker` made, maybe in another form.
+  bool took_result(std::string_view name, std::string_view maker) const;
+
  private:
   struct Entry {
     const detail::OpInfo* info;
@@ -81,6 +90,7 @@ class GradientTape final : private detail::OpListener {
   bool used_ = false;
   std::unordered_set<uint64_t> tracked_;
   std::vector<Entry> entries_;
+  std::vector<std::shared_ptr<const detail::VariableTag>> variables_;
   /// While planning: values already noted, and which values share whose memory.
   std::unordered_set<uint64_t> noted_;
   std::unordered_map<uint64_t, uint64_t> memory_of_;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 
 namespace tessera {
@@ -18,7 +19,7 @@ at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
                      dtype == at::kBFloat16;
   if (known) return dtype;
   throw ConfigError("reduce_dtype", "sums are made in float32, float64, bfloat16 or float16",
-                    c10::toString(dtype), "name one of them");
+                    dtype_name(dtype), "name one of them");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
@@ -59,7 +60,7 @@ void check_options(const Model& model, const ExportOptions& options) {
       options.text || std::find(dtypes.begin(), dtypes.end(), rows.scalar_type()) != dtypes.end();
   if (!can_be_read) {
     throw ConfigError("export_model", "sample is of float32, float64, int32 or int64",
-                      c10::toString(rows.scalar_type()), "convert it, and what the model gets");
+                      dtype_name(rows.scalar_type()), "convert it, and what the model gets");
   }
   const std::vector<std::string> known{"linear", "softmax", "sigmoid"};
   if (std::find(known.begin(), known.end(), options.activation) == known.end()) {

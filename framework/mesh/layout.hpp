@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/base/internal/handle_state.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera {
@@ -66,15 +67,15 @@ class Layout {
   static Layout inner_sharded(const Mesh& mesh, const std::string& dim, int64_t rank);
 
   bool defined() const { return state_ != nullptr; }
-  const Mesh& mesh() const { return state_->mesh; }
-  int64_t rank() const { return static_cast<int64_t>(state_->axes.size()); }
+  const Mesh& mesh() const { return state().mesh; }
+  int64_t rank() const { return static_cast<int64_t>(state().axes.size()); }
   /// Mesh dimensions, by position, that cut `axis`; most significant first.
   const std::vector<int>& axis(int64_t axis) const {
-    return state_->axes[static_cast<size_t>(axis)];
+    return state().axes[static_cast<size_t>(axis)];
   }
   /// Number of shards along an axis.
   int64_t num_shards(int64_t axis) const;
-  bool is_fully_replicated() const { return state_->sharded == 0 && state_->pending == 0; }
+  bool is_fully_replicated() const { return state().sharded == 0 && state().pending == 0; }
   LayoutSpec spec() const;
 
   /// The layout without the given axes (the guides' `delete`): a bias' layout from its kernel's is
@@ -88,18 +89,18 @@ class Layout {
   std::string describe() const;
 
   bool operator==(const Layout& other) const;
-  size_t hash() const { return state_ ? state_->hash : 0; }
+  size_t hash() const { return state_ ? state().hash : 0; }
 
   // For the runtime.
-  detail::DimMask sharded_dims() const { return state_->sharded; }
-  detail::DimMask pending_dims() const { return state_->pending; }
-  Reduce pending_kind() const { return state_->kind; }
-  bool is_pending() const { return state_->pending != 0; }
-  detail::DimMask used_dims() const { return state_->sharded | state_->pending; }
+  detail::DimMask sharded_dims() const { return state().sharded; }
+  detail::DimMask pending_dims() const { return state().pending; }
+  Reduce pending_kind() const { return state().kind; }
+  bool is_pending() const { return state().pending != 0; }
+  detail::DimMask used_dims() const { return state().sharded | state().pending; }
   /// The layout of positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
   static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes,
                           detail::DimMask pending = 0, Reduce kind = Reduce::sum);
-  const std::vector<std::vector<int>>& axes() const { return state_->axes; }
+  const std::vector<std::vector<int>>& axes() const { return state().axes; }
   Layout with_pending(detail::DimMask dims, Reduce kind) const;
   /// The layout of the value once its pending reduction is done: replicated over those dimensions.
   Layout resolved() const { return is_pending() ? with_pending(0, Reduce::sum) : *this; }
@@ -114,6 +115,9 @@ class Layout {
     size_t hash = 0;
   };
   explicit Layout(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  const State& state() const {
+    return detail::handle_state(state_, "Layout", "name its axes and give it a mesh");
+  }
 
   std::shared_ptr<const State> state_;
 };

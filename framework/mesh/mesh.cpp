@@ -116,8 +116,8 @@ std::vector<std::string> Mesh::dim_names() const {
 }
 
 int Mesh::find(const std::string& dim) const {
-  for (size_t d = 0; d < state_->dims.size(); ++d) {
-    if (state_->dims[d].first == dim) return static_cast<int>(d);
+  for (size_t d = 0; d < state().dims.size(); ++d) {
+    if (state().dims[d].first == dim) return static_cast<int>(d);
   }
   return -1;
 }
@@ -144,10 +144,10 @@ std::string Mesh::names(DimMask mask) const {
 }
 
 std::vector<int64_t> Mesh::coordinates(int64_t id) const {
-  std::vector<int64_t> at(state_->dims.size());
+  std::vector<int64_t> at(state().dims.size());
   for (size_t d = at.size(); d-- > 0;) {
-    at[d] = id % state_->dims[d].second;
-    id /= state_->dims[d].second;
+    at[d] = id % state().dims[d].second;
+    id /= state().dims[d].second;
   }
   return at;
 }
@@ -189,12 +189,12 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
 
 bool Mesh::operator==(const Mesh& other) const {
   if (state_ == other.state_) return true;
-  if (!state_ || !other.state_ || state_->hash != other.state_->hash) return false;
-  return state_->dims == other.state_->dims && state_->local_ids == other.state_->local_ids &&
-         state_->local_devices == other.state_->local_devices &&
-         state_->communicator == other.state_->communicator &&
-         state_->weight_placement == other.state_->weight_placement &&
-         state_->name == other.state_->name;
+  if (!state_ || !other.state_ || state().hash != other.state().hash) return false;
+  return state().dims == other.state().dims && state().local_ids == other.state().local_ids &&
+         state().local_devices == other.state().local_devices &&
+         state().communicator == other.state().communicator &&
+         state().weight_placement == other.state().weight_placement &&
+         state().name == other.state().name;
 }
 
 Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,

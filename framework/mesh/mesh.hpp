@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/internal/handle_state.hpp>
 #include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/mesh/device.hpp>
 
@@ -38,12 +39,12 @@ class Mesh {
   Mesh() = default;
 
   bool defined() const { return state_ != nullptr; }
-  const std::string& name() const { return state_->name; }
-  const MeshDims& dims() const { return state_->dims; }
-  int rank() const { return static_cast<int>(state_->dims.size()); }
-  int64_t size() const { return state_->size; }
+  const std::string& name() const { return state().name; }
+  const MeshDims& dims() const { return state().dims; }
+  int rank() const { return static_cast<int>(state().dims.size()); }
+  int64_t size() const { return state().size; }
   std::vector<std::string> dim_names() const;
-  int64_t dim_size(int dim) const { return state_->dims[static_cast<size_t>(dim)].second; }
+  int64_t dim_size(int dim) const { return state().dims[static_cast<size_t>(dim)].second; }
   /// Position of a dimension, -1 if there is none of that name.
   int find(const std::string& dim) const;
   /// Position of a dimension. Throws MeshError naming the nearest one.
@@ -58,15 +59,15 @@ class Mesh {
   int64_t id(const std::vector<int64_t>& coordinates) const;
 
   /// Global ids of this process's devices, ascending; the device behind each.
-  const std::vector<int64_t>& local_ids() const { return state_->local_ids; }
-  const std::vector<Device>& local_devices() const { return state_->local_devices; }
+  const std::vector<int64_t>& local_ids() const { return state().local_ids; }
+  const std::vector<Device>& local_devices() const { return state().local_devices; }
   bool is_local() const { return static_cast<int64_t>(local_ids().size()) == size(); }
   /// Range of coordinates that this process holds along each dimension. Its devices fill the box of
   /// these ranges.
-  const std::vector<Interval>& local_box() const { return state_->local_box; }
+  const std::vector<Interval>& local_box() const { return state().local_box; }
 
   /// The engine that carries this mesh's collectives; null for one process with all devices.
-  const std::shared_ptr<detail::Communicator>& communicator() const { return state_->communicator; }
+  const std::shared_ptr<detail::Communicator>& communicator() const { return state().communicator; }
 
   /// The mesh of the named dimensions through this process's first device; other dimensions are
   /// fixed at its coordinates. Throws MeshError for a name the mesh lacks.
@@ -80,7 +81,7 @@ class Mesh {
   static Mesh from_string(const std::string& text);
 
   bool operator==(const Mesh& other) const;
-  size_t hash() const { return state_ ? state_->hash : 0; }
+  size_t hash() const { return state_ ? state().hash : 0; }
 
  private:
   struct State {
@@ -97,6 +98,10 @@ class Mesh {
   };
   explicit Mesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   static Mesh make(State state);
+
+  const State& state() const {
+    return detail::handle_state(state_, "Mesh", "make it with create_mesh()");
+  }
 
   std::shared_ptr<const State> state_;
 

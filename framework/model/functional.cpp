@@ -79,7 +79,7 @@ void FunctionalModel::check_count(size_t count) const {
                    str(count), "pass one tensor for each Input");
 }
 
-void FunctionalModel::build_layers(const Shapes& inputs) {
+void FunctionalModel::build_sublayers(const Shapes& inputs) {
   check_count(inputs.size());
   for (const auto& node : nodes_) {
     Shapes shapes;

@@ -36,7 +36,7 @@ class FunctionalModel final : public Model {
   int64_t call_index(const Node& node) const { return call_index_.at(&node); }
 
  protected:
-  void build_layers(const Shapes& inputs) override;
+  void build_sublayers(const Shapes& inputs) override;
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
   std::vector<std::shared_ptr<Layer>> naming_order() const override;
 

@@ -19,30 +19,27 @@ class Model : public Layer, public Trainer {
   explicit Model(const LayerOptions& options = {});
   ~Model() override;
 
-  std::vector<std::shared_ptr<Layer>> sublayers() const override { return layers_; }
   Shape output_shape(const Shapes& inputs) const override;
   /// The outputs' shapes, by a call without numbers, which builds the layers; an extent that
   /// depends on an unknown one is -1.
-  Shapes output_shapes(const Shapes& inputs) const override;
+  Shapes output_shapes(const Shapes& inputs) const override {
+    return planned_output_shapes(inputs);
+  }
   /// The inputs it was built for; empty before.
   virtual Shapes input_shapes() const { return built_for(); }
   /// The layer of a name. Throws ConfigError naming the nearest one.
   std::shared_ptr<Layer> get_layer(const std::string& name) const;
   /// The layer at a place in sublayers(). Throws ConfigError for a place that there is none at.
   std::shared_ptr<Layer> get_layer(int64_t index) const;
-  std::vector<Variable> weights() const override;
   /// The weights' values, whole, on the host, in the order of weights(); drawn if they were not.
   /// Collective.
   std::vector<at::Tensor> get_weights() const;
   /// New values for all weights, in that order; nothing is changed unless all of them fit.
   /// Collective. Throws StateError before the model is built, ShapeError naming the weight.
   void set_weights(const std::vector<at::Tensor>& values);
-  void set_trainable(bool trainable) override;
-  void set_path(const std::string& name, const std::string& path) override;
-  void place_weights(const LayoutMap& layouts) override;
   bool is_model() const override { return true; }
   /// Names the layers that have no name yet; building does so too.
-  void name_layers() { name_parts(); }
+  void name_layers() { name_sublayers(); }
 
   /// Writes the weights, whole, to one safetensors file, as the free function save_weights() does.
   void save_weights(const std::string& path) const;
@@ -54,24 +51,6 @@ class Model : public Layer, public Trainer {
   /// Prints the table of layers, byte for byte as Keras 3 does (keras.Model.summary).
   /// Throws ConfigError for options that do not fit.
   void summary(const SummaryOptions& options = {});
-
- protected:
-  /// Makes a layer part of this model; returns it.
-  LayerHandle track(const LayerHandle& layer);
-  void name_parts() override;
-  void make_weights(const Shapes& inputs) override;
-  /// Builds the layers for these inputs, by default by planning a call, so that a subclass is whole
-  /// before any number is computed. A call() that reads numbers is run on zeros instead.
-  virtual void build_layers(const Shapes& inputs);
-  /// The layers in the order in which unnamed ones are numbered.
-  virtual std::vector<std::shared_ptr<Layer>> naming_order() const { return layers_; }
-
- private:
-  Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
-  Mesh working_mesh() const;
-  void name_layers(const std::string& prefix, std::map<std::string, int64_t>& counts);
-
-  std::vector<std::shared_ptr<Layer>> layers_;
 };
 
 /// A handle to a model: copies are the same model. What Keras' users call most is here; all other

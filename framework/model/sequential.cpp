@@ -60,13 +60,13 @@ void SequentialModel::grow(const LayerHandle& layer) {
   if (!built()) {
     build({batch_shape_});
   } else {
-    name_parts();
+    name_sublayers();
     layer->build({end_shape_});
   }
   end_shape_ = layer->output_shape({end_shape_});
 }
 
-void SequentialModel::build_layers(const Shapes& inputs) {
+void SequentialModel::build_sublayers(const Shapes& inputs) {
   Shape shape = single_input(inputs);
   for (const auto& layer : sublayers()) {
     layer->build({shape});

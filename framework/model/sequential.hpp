@@ -32,7 +32,7 @@ class SequentialModel : public Model {
   void add(const LayerHandle& layer);
 
  protected:
-  void build_layers(const Shapes& inputs) override;
+  void build_sublayers(const Shapes& inputs) override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include <tessera/framework/base/internal/handle_state.hpp>
+
 namespace tessera {
 
 namespace detail {
@@ -14,8 +16,11 @@ class Handle {
  public:
   Handle() = default;
   Handle(std::shared_ptr<T> object) : object_(std::move(object)) {}  // NOLINT: reads as data
-  T& operator*() const { return *object_; }
-  T* operator->() const { return object_.get(); }
+  /// Throws StateError for an empty handle.
+  T& operator*() const {
+    return handle_state(object_, "handle", "give it an object, or the name of one");
+  }
+  T* operator->() const { return &**this; }
   explicit operator bool() const { return object_ != nullptr; }
   /// Shares the object; null without one.
   const std::shared_ptr<T>& get() const { return object_; }

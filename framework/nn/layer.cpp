@@ -8,9 +8,14 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -39,6 +44,29 @@ void warn_of_mask(const Layer& layer, const Mesh& mesh) {
             << " does not support masking: the mask of its input ends here\n";
 }
 
+/// Whether a layer is another, or has it inside.
+bool holds(const Layer& layer, const Layer& other) {
+  const auto& inner = layer.sublayers();
+  return &layer == &other || std::any_of(inner.begin(), inner.end(), [&](const auto& one) {
+           return holds(*one, other);
+         });
+}
+
+/// Zeros of these shapes, with `unknown` for extents that are not known.
+Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
+  Inputs zeros;
+  for (Shape shape : shapes) {
+    std::replace(shape.begin(), shape.end(), int64_t{-1}, unknown);
+    zeros.push_back(filled(shape, 0, dtype));
+  }
+  return zeros;
+}
+
+bool fits(const Shape& expected, const Shape& shape) {
+  return std::equal(expected.begin(), expected.end(), shape.begin(), shape.end(),
+                    [](int64_t a, int64_t b) { return a == -1 || a == b; });
+}
+
 DTypePolicy policy_of(const LayerOptions& options) {
   try {
     return dtype_policy(options.dtype);
@@ -64,12 +92,22 @@ Json Layer::config() const {
   return json;
 }
 
+const CallContext& detail::call_context() {
+  static const CallContext outside;
+  const CallContext* const context = thread_state().call_context;
+  return context ? *context : outside;
+}
+
 void Layer::build(const Shapes& inputs) {
   if (built_) return;
   if (name_.empty()) name_ = snake_case(class_name());
-  name_parts();
-  if (!is_model()) output_shapes(inputs);
-  make_weights(inputs);
+  name_sublayers();
+  {
+    const ScopedValue<bool> building(building_, true);
+    if (!is_model()) output_shapes(inputs);
+    make_weights(inputs);
+  }
+  build_sublayers(inputs);
   built_for_ = inputs;
   // The number of samples in a planned call means nothing.
   for (Shape& shape : built_for_) {
@@ -81,6 +119,121 @@ void Layer::build(const Shapes& inputs) {
 DTensor Layer::call(const Inputs&, const CallContext&) {
   throw ConfigError(class_name() + " " + path(), "a layer defines call()", "neither call() nor "
                     "call_all()", "override DTensor call(const Inputs&, const CallContext&)");
+}
+
+LayerHandle Layer::track(const LayerHandle& handle) {
+  if (holds(*handle.layer(), *this)) {
+    throw ConfigError(class_name() + " " + path(),
+                      str("a ", is_model() ? "model" : "layer", " is no layer of itself"),
+                      handle->class_name() + " " + handle->path(), "make another one of it");
+  }
+  if (!trainable()) handle->set_trainable(false);
+  sublayers_.push_back(handle.layer());
+  if (building_) {
+    // All others have their names.
+    std::map<std::string, int64_t> counts;
+    name_sublayers(sublayer_prefix(), counts, false);
+  }
+  return handle;
+}
+
+/// A model's own name is no part of its layers' paths.
+std::string Layer::sublayer_prefix() const {
+  return is_model() && !in_model() ? "" : path() + "/";
+}
+
+void Layer::name_sublayers() {
+  // All names below are given by the one that is part of no other.
+  if (in_model()) return;
+  std::map<std::string, int64_t> counts;
+  name_sublayers(sublayer_prefix(), counts, false);
+}
+
+void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts,
+                           bool anew) {
+  const auto keeps = [&](const Layer& layer) {
+    return layer.own_name_ || (!layer.name_.empty() && !anew && !layer.provisional_names_);
+  };
+  const auto order = naming_order();
+  std::map<std::string, const Layer*> taken;
+  // Names that another model gave may clash here, and then give way.
+  for (const bool own : {true, false}) {
+    for (const auto& layer : order) {
+      if (!keeps(*layer) || layer->own_name_ != own) continue;
+      const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
+      if (fresh || at->second == layer.get() || !own) continue;
+      const char* const kind = is_model() ? "model" : "layer";
+      throw ConfigError(str(kind, " ", name()), str("the layers of a ", kind, " differ in name"),
+                        "two layers named " + in_quotes(layer->name()), "rename one of them");
+    }
+  }
+  std::set<const Layer*> named;
+  for (const auto& layer : order) {
+    if (!named.insert(layer.get()).second) continue;
+    std::string name = keeps(*layer) ? layer->name() : "";
+    if (!name.empty() && taken.at(name) != layer.get()) name.clear();
+    while (name.empty()) {
+      const std::string base = snake_case(layer->class_name());
+      const int64_t number = counts[base]++;
+      const std::string next = number == 0 ? base : str(base, "_", number);
+      if (taken.emplace(next, layer.get()).second) name = next;
+    }
+    layer->set_path(name, prefix + name);
+    layer->name_sublayers(prefix + name + "/", counts, anew || layer->provisional_names_);
+    layer->provisional_names_ = false;
+  }
+}
+
+Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
+  const AbstractScope plans_only(default_mesh());
+  const NoRecording untaped;
+  const CallContext inference;
+  const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
+  const Inputs zeros = zeros_of(inputs, unknown, policy_.compute);
+  Shapes shapes;
+  for (const DTensor& output : call_all(zeros, inference)) shapes.push_back(output.shape());
+  clear_losses();
+  return shapes;
+}
+
+void Layer::build_sublayers(const Shapes& inputs) {
+  const auto unbuilt = [](const auto& layer) { return !layer->built(); };
+  if (!is_model() && std::none_of(sublayers_.begin(), sublayers_.end(), unbuilt)) return;
+  try {
+    planned_shapes(inputs, 2);
+  } catch (const StateError&) {
+    const NoRecording untaped;
+    const CallContext inference;
+    const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
+    call_all(zeros_of(inputs, 1, policy_.compute), inference);
+    clear_losses();
+  }
+}
+
+Shapes Layer::planned_output_shapes(const Shapes& inputs) const {
+  // Planning a call changes nothing but what is not built yet.
+  Layer& self = const_cast<Layer&>(*this);
+  if (!built()) self.build(inputs);
+  Shapes shapes = self.planned_shapes(inputs, 2);
+  const Shapes others = self.planned_shapes(inputs, 3);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t a = 0; a < shapes[i].size(); ++a) {
+      if (shapes[i][a] != others[i][a]) shapes[i][a] = -1;
+    }
+  }
+  return shapes;
+}
+
+Shape Layer::output_shape(const Shapes& inputs) const {
+  if (!shape_from_call_) shape_from_call_ = true;
+  // build() asks only whether the inputs fit, which the call will show.
+  if (building_) return {};
+  const bool alone = !built() && !in_model();
+  const Shapes shapes = planned_output_shapes(inputs);
+  if (alone) const_cast<Layer*>(this)->provisional_names_ = true;
+  if (shapes.size() == 1) return shapes[0];
+  throw ShapeError(class_name() + " " + path(), "the layer has one output",
+                   str(shapes.size(), " outputs"), "override output_shapes()");
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
@@ -96,11 +249,12 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
     shapes.push_back(input.shape());
   }
   if (!built_) build(shapes);
+  const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
   if (is_model()) return call_all(inputs, context);
   const CommLabel place(path());
   try {
     // Throws for inputs of another shape than it was built for.
-    output_shapes(shapes);
+    const Shapes expected = shape_from_call_ ? Shapes() : output_shapes(shapes);
     Inputs cast = inputs;
     for (DTensor& input : cast) {
       const bool floating = at::isFloatingType(input.dtype());
@@ -110,10 +264,40 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
       if (mask.defined()) input = input.with_mask(mask);
     }
     std::vector<DTensor> results = call_all(cast, context);
+    if (!shape_from_call_) check_outputs(expected, results);
     pass_masks(cast, results);
     return results;
+  } catch (const MeshError&) {
+    check_meshes(inputs);
+    rethrow_at(class_name() + " " + path());
   } catch (const Error&) {
     rethrow_at(class_name() + " " + path());
+  }
+}
+
+void Layer::check_outputs(const Shapes& expected, const std::vector<DTensor>& outputs) const {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (i < expected.size() && outputs[i].defined() && fits(expected[i], outputs[i].shape())) {
+      continue;
+    }
+    const std::string wanted = i < expected.size() ? to_string(expected[i]) : "no such output";
+    throw ShapeError(class_name() + " " + path(), "call() gives what output_shape() says",
+                     str(wanted, " from output_shape(), ",
+                         outputs[i].defined() ? to_string(outputs[i].shape()) : "an empty DTensor",
+                         " from call()"),
+                     "make them equal, or leave output_shape() out");
+  }
+}
+
+/// Weights that no mesh was given for lie on the default one.
+void Layer::check_meshes(const Inputs& inputs) const {
+  for (const Variable& weight : weights()) {
+    if (weight.layout().mesh() == inputs[0].mesh()) continue;
+    throw MeshError(class_name() + " " + path(), "a layer's weights lie on its inputs' mesh",
+                    str(weight.path(), " on ", weight.layout().mesh().describe(), ", inputs on ",
+                        inputs[0].mesh().describe()),
+                    "pass the layer to track() of the model or layer that calls it, so that "
+                    "compile() places its weights; without a model call place_weights()");
   }
 }
 
@@ -163,6 +347,12 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
   std::vector<SymbolicTensor> list;
   for (size_t i = 0; i < node->shapes.size(); ++i) list.emplace_back(node, i);
   return list;
+}
+
+LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {
+  if (layer_) return;
+  throw StateError("LayerHandle", "a handle is to a layer", "a null pointer",
+                   "make the layer, with make_layer() if the class is your own");
 }
 
 SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs) const {
@@ -217,11 +407,26 @@ void Layer::set_path(const std::string& name, const std::string& path) {
   for (Variable& weight : weights_) weight.set_path(path + "/" + weight.path().substr(old));
   name_ = name;
   path_ = path;
+  for (const auto& layer : sublayers_) {
+    if (!layer->name().empty()) layer->set_path(layer->name(), path + "/" + layer->name());
+  }
 }
 
 void Layer::set_trainable(bool trainable) {
   trainable_ = trainable;
   for (Variable& weight : weights_) weight.set_trainable(trainable && weight.spec().trainable);
+  for (const auto& layer : sublayers_) layer->set_trainable(trainable);
+}
+
+std::vector<Variable> Layer::weights() const {
+  std::vector<Variable> list = weights_;
+  std::set<uint64_t> seen;
+  for (const auto& layer : sublayers_) {
+    for (const Variable& weight : layer->weights()) {
+      if (seen.insert(weight.id()).second) list.push_back(weight);
+    }
+  }
+  return list;
 }
 
 std::vector<Variable> Layer::trainable_weights() const {
@@ -283,6 +488,7 @@ void Layer::place_weights(const LayoutMap& layouts) {
     // Vectors follow the layer's first matrix.
     if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
   }
+  for (const auto& layer : sublayers_) layer->place_weights(layouts);
 }
 
 }  // namespace tessera

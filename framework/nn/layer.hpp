@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+class LayerHandle;
+
 /// Random numbers of one step: a draw's stream is (seed, layer path, call of that layer, step), so
 /// it is the same on every mesh, and (seed, step) is all there is to save.
 class RandomStream {
@@ -38,6 +40,13 @@ struct CallContext {
   bool training = false;
   std::shared_ptr<RandomStream> random = nullptr;  ///< null: draws use seed 0, step 0
 };
+
+namespace detail {
+
+/// The context of the call that this thread is in; outside of all, inference.
+const CallContext& call_context();
+
+}  // namespace detail
 
 /// Tensors a layer is called on; most take one.
 using Inputs = std::vector<DTensor>;
@@ -76,19 +85,22 @@ class Layer {
   virtual std::string class_name() const = 0;
   /// Keras' constructor arguments, by Keras' names.
   virtual Json config() const;
-  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit.
-  virtual Shape output_shape(const Shapes& inputs) const = 0;
+  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit. Unless overridden,
+  /// the layer is built and called without numbers (keras.layers.Layer.compute_output_spec).
+  virtual Shape output_shape(const Shapes& inputs) const;
   /// The shapes of all outputs; a layer that has several overrides this and call_all().
   virtual Shapes output_shapes(const Shapes& inputs) const { return {output_shape(inputs)}; }
 
-  /// Builds on the first call, casts floating inputs to the compute dtype, calls. Errors name the
-  /// layer. Throws ShapeError if there is not one output.
-  DTensor operator()(const Inputs& inputs, const CallContext& context = {});
-  DTensor operator()(const DTensor& input, const CallContext& context = {}) {
+  /// Builds on the first call, casts floating inputs to the compute dtype, calls. Without a context
+  /// the call is made in that of the layer that makes it. Errors name the layer. Throws ShapeError
+  /// if there is not one output, or one of another shape than output_shape() says.
+  DTensor operator()(const Inputs& inputs, const CallContext& context = detail::call_context());
+  DTensor operator()(const DTensor& input, const CallContext& context = detail::call_context()) {
     return (*this)(Inputs{input}, context);
   }
   /// Calls the layer and gives every output.
-  std::vector<DTensor> outputs(const Inputs& inputs, const CallContext& context = {});
+  std::vector<DTensor> outputs(const Inputs& inputs,
+                               const CallContext& context = detail::call_context());
   /// The symbolic outputs of a call in a Functional model. Throws ShapeError.
   static std::vector<SymbolicTensor> outputs(const std::shared_ptr<Layer>& layer,
                                              const std::vector<SymbolicTensor>& inputs);
@@ -105,15 +117,16 @@ class Layer {
   bool has_own_name() const { return own_name_; }
   /// Where weights' paths begin: "block/hidden".
   const std::string& path() const { return path_.empty() ? name_ : path_; }
-  /// Renames this layer, its weights and, in a model, its layers.
-  virtual void set_path(const std::string& name, const std::string& path);
+  /// Renames this layer, its weights and the layers inside.
+  void set_path(const std::string& name, const std::string& path);
 
   bool trainable() const { return trainable_; }
-  virtual void set_trainable(bool trainable);
+  /// Freezes or thaws this layer and those inside.
+  void set_trainable(bool trainable);
   const DTypePolicy& dtype_policy() const { return policy_; }
 
-  /// Weights in Keras' order: trainable ones first, as added.
-  virtual std::vector<Variable> weights() const { return weights_; }
+  /// Weights in Keras' order: the layer's own as added, then those of each layer inside.
+  std::vector<Variable> weights() const;
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
@@ -137,9 +150,9 @@ class Layer {
   int64_t serial() const { return serial_; }
 
   /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
-  virtual void place_weights(const LayoutMap& layouts);
-  /// The layers inside a model, in order; none in a plain layer.
-  virtual std::vector<std::shared_ptr<Layer>> sublayers() const { return {}; }
+  void place_weights(const LayoutMap& layouts);
+  /// The layers inside, in the order of track().
+  const std::vector<std::shared_ptr<Layer>>& sublayers() const { return sublayers_; }
 
   /// What belongs to the layer beside weights and config(), as files of a name and their bytes,
   /// such as a vocabulary (Keras' save_assets).
@@ -148,12 +161,23 @@ class Layer {
   virtual void load_assets(const LayerAssets& assets);
 
  protected:
-  /// Whether a model gave this layer its path.
+  /// Makes a layer part of this one, so that its weights are trained, saved and placed; returns it.
+  /// Throws ConfigError for a layer that holds this one.
+  LayerHandle track(const LayerHandle& layer);
+  /// Whether the layer or model that this one is part of gave it its path.
   bool in_model() const { return !path_.empty(); }
-  /// Names the layers of a model, before anything is built.
-  virtual void name_parts() {}
+  /// Names the layers inside that have no name yet, if this layer is part of no other.
+  void name_sublayers();
+  /// The layers inside in the order in which unnamed ones are numbered.
+  virtual std::vector<std::shared_ptr<Layer>> naming_order() const { return sublayers_; }
   /// Names and shapes weights with add_weight().
   virtual void make_weights(const Shapes&) {}
+  /// Builds the layers inside for these inputs, by default by planning a call, so that the layer is
+  /// whole before any number is computed. A call() that reads numbers is run on zeros instead.
+  virtual void build_sublayers(const Shapes& inputs);
+  /// The shapes of the outputs of a call without numbers; an extent that depends on an unknown one
+  /// is -1. Builds the layer.
+  Shapes planned_output_shapes(const Shapes& inputs) const;
   /// Computes the output; a layer of several outputs overrides call_all() instead.
   virtual DTensor call(const Inputs& inputs, const CallContext& context);
   virtual std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) {
@@ -179,7 +203,14 @@ class Layer {
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 
  private:
+  void check_outputs(const Shapes& expected, const std::vector<DTensor>& outputs) const;
+  void check_meshes(const Inputs& inputs) const;
   void pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs);
+  /// The shapes of a call's outputs if unknown extents are `unknown`.
+  Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
+  std::string sublayer_prefix() const;
+  /// Numbers unnamed layers, and gives all their paths; `anew`: keeps chosen names only.
+  void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts, bool anew);
 
   std::string name_;
   bool own_name_ = false;
@@ -187,8 +218,14 @@ class Layer {
   bool trainable_;
   DTypePolicy policy_;
   bool built_ = false;
+  bool building_ = false;
+  /// Whether the names inside were given before a model knew the layer.
+  bool provisional_names_ = false;
+  /// Whether output_shape() is found by a call.
+  mutable bool shape_from_call_ = false;
   Shapes built_for_;
   std::vector<Variable> weights_;
+  std::vector<std::shared_ptr<Layer>> sublayers_;
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
   int64_t serial_;
@@ -198,14 +235,18 @@ class Layer {
 /// A handle to a layer, as models are made of: copies are the same layer.
 class LayerHandle {
  public:
-  LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {}  // NOLINT: reads as data
-  DTensor operator()(const DTensor& input, const CallContext& context = {}) const {
+  /// Throws StateError for a null pointer.
+  LayerHandle(std::shared_ptr<Layer> layer);  // NOLINT: reads as data
+  DTensor operator()(const DTensor& input,
+                     const CallContext& context = detail::call_context()) const {
     return (*layer_)(input, context);
   }
-  DTensor operator()(const Inputs& inputs, const CallContext& context = {}) const {
+  DTensor operator()(const Inputs& inputs,
+                     const CallContext& context = detail::call_context()) const {
     return (*layer_)(inputs, context);
   }
-  std::vector<DTensor> outputs(const Inputs& inputs, const CallContext& context = {}) const {
+  std::vector<DTensor> outputs(const Inputs& inputs,
+                               const CallContext& context = detail::call_context()) const {
     return layer_->outputs(inputs, context);
   }
   /// Calls in a Functional model.

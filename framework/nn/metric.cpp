@@ -30,8 +30,9 @@ void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   traced(in, [this, known](std::span<const DTensor> batch) {
     const NoRecording untaped;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
-    known_.resize(std::max(known_.size(), known.size()));
-    for (size_t i = 0; i < known.size(); ++i) known_[i] += known[i];
+    const size_t first = batch.empty() ? 0 : static_cast<size_t>(batch[0].numel());
+    if (!known.empty()) known_.resize(std::max(known_.size(), first + known.size()));
+    for (size_t i = 0; i < known.size(); ++i) known_[first + i] += known[i];
   });
 }
 

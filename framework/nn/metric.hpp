@@ -53,8 +53,8 @@ class Metric {
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
-  /// Adds a float64 vector, often pending, and numbers that every process knows to the totals; both
-  /// start at the first total.
+  /// Adds a float64 vector, often pending, to the first totals, and numbers that every process
+  /// knows to the totals behind them.
   void add(const DTensor& totals, const std::vector<double>& known = {});
 
  private:

@@ -44,43 +44,44 @@ bool is_contiguous(const DTensor& value) {
 
 Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
   stop_tracing("a Variable was made");
-  state_->spec = std::move(spec);
-  state_->tag->id = DTensor::next_id();
-  state_->tag->trainable = state_->spec.trainable;
+  state().spec = std::move(spec);
+  state().tag->path = state().spec.path;
+  state().tag->id = DTensor::next_id();
+  state().tag->trainable = state().spec.trainable;
   const int64_t rank = static_cast<int64_t>(shape().size());
-  state_->placement = resting({shape(), Layout::replicated(default_mesh(), rank)});
+  state().placement = resting({shape(), Layout::replicated(default_mesh(), rank)});
 }
 
 Variable::Variable(std::string path, DTensor value, bool trainable)
     : Variable(VariableSpec{std::move(path), value.shape(), value.dtype(), {}, {}, trainable}) {
   resolve(value);
-  state_->placement = resting({shape(), value.layout()});
+  state().placement = resting({shape(), value.layout()});
   if (!(layout() == value.layout())) value = copy_to_mesh_value(value, layout());
   set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
 }
 
 void Variable::set_value(DTensor value) const {
-  state_->value = std::move(value);
-  state_->value.set_tag(state_->tag);
+  state().value = std::move(value);
+  state().value.set_tag(state().tag);
 }
 
 void Variable::place(const Placement& wanted) {
   stop_tracing("a Variable was placed");
-  const Placement& placement = state_->placement = resting(wanted);
+  const Placement& placement = state().placement = resting(wanted);
   // The value itself: value() gives another under an AbstractScope.
-  if (!has_value() || state_->value.layout() == placement.layout) return;
-  const bool same_mesh = state_->value.mesh() == placement.layout.mesh();
-  const DTensor moved = same_mesh ? relayout_value(state_->value, placement.layout)
-                                  : copy_to_mesh_value(state_->value, placement.layout);
+  if (!has_value() || state().value.layout() == placement.layout) return;
+  const bool same_mesh = state().value.mesh() == placement.layout.mesh();
+  const DTensor moved = same_mesh ? relayout_value(state().value, placement.layout)
+                                  : copy_to_mesh_value(state().value, placement.layout);
   set_value(with_own_memory(moved));
 }
 
 const DTensor& Variable::planned_value() const {
   const Layout layout = abstract_layout(this->layout());
-  DTensor& planned = state_->planned;
+  DTensor& planned = state().planned;
   if (!planned.defined() || !(planned.layout() == layout)) {
     planned = DTensor(intern(shape(), dtype(), layout), {});
-    planned.set_tag(state_->tag);
+    planned.set_tag(state().tag);
   }
   return planned;
 }
@@ -88,26 +89,26 @@ const DTensor& Variable::planned_value() const {
 const DTensor& Variable::value() const {
   if (is_abstract()) return planned_value();
   if (!has_value()) {
-    if (!state_->spec.initializer) {
+    if (!state().spec.initializer) {
       throw StateError(path(), "a variable has a value or an initializer", "neither",
                        "assign it first");
     }
     const NoRecording untaped;
     const TracerScope unheard(nullptr);
     const DefaultLayoutScope scope(layout());
-    const DTensor drawn = state_->spec.initializer->draw(
-        shape(), dtype(), fold_in(state_->spec.seed, stable_hash(path())));
+    const DTensor drawn = state().spec.initializer->draw(
+        shape(), dtype(), fold_in(state().spec.seed, stable_hash(path())));
     const ShardingPtr form = intern(shape(), dtype(), layout());
     const DTensor placed = relayout_to(drawn, form);
     set_value(with_own_memory(placed));
   }
-  return state_->value;
+  return state().value;
 }
 
 DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
   DTensor result = value();
-  if (state_->placement.use) {
-    const Layout use = abstract_layout(*state_->placement.use);
+  if (state().placement.use) {
+    const Layout use = abstract_layout(*state().placement.use);
     if (use.mesh() == result.mesh()) {
       result = ops::relayout(result, use);
     } else {
@@ -138,12 +139,12 @@ void Variable::take(const DTensor& value) {
   DTensor source = ops::cast(value, dtype());
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
   source = relayout_to(source, intern(shape(), dtype(), layout()));
-  ++state_->tag->version;
-  if (has_value() && state_->value.sharding() == source.sharding() &&
-      state_->value.owns_memory()) {
+  ++state().tag->version;
+  if (has_value() && state().value.sharding() == source.sharding() &&
+      state().value.owns_memory()) {
     const c10::InferenceMode inference;
     for (size_t b = 0; b < source.blocks().size(); ++b) {
-      state_->value.blocks()[b].copy_(source.blocks()[b]);
+      state().value.blocks()[b].copy_(source.blocks()[b]);
     }
     return;
   }
@@ -164,11 +165,11 @@ const Blocks& Variable::writable() {
   if (is_abstract()) return value().blocks();
   stop_tracing("a Variable was written to in place");
   value();
-  ++state_->tag->version;
-  if (!state_->value.owns_memory() || !is_contiguous(state_->value)) {
-    set_value(with_own_memory(state_->value));
+  ++state().tag->version;
+  if (!state().value.owns_memory() || !is_contiguous(state().value)) {
+    set_value(with_own_memory(state().value));
   }
-  return state_->value.blocks();
+  return state().value.blocks();
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include <tessera/framework/base/internal/handle_state.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/nn/initializers/constraint.hpp>
 #include <tessera/framework/nn/initializers/initializer.hpp>
@@ -36,16 +37,16 @@ class Variable {
   Variable(std::string path, DTensor value, bool trainable = true);
 
   bool defined() const { return state_ != nullptr; }
-  const std::string& path() const { return state_->spec.path; }
-  void set_path(const std::string& path) { state_->spec.path = path; }
-  const Shape& shape() const { return state_->spec.shape; }
-  at::ScalarType dtype() const { return state_->spec.dtype; }
-  bool trainable() const { return state_->tag->trainable; }
-  void set_trainable(bool trainable) { state_->tag->trainable = trainable; }
-  const Layout& layout() const { return state_->placement.layout; }
-  const Placement& placement() const { return state_->placement; }
-  const VariableSpec& spec() const { return state_->spec; }
-  bool has_value() const { return state_->value.defined(); }
+  const std::string& path() const { return state().spec.path; }
+  void set_path(const std::string& path) { state().spec.path = state().tag->path = path; }
+  const Shape& shape() const { return state().spec.shape; }
+  at::ScalarType dtype() const { return state().spec.dtype; }
+  bool trainable() const { return state().tag->trainable; }
+  void set_trainable(bool trainable) { state().tag->trainable = trainable; }
+  const Layout& layout() const { return state().placement.layout; }
+  const Placement& placement() const { return state().placement; }
+  const VariableSpec& spec() const { return state().spec; }
+  bool has_value() const { return state().value.defined(); }
 
   /// Where the value goes, and rests unless the mesh's WeightPlacement says otherwise; relayouts
   /// one that exists. Collective if it does.
@@ -70,7 +71,7 @@ class Variable {
   /// Whether both handles are of one variable, not of an equal one.
   bool is(const Variable& other) const { return state_ == other.state_; }
   /// Identity on a tape.
-  uint64_t id() const { return state_->tag->id; }
+  uint64_t id() const { return state().tag->id; }
 
  private:
   struct State {
@@ -83,6 +84,11 @@ class Variable {
   void set_value(DTensor value) const;
   void take(const DTensor& value);
   const DTensor& planned_value() const;
+
+  State& state() const {
+    return detail::handle_state(state_, "Variable",
+                                "get it from add_weight(), weights() or a value");
+  }
 
   std::shared_ptr<State> state_;
 };

@@ -145,40 +145,33 @@ bool register_binary(std::index_sequence<Row...>) {
 [[maybe_unused]] const bool binary_registered =
     register_binary(std::make_index_sequence<binary_count>());
 
+template <size_t Row>
+D run_binary(const D& a, const D& b) {
+  if (a.defined() && b.defined() && a.dtype() == b.dtype()) return run_op(BinaryOp<Row>{}, {a, b});
+  const auto [x, y] = in_floating_dtype(a, b);
+  return run_op(BinaryOp<Row>{}, {x, y});
+}
+
 }  // namespace
 
 namespace ops {
 
-DTensor add(const D& a, const D& b) { return run_op(BinaryOp<binary_row("add")>{}, {a, b}); }
-DTensor sub(const D& a, const D& b) { return run_op(BinaryOp<binary_row("sub")>{}, {a, b}); }
-DTensor mul(const D& a, const D& b) { return run_op(BinaryOp<binary_row("mul")>{}, {a, b}); }
-DTensor div(const D& a, const D& b) { return run_op(BinaryOp<binary_row("div")>{}, {a, b}); }
-DTensor maximum(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("maximum")>{}, {a, b});
-}
-DTensor minimum(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("minimum")>{}, {a, b});
-}
-DTensor pow(const D& a, const D& b) { return run_op(BinaryOp<binary_row("pow")>{}, {a, b}); }
-DTensor floor_div(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("floor_div")>{}, {a, b});
-}
-DTensor remainder(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("remainder")>{}, {a, b});
-}
-DTensor equal(const D& a, const D& b) { return run_op(BinaryOp<binary_row("equal")>{}, {a, b}); }
-DTensor not_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("not_equal")>{}, {a, b});
-}
-DTensor less(const D& a, const D& b) { return run_op(BinaryOp<binary_row("less")>{}, {a, b}); }
-DTensor less_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("less_equal")>{}, {a, b});
-}
-DTensor greater(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("greater")>{}, {a, b});
-}
+DTensor add(const D& a, const D& b) { return run_binary<binary_row("add")>(a, b); }
+DTensor sub(const D& a, const D& b) { return run_binary<binary_row("sub")>(a, b); }
+DTensor mul(const D& a, const D& b) { return run_binary<binary_row("mul")>(a, b); }
+DTensor div(const D& a, const D& b) { return run_binary<binary_row("div")>(a, b); }
+DTensor maximum(const D& a, const D& b) { return run_binary<binary_row("maximum")>(a, b); }
+DTensor minimum(const D& a, const D& b) { return run_binary<binary_row("minimum")>(a, b); }
+DTensor pow(const D& a, const D& b) { return run_binary<binary_row("pow")>(a, b); }
+DTensor floor_div(const D& a, const D& b) { return run_binary<binary_row("floor_div")>(a, b); }
+DTensor remainder(const D& a, const D& b) { return run_binary<binary_row("remainder")>(a, b); }
+DTensor equal(const D& a, const D& b) { return run_binary<binary_row("equal")>(a, b); }
+DTensor not_equal(const D& a, const D& b) { return run_binary<binary_row("not_equal")>(a, b); }
+DTensor less(const D& a, const D& b) { return run_binary<binary_row("less")>(a, b); }
+DTensor less_equal(const D& a, const D& b) { return run_binary<binary_row("less_equal")>(a, b); }
+DTensor greater(const D& a, const D& b) { return run_binary<binary_row("greater")>(a, b); }
 DTensor greater_equal(const D& a, const D& b) {
-  return run_op(BinaryOp<binary_row("greater_equal")>{}, {a, b});
+  return run_binary<binary_row("greater_equal")>(a, b);
 }
 DTensor logical_and(const D& a, const D& b) {
   return run_op(BinaryOp<binary_row("logical_and")>{}, {a, b});

@@ -355,7 +355,8 @@ Convolution of(std::string_view op, std::vector<WindowAxis>&& axes, const Shape&
 namespace ops {
 
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes) {
-  return run_op(ConvOp{of("conv", std::move(axes), kernel.shape())}, {x, kernel});
+  const auto [in, weights] = in_floating_dtype(x, kernel);
+  return run_op(ConvOp{of("conv", std::move(axes), kernel.shape())}, {in, weights});
 }
 
 DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<WindowAxis> axes,

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/elementwise_grad.hpp>
@@ -125,7 +126,7 @@ struct WhereOp {
   Specs infer(const Specs& in) const {
     check_same_dtype(name, in, 1);
     if (in[0].dtype != at::kBool) {
-      throw ConfigError("where", "the condition has dtype bool", c10::toString(in[0].dtype),
+      throw ConfigError("where", "the condition has dtype bool", dtype_name(in[0].dtype),
                         "compare it with a value");
     }
     return {{broadcast_shape(name, in), in[1].dtype}};

@@ -222,13 +222,19 @@ TESSERA_REGISTER_OP(EinsumOp);
 namespace ops {
 
 DTensor matmul(const DTensor& a, const DTensor& b, bool transpose_a, bool transpose_b) {
-  return run_op(MatmulOp{transpose_a, transpose_b}, {a, b});
+  if (a.defined() && b.defined() && a.dtype() == b.dtype()) {
+    return run_op(MatmulOp{transpose_a, transpose_b}, {a, b});
+  }
+  const auto [x, y] = in_floating_dtype(a, b);
+  return run_op(MatmulOp{transpose_a, transpose_b}, {x, y});
 }
 
 DTensor einsum(const std::string& equation, const std::vector<DTensor>& operands) {
   std::string plain = equation;
   plain.erase(std::remove(plain.begin(), plain.end(), ' '), plain.end());
-  return run_op(EinsumOp{plain}, operands);
+  if (operands.size() != 2) return run_op(EinsumOp{plain}, operands);
+  const auto [x, y] = in_floating_dtype(operands[0], operands[1]);
+  return run_op(EinsumOp{plain}, {x, y});
 }
 
 }  // namespace ops

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -21,7 +22,7 @@ Specs infer_draw(std::string_view name, const Specs& in) {
   check_floating(name, in[0]);
   if (in[1].shape != Shape{2} || in[1].dtype != at::kLong) {
     throw ConfigError(std::string(name), "the seed is a pair of int64",
-                      str(c10::toString(in[1].dtype), " ", to_string(in[1].shape)),
+                      str(dtype_name(in[1].dtype), " ", to_string(in[1].shape)),
                       "make it with seed_input");
   }
   return {in[0]};

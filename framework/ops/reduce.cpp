@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -138,7 +139,7 @@ struct TruthOp : Reduction {
   Specs infer(const Specs& in) const {
     if (in[0].dtype != at::kBool) {
       throw ConfigError(std::string(name), "the operand has dtype bool",
-                        c10::toString(in[0].dtype), "compare it with a value");
+                        dtype_name(in[0].dtype), "compare it with a value");
     }
     return shape_of(name, in, true, at::kBool);
   }

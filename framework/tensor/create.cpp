@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -107,7 +108,7 @@ template <class Draw>
 DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
   if (dtype != at::kFloat && dtype != at::kDouble) {
     throw ConfigError("stateless random", "numbers are drawn as float32 or float64",
-                      c10::toString(dtype), "draw float32 and cast");
+                      dtype_name(dtype), "draw float32 and cast");
   }
   const c10::InferenceMode inference;
   const Layout layout = default_layout(static_cast<int64_t>(shape.size()));
@@ -168,8 +169,8 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
                        "give the global shape if shards differ in size");
     }
     if (per_device[i].scalar_type() != target->dtype) {
-      throw ConfigError("pack", str("all shards are ", c10::toString(target->dtype)),
-                        str("shard ", i, " is ", c10::toString(per_device[i].scalar_type())),
+      throw ConfigError("pack", str("all shards are ", dtype_name(target->dtype)),
+                        str("shard ", i, " is ", dtype_name(per_device[i].scalar_type())),
                         "give all shards one dtype");
     }
     const c10::Device device = block_device(shards->mesh(), shards->blocks[i]);

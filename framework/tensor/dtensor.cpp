@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -32,12 +33,12 @@ DTensor::DTensor(ShardingPtr sharding, Blocks blocks)
     : state_(std::make_shared<State>(
           State{std::move(sharding), std::move(blocks), next_id(), false, {}, {}})) {}
 
-DTensor DTensor::mask() const { return state_->mask ? *state_->mask : DTensor(); }
+DTensor DTensor::mask() const { return state().mask ? *state().mask : DTensor(); }
 
 DTensor DTensor::with_mask(const DTensor& mask) const {
   DTensor same;
   same.state_ = std::make_shared<State>(*state_);
-  same.state_->mask = mask.defined() ? std::make_shared<DTensor>(mask) : nullptr;
+  same.state().mask = mask.defined() ? std::make_shared<DTensor>(mask) : nullptr;
   return same;
 }
 
@@ -95,7 +96,7 @@ at::Tensor DTensor::complete_element() const {
 std::string DTensor::to_string() const {
   if (!defined()) return "DTensor()";
   std::string text = str("DTensor(shape=", tessera::to_string(shape()),
-                         ", dtype=", c10::toString(dtype()), ", layout=", layout().describe());
+                         ", dtype=", dtype_name(dtype()), ", layout=", layout().describe());
   const bool complete = layout().is_fully_replicated() && !blocks().empty();
   if (complete) stop_tracing("a value was printed");
   if (complete && numel() <= 1000) text += str("\n", blocks()[0].cpu());
@@ -103,13 +104,13 @@ std::string DTensor::to_string() const {
 }
 
 void DTensor::replace(const DTensor& equal) const {
-  state_->sharding = equal.state_->sharding;
-  state_->blocks = equal.state_->blocks;
+  state().sharding = equal.state().sharding;
+  state().blocks = equal.state().blocks;
 }
 
 bool DTensor::owns_memory() const {
   if (state_.use_count() != 1) return false;
-  for (const at::Tensor& block : state_->blocks) {
+  for (const at::Tensor& block : state().blocks) {
     if (!block.defined() || block.use_count() != 1 || block.storage().use_count() != 1) {
       return false;
     }

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include <tessera/framework/base/internal/handle_state.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
@@ -19,6 +20,7 @@ using Blocks = c10::SmallVector<at::Tensor, 4>;
 
 /// What a Variable's value carries: the Variable's identity, and how often it was assigned.
 struct VariableTag {
+  std::string path;  ///< for texts
   uint64_t id = 0;
   uint64_t version = 0;
   bool trainable = true;
@@ -35,13 +37,13 @@ class DTensor {
   DTensor(detail::ShardingPtr sharding, detail::Blocks blocks);
 
   bool defined() const { return state_ != nullptr; }
-  const Shape& shape() const { return state_->sharding->shape; }
+  const Shape& shape() const { return state().sharding->shape; }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   int64_t size(int64_t axis) const;
   int64_t numel() const { return detail::numel(shape()); }
-  at::ScalarType dtype() const { return state_->sharding->dtype; }
+  at::ScalarType dtype() const { return state().sharding->dtype; }
   /// The layout of the value; a pending reduction is shown as it is.
-  const Layout& layout() const { return state_->sharding->layout; }
+  const Layout& layout() const { return state().sharding->layout; }
   const Mesh& mesh() const { return layout().mesh(); }
 
   /// The whole tensor, on every process. Collective. Memory may be shared with the value: only read
@@ -66,19 +68,19 @@ class DTensor {
   DTensor with_mask(const DTensor& mask) const;
 
   // For the runtime.
-  const detail::ShardingPtr& sharding() const { return state_->sharding; }
-  const detail::Blocks& blocks() const { return state_->blocks; }
+  const detail::ShardingPtr& sharding() const { return state().sharding; }
+  const detail::Blocks& blocks() const { return state().blocks; }
   /// Tells values apart on a tape; a Variable's value keeps its Variable's identity.
-  uint64_t id() const { return state_->tag ? state_->tag->id : state_->id; }
+  uint64_t id() const { return state().tag ? state().tag->id : state().id; }
   /// Makes this the value of a Variable.
   void set_tag(std::shared_ptr<const detail::VariableTag> tag) const {
-    state_->tag = std::move(tag);
-    state_->parameter = true;
+    state().tag = std::move(tag);
+    state().parameter = true;
   }
-  const std::shared_ptr<const detail::VariableTag>& tag() const { return state_->tag; }
+  const std::shared_ptr<const detail::VariableTag>& tag() const { return state().tag; }
   /// A Variable's value, or one through cast, transpose or reshape.
-  bool is_parameter() const { return state_->parameter; }
-  void mark_parameter() const { state_->parameter = true; }
+  bool is_parameter() const { return state().parameter; }
+  void mark_parameter() const { state().parameter = true; }
   /// Puts an equal value in another form into this handle and all its copies.
   void replace(const DTensor& equal) const;
   /// Whether both handles are of one value, not of an equal one.
@@ -98,6 +100,11 @@ class DTensor {
     std::shared_ptr<const DTensor> mask;
   };
   at::Tensor complete_element() const;
+
+  State& state() const {
+    return detail::handle_state(
+        state_, "DTensor", "a gradient is empty where the target does not depend on the source");
+  }
 
   std::shared_ptr<State> state_;
 };

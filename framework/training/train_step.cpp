@@ -8,6 +8,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
+#include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
@@ -72,14 +73,21 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
     throw StateError("model " + layer_.path(), "a model has weights to train", "none",
                      "pass every layer that its call() uses to track()");
   }
+  TrainingState& state = training("minimize");
+  const bool first = !std::exchange(state.step_checked, true);
+  if (first) {
+    check_variables(layer_, tape);
+    warn_of_probabilities(layer_, tape);
+  }
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   Optimizer& optimizer = optimizer_of(*this);
   GradientReducer& reducer = optimizer.reducer();
-  reducer.set_bucket_cap_mb(training("minimize").options.bucket_cap_mb);
+  reducer.set_bucket_cap_mb(state.options.bucket_cap_mb);
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
   const std::vector<DTensor> gradients = tape.gradient(
       optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
+  if (first) warn_of_missing_gradients(layer_, variables, gradients);
   // Weights that nobody else holds are updated in place.
   values.clear();
   traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {

@@ -11,6 +11,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
+#include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/fit_loop.hpp>
 #include <tessera/framework/training/internal/plan_step.hpp>
@@ -81,7 +82,10 @@ void Trainer::ensure_placed(const Shapes& inputs) {
   std::vector<std::string> paths;
   for (const Variable& weight : layer_.weights()) paths.push_back(weight.path());
   state.layouts.check_all_used(paths);
-  if (state.optimizer()) state.optimizer()->build(layer_.trainable_weights());
+  if (state.optimizer()) {
+    check_optimizer(layer_, *state.optimizer());
+    state.optimizer()->build(layer_.trainable_weights());
+  }
   state.placed = true;
 }
 

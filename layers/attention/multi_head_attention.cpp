@@ -239,7 +239,6 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   if (options_.use_gate) gate_ = add_inner(projection("gate", rank, 1, {num_heads_, value_dim_}));
   value_ = add_inner(projection("value", rank, 1, {num_heads_, value_dim_}));
   attention_output_ = add_inner(projection("attention_output", rank + 1, 2, output));
-  WrapperLayer::make_weights(inputs);
   query_->build({query});
   key_->build({key});
   if (gate_) gate_->build({query});

@@ -143,7 +143,6 @@ Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
 }
 
 void BidirectionalLayer::make_weights(const Shapes& inputs) {
-  WrapperLayer::make_weights(inputs);
   for (const size_t i : {0, 1}) inner(i)->build(half_of(inputs, i));
 }
 

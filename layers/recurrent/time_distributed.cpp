@@ -58,7 +58,6 @@ Shape TimeDistributedLayer::output_shape(const Shapes& inputs) const {
 }
 
 void TimeDistributedLayer::make_weights(const Shapes& inputs) {
-  WrapperLayer::make_weights(inputs);
   inner(0)->build({of_step(inputs[0])});
 }
 

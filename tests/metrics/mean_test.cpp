@@ -1,3 +1,4 @@
+#include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/mean.hpp>
 
@@ -32,6 +33,33 @@ TEST_CASE("a loss is averaged over the rows of its batches") {
   mean.update(scalar(5, mesh), 8);
   CHECK(mean.get()->name() == "loss");
   CHECK(mean.result() == Approx((2.0 * 128 + 5.0 * 8) / 136));
+}
+
+TEST_CASE("numbers that are known come behind the totals of the devices") {
+  /// The share of rows whose prediction is above the label.
+  class Share final : public Metric {
+   public:
+    Share() : Metric("share") {}
+    std::string class_name() const override { return "Share"; }
+    Json config() const override { return {{"name", name()}}; }
+    void update(const DTensor& y_true, const DTensor& y_pred, const DTensor&) override {
+      const DTensor above = ops::cast(ops::less(y_true, y_pred), at::kDouble);
+      add(ops::reshape(ops::sum(above), {1}), {static_cast<double>(y_true.size(0)), 1});
+    }
+    double result(const std::vector<double>& totals) const override {
+      return totals.empty() ? 0 : totals[0] / totals[1];
+    }
+  };
+  Share made;
+  Metric& share = made;
+  const Layout rows = Layout::batch_sharded(mesh, "batch", 2);
+  share.update(pack(at::zeros({4, 1}), rows), pack(at::ones({4, 1}), rows));
+  share.update(pack(at::ones({8, 1}), rows), pack(at::zeros({8, 1}), rows));
+  CHECK(Metric::totals({&share})[0] == std::vector<double>{4, 12, 2});
+  CHECK(share.result() == Approx(4.0 / 12));
+  share.restore(Metric::totals({&share})[0]);
+  share.update(pack(at::zeros({4, 1}), rows), pack(at::ones({4, 1}), rows));
+  CHECK(Metric::totals({&share})[0] == std::vector<double>{8, 16, 3});
 }
 
 }  // namespace mean_test

@@ -147,6 +147,17 @@ TEST_CASE("two layers of one name are refused") {
   CHECK_THROWS_WITH(model.build({-1, 4}), Contains("two layers named \"a\""));
 }
 
+TEST_CASE("a model without an Input takes whole numbers as one with an Input does") {
+  const at::Tensor pixels = at::randint(0, 255, {6, 4, 4, 1}, at::kByte);
+  const Sequential with({Input({4, 4, 1}), Conv2D(3, 3), Flatten(), Dense(2)});
+  const Sequential without({Conv2D(3, 3), Flatten(), Dense(2)});
+  const at::Tensor expected = with.predict(pixels);
+  CHECK(without.predict(pixels).sizes() == expected.sizes());
+  without.set_weights(with.get_weights());
+  CHECK(difference(without.predict(pixels), expected, 1e-6, 1e-5) == "");
+  CHECK(Sequential({Flatten(), Dense(3)}).predict(pixels).size(1) == 3);
+}
+
 TEST_CASE("layers of the user's own train like any other") {
   const Sequential model(
       {make_layer<ScaleLayer>(), make_layer<ScaleLayer>(LayerOptions{.name = "s"})});

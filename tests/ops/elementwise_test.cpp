@@ -1,6 +1,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
@@ -225,12 +226,29 @@ TEST_CASE("elementwise functions refuse operands that do not fit, in one line") 
   CHECK_THROWS_WITH(ops::add(x, y), Contains("[add] shapes broadcast") &&
                                         Contains("(3, 4) and (3,)") && !Contains("\n"));
   CHECK_THROWS_AS(ops::where(one_device(at::ones({2}, at::kBool)), y, y), ShapeError);
-  CHECK_THROWS_AS(ops::mul(x, one_device(at::ones({4}, at::kDouble))), ConfigError);
+  CHECK_THROWS_WITH(ops::mul(x, one_device(at::ones({4}, at::kDouble))),
+                    "[mul] operands have one dtype. Received: float32 and float64. To fix: bring "
+                    "one to the other's with ops::cast().");
   CHECK_THROWS_AS(ops::where(y, y, y), ConfigError);
   CHECK_THROWS_AS(ops::scale_by(x, y), ShapeError);
   const D other = pack(at::ones({3}), Layout::replicated(virtual_mesh({2}), 1));
   CHECK_THROWS_AS(ops::add(y, other), MeshError);
   CHECK_THROWS_AS(ops::add(y, DTensor()), StateError);
+}
+
+TEST_CASE("whole numbers beside a floating dtype are brought to it") {
+  const at::Tensor half = at::full({2, 2}, 0.5);
+  for (const at::ScalarType whole : {at::kByte, at::kInt, at::kLong, at::kBool}) {
+    const at::Tensor ones = at::ones({2, 2}, whole);
+    const D a = one_device(ones), b = one_device(half);
+    CHECK(difference(ops::add(a, b).full(), ones + half) == "");
+    CHECK(difference(ops::sub(b, a).full(), half - ones) == "");
+    CHECK(difference(ops::less(b, a).full(), half < ones) == "");
+    CHECK(difference(ops::matmul(a, b).full(), at::matmul(ones.to(at::kFloat), half)) == "");
+    CHECK(difference(ops::einsum("ij,jk->ik", {b, a}).full(), at::ones({2, 2})) == "");
+  }
+  CHECK(ops::mul(one_device(at::ones({2}, at::kLong)), one_device(at::ones({2}, at::kHalf))).dtype() ==
+        at::kHalf);
 }
 
 TEST_CASE("what a dtype does not have is refused, not left to ATen") {

@@ -212,7 +212,7 @@ TEST_CASE("tensors of several forms are an error on every process") {
     }
   }));
   CHECK_THAT(errors[0], Contains("all batches of a step differ in their rows alone. Received: x "
-                                 "Float (1,), y Long () on rank 0; x Float (2,) on rank 1"));
+                                 "float32 (1,), y int64 () on rank 0; x float32 (2,) on rank 1"));
   CHECK(errors[1] == errors[0]);
 }
 

@@ -84,9 +84,9 @@ TEST_CASE("item() reads one complete element and never communicates") {
 TEST_CASE("text shows the numbers only where they are complete") {
   CHECK(DTensor().to_string() == "DTensor()");
   const std::string whole = scalar(3, mesh).to_string();
-  CHECK(whole.find("DTensor(shape=(), dtype=Float, layout=()\n3") == 0);
+  CHECK(whole.find("DTensor(shape=(), dtype=float32, layout=()\n3") == 0);
   CHECK(pack(at::ones({2}), Layout(LayoutSpec{"a"}, mesh)).to_string() ==
-        "DTensor(shape=(2,), dtype=Float, layout=(a))");
+        "DTensor(shape=(2,), dtype=float32, layout=(a))");
 }
 
 TEST_CASE("copies share one value, and replace() reaches all of them") {

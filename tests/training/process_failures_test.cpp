@@ -243,7 +243,7 @@ TEST_CASE("models and options of compile that differ are refused, too") {
   CHECK_THAT(difference_error([](Run& run) { run.compile.bucket_cap_mb = 1; }),
              Contains("bucket_cap_mb (25 on rank 0; 1 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.reduce_dtype.emplace(at::kBFloat16); }),
-             Contains("reduce_dtype (Float on rank 0; BFloat16 on rank 1)"));
+             Contains("reduce_dtype (float32 on rank 0; bfloat16 on rank 1)"));
   const auto layout = [](Run& run) {
     run.compile.layouts["logits/bias"] = {"batch"};
   };

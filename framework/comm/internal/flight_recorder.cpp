@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -65,7 +66,7 @@ std::string FlightRecorder::text(const Call& call) {
   std::string text = to_string(call.op);
   const bool reduces = call.op == CommOp::all_reduce || call.op == CommOp::reduce_scatter;
   if (reduces) text += " " + to_string(call.kind);
-  text += str(" of ", call.place.empty() ? "" : call.place + ", ", c10::toString(call.dtype), " ",
+  text += str(" of ", call.place.empty() ? "" : call.place + ", ", dtype_name(call.dtype), " ",
               to_string(call.shape));
   if (call.op != CommOp::all_reduce) text += str(", axis ", call.axis);
   if (call.op == CommOp::all_to_all) text += str(" to ", call.to_axis);

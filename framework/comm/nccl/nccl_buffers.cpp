@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 namespace tessera::detail {
 
@@ -55,7 +56,7 @@ ncclDataType_t nccl_type(at::ScalarType wire) {
       return ncclInt64;
     default:
       throw ConfigError("nccl", "floating, integer and bool values can be reduced",
-                        c10::toString(wire), "cast it to one of these dtypes");
+                        dtype_name(wire), "cast it to one of these dtypes");
   }
 }
 

@@ -127,7 +127,7 @@ void SummaryRows::add(const Layer& layer, int level,
   if (options_.show_trainable) row.push_back(trainable_text(layer));
   if (options_.show_layout) row.push_back(layouts_text(layer));
   rows.push_back(std::move(row));
-  if (!options_.expand_nested) return;
+  if (!options_.expand_nested || !layer.is_model()) return;
   for (const auto& inner : layer.sublayers()) add(*inner, level + 1, rows);
 }
 

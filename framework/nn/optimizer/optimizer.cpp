@@ -135,6 +135,16 @@ void Optimizer::build(const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) build_state(variable);
 }
 
+std::vector<Variable> Optimizer::built_for() const {
+  std::vector<Variable> list;
+  for (uint64_t id : order_) list.push_back(states_.at(id).variable);
+  for (const OptimizerHandle& each : inner()) {
+    const std::vector<Variable> theirs = each->built_for();
+    list.insert(list.end(), theirs.begin(), theirs.end());
+  }
+  return list;
+}
+
 void Optimizer::build_as(const Variable& part, const Variable& whole) {
   build_state(part).decay = decay_of(whole);
 }

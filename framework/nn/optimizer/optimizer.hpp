@@ -103,6 +103,8 @@ class Optimizer {
   /// Makes the slots of these variables, in the variables' layouts or where their placement says;
   /// those that exist keep their values and move.
   virtual void build(const std::vector<Variable>& variables);
+  /// The variables that it was built for, in that order; of one around others, theirs.
+  std::vector<Variable> built_for() const;
   /// Whether some variable has slots.
   bool built() const { return !order_.empty(); }
   /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the

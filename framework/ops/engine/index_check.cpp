@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -20,7 +21,7 @@ void check_indices(std::string_view op, std::string_view what, const at::Tensor&
 
 void check_index_dtype(std::string_view op, std::string_view what, const Spec& in) {
   if (in.dtype == at::kLong) return;
-  throw ConfigError(std::string(op), str(what, " have an integer dtype"), c10::toString(in.dtype),
+  throw ConfigError(std::string(op), str(what, " have an integer dtype"), dtype_name(in.dtype),
                     "cast them to int64");
 }
 

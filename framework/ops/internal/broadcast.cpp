@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -55,18 +57,27 @@ Rule whole_axis_rule(const Specs& in, int64_t axis) {
   return rule;
 }
 
+std::pair<DTensor, DTensor> in_floating_dtype(const DTensor& a, const DTensor& b) {
+  // Empty ones are the operation's to refuse.
+  if (!a.defined() || !b.defined()) return {a, b};
+  const bool first = at::isFloatingType(a.dtype()), second = at::isFloatingType(b.dtype());
+  if (first == second) return {a, b};
+  if (first) return {a, ops::cast(b, a.dtype())};
+  return {ops::cast(a, b.dtype()), b};
+}
+
 void check_same_dtype(std::string_view op, const Specs& in, size_t first) {
   for (size_t i = first + 1; i < in.size(); ++i) {
     if (in[i].dtype == in[first].dtype) continue;
     throw ConfigError(std::string(op), "operands have one dtype",
-                      str(c10::toString(in[first].dtype), " and ", c10::toString(in[i].dtype)),
-                      "cast one of them");
+                      str(dtype_name(in[first].dtype), " and ", dtype_name(in[i].dtype)),
+                      "bring one to the other's with ops::cast()");
   }
 }
 
 void check_floating(std::string_view op, const Spec& in) {
   if (c10::isFloatingType(in.dtype)) return;
-  throw ConfigError(std::string(op), "the operand has a floating dtype", c10::toString(in.dtype),
+  throw ConfigError(std::string(op), "the operand has a floating dtype", dtype_name(in.dtype),
                     "cast it to float32 first");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include <tessera/framework/ops/engine/op.hpp>
 
@@ -13,6 +14,10 @@ Shape broadcast_shape(std::string_view op, const Specs& in);
 Rule broadcast_rule(const Specs& in);
 /// The rule of broadcast_rule() for an operation that needs one axis whole.
 Rule whole_axis_rule(const Specs& in, int64_t axis);
+
+/// The operands with a whole-number or bool one in the dtype of a floating one beside it, as Keras,
+/// NumPy and PyTorch compute; others as they are.
+std::pair<DTensor, DTensor> in_floating_dtype(const DTensor& a, const DTensor& b);
 
 /// Throws ConfigError unless all inputs in [first, last) have one dtype.
 void check_same_dtype(std::string_view op, const Specs& in, size_t first = 0);

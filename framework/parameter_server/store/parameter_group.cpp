@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
 
@@ -82,8 +83,8 @@ void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int le
                         "send it once");
     }
     if (!tensor.defined() || tensor.dtype() != own.dtype()) {
-      throw ConfigError(own.path(), str("a tensor of ", c10::toString(own.dtype())),
-                        tensor.defined() ? c10::toString(tensor.scalar_type()) : "none",
+      throw ConfigError(own.path(), str("a tensor of ", dtype_name(own.dtype())),
+                        tensor.defined() ? dtype_name(tensor.scalar_type()) : "none",
                         "convert it first");
     }
     if (tensor.sizes() == own.shape()) continue;

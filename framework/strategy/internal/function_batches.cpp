@@ -11,6 +11,7 @@
 #include <tessera/framework/cluster/internal/collective_error.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
 #include <tessera/framework/tensor/internal/halo_exchange.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -26,7 +27,7 @@ constexpr const char* from_function = "distribute_datasets_from_function";
 
 std::string form_of(const std::string& name, const at::Tensor& tensor) {
   const Shape shape = tensor.sizes().vec();
-  return str(name, " ", c10::toString(tensor.scalar_type()), " ",
+  return str(name, " ", dtype_name(tensor.scalar_type()), " ",
              to_string(Shape(shape.begin() + 1, shape.end())));
 }
 

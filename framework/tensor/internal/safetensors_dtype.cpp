@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -18,7 +19,7 @@ std::string safetensors_dtype(at::ScalarType dtype, const std::string& where) {
   for (const auto& [type, name] : dtypes) {
     if (type == dtype) return name;
   }
-  throw ConfigError(where, "safetensors has the dtype", c10::toString(dtype), "cast it");
+  throw ConfigError(where, "safetensors has the dtype", dtype_name(dtype), "cast it");
 }
 
 std::string dtype_fix(const std::string& stored) {

@@ -80,7 +80,7 @@ void add_all(std::vector<double>& sum, const std::vector<double>& addends) {
 void LossMean::add_loss(const DTensor& loss, int64_t rows) {
   const NoRecording untaped;
   const auto count = static_cast<double>(rows);
-  add(ops::reshape(ops::scale(ops::cast(loss, at::kDouble), count), {1}), {0, count});
+  add(ops::reshape(ops::scale(ops::cast(loss, at::kDouble), count), {1}), {count});
 }
 
 double LossMean::result(const std::vector<double>& totals) const {

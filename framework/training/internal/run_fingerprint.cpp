@@ -6,6 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/nn/dtype_policy.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -56,7 +57,7 @@ void add_model(RunFingerprint& facts, const Layer& model) {
   std::string weights;
   int64_t count = 0;
   for (const Variable& weight : model.weights()) {
-    weights += str(weight.path(), to_string(weight.shape()), c10::toString(weight.dtype()), "\n");
+    weights += str(weight.path(), to_string(weight.shape()), dtype_name(weight.dtype()), "\n");
     ++count;
   }
   facts.emplace_back("weights", count == 0 ? "not made yet" : str(count, " #", digest(weights)));
@@ -99,7 +100,7 @@ RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options
   facts.emplace_back("metrics", brief(options.metrics.text()));
   facts.emplace_back("weighted_metrics", brief(options.weighted_metrics.text()));
   facts.emplace_back("bucket_cap_mb", str(options.bucket_cap_mb));
-  facts.emplace_back("reduce_dtype", c10::toString(reduction_dtype(at::kHalf, Reduce::sum)));
+  facts.emplace_back("reduce_dtype", dtype_name(reduction_dtype(at::kHalf, Reduce::sum)));
   facts.emplace_back("seed", str(global_seed()));
   facts.emplace_back("dtype policy", to_string(default_dtype_policy()));
   facts.emplace_back("worker threads", str(worker_count()));

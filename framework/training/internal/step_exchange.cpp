@@ -6,6 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 namespace tessera::detail {
 
@@ -14,7 +15,7 @@ std::string form_of(const Examples& batch) {
   const auto add = [&](const char* name, const std::vector<int64_t>& shape, at::ScalarType dtype) {
     const Shape row(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
     text += str(text.ends_with("of") ? " " : ", ", name, " ", to_string(row), " ",
-                c10::toString(dtype));
+                dtype_name(dtype));
   };
   for (const auto& x : batch.placed_x) add("x", x.shape(), x.dtype());
   for (const auto& x : batch.x) add("x", x.sizes().vec(), x.scalar_type());

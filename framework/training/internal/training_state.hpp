@@ -29,8 +29,9 @@ struct TrainingState {
 
   CompileOptions options;
   LayoutMap layouts;
-  bool placed = false;       ///< whether weights and slots lie where the layouts say
-  int64_t steps_begun = 0;   ///< steps of training, tests and predictions begun
+  bool step_checked = false;  ///< whether a first step has shown what is wrong with the model
+  bool placed = false;        ///< whether weights and slots lie where the layouts say
+  int64_t steps_begun = 0;    ///< steps of training, tests and predictions begun
   MetricTracker metrics;
   StepExchange exchange;
   StepCapture capture;

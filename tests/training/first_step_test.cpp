@@ -1,0 +1,131 @@
+#include <tessera/tessera.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/warnings.hpp"
+
+namespace first_step_test {
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const LossHandle crossentropy = SparseCategoricalCrossentropy({.from_logits = true});
+
+Examples data() {
+  return {.x = {at::rand({40, 4})}, .y = {at::arange(40).remainder(3)}};
+}
+
+CompileOptions options(int64_t devices = 1) {
+  return {.optimizer = "adam",
+          .loss = crossentropy,
+          .mesh = create_mesh({{"batch", devices}})};
+}
+
+/// A model that forgot track() for its first layer.
+class Forgetful final : public Model {
+ public:
+  Forgetful() : Model({.name = "forgetful"}) {}
+  std::string class_name() const override { return "Forgetful"; }
+  LayerHandle hidden = Dense(16, {.activation = "relu", .name = "hidden"});
+  LayerHandle logits = track(Dense(3));
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override {
+    return logits(hidden(inputs[0], context), context);
+  }
+};
+
+/// An ATen function of the shards, through which no gradient comes.
+class Sine final : public Layer {
+ public:
+  Sine() : Layer(LayerOptions()) {}
+  std::string class_name() const override { return "Sine"; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    std::vector<at::Tensor> shards = unpack(inputs[0]);
+    for (at::Tensor& shard : shards) shard = at::sin(shard);
+    return pack(shards, inputs[0].layout(), inputs[0].shape());
+  }
+};
+
+std::string warnings_of(const ModelHandle& model, const CompileOptions& how, int64_t epochs = 1) {
+  model.compile(how);
+  const test::Warnings heard;
+  model.fit(data(), {.epochs = epochs, .verbose = 0});
+  return heard.text();
+}
+
+}  // namespace
+
+TEST_CASE("a layer that was not tracked is named in the first step", "[first_step]") {
+  const auto net = std::make_shared<Forgetful>();
+  const ModelHandle model(net);
+  model.compile(options());
+  const std::string error = test::error_line([&] { model.fit(data(), {.verbose = 0}); });
+  CHECK_THAT(error, Contains("[model forgetful] the weights that a step reads are the model's. "
+                             "Received: hidden/kernel, hidden/bias of no layer that the model "
+                             "knows"));
+  CHECK_THAT(error, Contains("track()"));
+  // Nothing was trained before.
+  CHECK(model.weights().size() == 2);
+  net->hidden->set_trainable(false);
+  CHECK(model.fit(data(), {.verbose = 0}).at("loss").size() == 1);
+}
+
+TEST_CASE("on a mesh, weights of a layer that was not tracked are named, too", "[first_step]") {
+  const ModelHandle model(std::make_shared<Forgetful>());
+  model.compile(options(2));
+  CHECK_THAT(test::error_line([&] { model.fit(data(), {.verbose = 0}); }),
+             Contains("[Dense hidden] a layer's weights lie on its inputs' mesh. Received: "
+                      "hidden/kernel on ") && Contains("track()"));
+}
+
+TEST_CASE("variables that the loss has no gradient for are named once", "[first_step]") {
+  const Sequential model({Input({4}), Dense(6), make_layer<Sine>(), Dense(3)});
+  const std::string text = warnings_of(model, options(), 3);
+  CHECK(text == "Warning: gradients do not exist for dense/kernel, dense/bias: the loss does not "
+                "depend on them, or what it comes through has no gradient, as ATen functions on "
+                "shards\n");
+  const Sequential whole({Input({4}), Dense(6), Dense(3)});
+  CHECK(warnings_of(whole, options()).empty());
+}
+
+TEST_CASE("an optimizer is of one model", "[first_step]") {
+  const CompileOptions how = options();
+  const Sequential a({Input({4}), Dense(3, {.name = "a"})}), b({Input({4}), Dense(3)});
+  a.compile(how);
+  a.fit(data(), {.verbose = 0});
+  CHECK_THAT(test::error_line([&] { b.compile(how); }),
+             Contains("an optimizer is of one model. Received: adam, which has slots of another "
+                      "model's a/kernel"));
+  // The same model may be compiled again, and another one around it.
+  a.compile(how);
+  const Sequential around({Input({4}), Dense(4), a});
+  around.compile(how);
+  CHECK(around.fit(data(), {.verbose = 0}).at("loss").size() == 1);
+}
+
+TEST_CASE("probabilities where the loss takes logits are warned of", "[first_step]") {
+  const std::string line = "Warning: the loss is from logits, but the outputs come from softmax: "
+                           "leave out that activation, or from_logits\n";
+  const Sequential softmax({Input({4}), Dense(3, {.activation = "softmax"})});
+  CHECK(warnings_of(softmax, options()) == line);
+  CompileOptions from_probabilities = options();
+  from_probabilities.loss = "sparse_categorical_crossentropy";
+  const Sequential right({Input({4}), Dense(3, {.activation = "softmax"})});
+  CHECK(warnings_of(right, from_probabilities).empty());
+  CompileOptions binary = options();
+  binary.loss = BinaryCrossentropy({.from_logits = true});
+  const Sequential sigmoid({Input({4}), Dense(1, {.activation = "sigmoid"})});
+  sigmoid.compile(binary);
+  const test::Warnings heard;
+  sigmoid.fit(at::rand({8, 4}), at::ones({8, 1}), {.verbose = 0});
+  CHECK_THAT(heard.text(), Contains("come from sigmoid"));
+}
+
+}  // namespace first_step_test
