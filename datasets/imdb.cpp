@@ -88,11 +88,13 @@ std::string reviews_announcement(int64_t rows, const Request& request,
              failure.empty() ? "" : ". The download failed: " + failure);
 }
 
-std::shared_ptr<const ImdbReviews> synthetic(const Request& request, const std::string& failure) {
+std::shared_ptr<const ImdbReviews> synthetic(const ImdbOptions& options, const Request& request,
+                                             const std::string& failure) {
   const int64_t rows = wanted(request, split_size);
+  const std::string announcement = reviews_announcement(rows, request, failure);
+  allow_synthetic("imdb", options.synthetic, announcement);
   return std::make_shared<ImdbReviews>(
-      synthetic_reviews(rows, review_seed, first_synthetic(request.split)), true,
-      reviews_announcement(rows, request, failure));
+      synthetic_reviews(rows, review_seed, first_synthetic(request.split)), true, announcement);
 }
 
 std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& options,
@@ -110,7 +112,7 @@ std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& o
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i];
     if (place.empty()) {
-      result.push_back(synthetic(request, failure));
+      result.push_back(synthetic(options, request, failure));
       continue;
     }
     const int64_t rows = wanted(request, texts[i].size());

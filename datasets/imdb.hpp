@@ -34,6 +34,9 @@ struct ImdbOptions {
   /// Where the archive is fetched from if it is nowhere to be found; absent, or with
   /// $TESSERA_OFFLINE set to anything but 0: nowhere.
   std::optional<DownloadSource> download = datasets::imdb_source();
+  /// Whether procedural reviews may take the place of files that are nowhere to be found. Absent: they
+  /// may, with a warning on stderr. False: that is a FileError.
+  std::optional<bool> synthetic = std::nullopt;
 };
 
 /// Film reviews as they were written, UTF-8 and with their `<br />` (Keras:
@@ -74,8 +77,8 @@ namespace datasets {
 /// which is not unpacked on disk; from the first place that has them, which may be a download into
 /// the cache folder, tried once per process. Their order: files sorted by the bytes of their path,
 /// row i is file (i * 7919) mod n (see review_of_row). A `path` without reviews is a FileError;
-/// elsewhere procedural reviews, of the same number, take their place and say so, and why, in
-/// name() and announcement(). Throws FileError naming the file if one is missing, corrupt or
+/// elsewhere procedural reviews, of the same number, take their place if `synthetic` lets them, and
+/// say so, and why, on stderr, in name() and in announcement(). Throws FileError naming the file if one is missing, corrupt or
 /// hostile; ConfigError for a wrong option or more reviews than there are.
 std::shared_ptr<const ImdbReviews> imdb(const ImdbOptions& options = {});
 

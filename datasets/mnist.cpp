@@ -217,9 +217,11 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
                         str("mnist: ", rows, " ", split.name, " images from ", folder));
   }
   const int64_t rows = wanted(options, split.size);
+  const std::string announcement = digits_announcement(rows, split, failure);
+  allow_synthetic("mnist", options.synthetic, announcement);
   const LabelledImages drawn = synthetic_digits(rows, digit_seed, split.first);
   return MnistDataset(first_images(drawn, rows, options.flatten, "mnist (synthetic)"),
-                      options.dtype, true, digits_announcement(rows, split, failure));
+                      options.dtype, true, announcement);
 }
 
 }  // namespace tessera

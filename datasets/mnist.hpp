@@ -34,6 +34,9 @@ struct MnistOptions {
   /// Where files that are nowhere to be found are fetched from; absent, or with $TESSERA_OFFLINE
   /// set to anything but 0: nowhere.
   std::optional<DownloadSource> download = datasets::mnist_source();
+  /// Whether procedural digits may take the place of files that are nowhere to be found. Absent: they
+  /// may, with a warning on stderr. False: that is a FileError.
+  std::optional<bool> synthetic = std::nullopt;
 };
 
 /// Handwritten digits (keras.datasets.mnist): x in [0, 1], the stored byte divided by 255; y the
@@ -66,7 +69,8 @@ namespace datasets {
 /// Reads the IDX files of MNIST, plain or gzip (`train-images-idx3-ubyte`, `.gz`, ...), from the
 /// first place that has any of them, which may be a download into the cache folder, tried once per
 /// process. A `data_dir` without them is a FileError; elsewhere procedural digits, of the same
-/// number and shape, take their place and say so, and why, in name() and announcement().
+/// number and shape, take their place if `synthetic` lets them, and say so, and why, on stderr, in
+/// name() and in announcement().
 /// Throws FileError naming the file if one is missing, corrupt, or does not hold images of 28 x 28
 /// and as many labels in 0..9; ConfigError for a wrong option or more images than there are.
 MnistDataset mnist(const MnistOptions& options = {});

@@ -94,7 +94,6 @@ int train(int, char**) {
 
   const MnistDataset training = datasets::mnist({.split = "train", .size = 5000, .flatten = true});
   const MnistDataset test = datasets::mnist({.split = "test", .size = 5000, .flatten = true});
-  if (prints) std::printf("%s\n", training.announcement().c_str());
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
     double loss = 0;
     BatchLoader loader(training, {.batch_size = 128, .epoch = epoch});

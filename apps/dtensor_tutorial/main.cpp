@@ -207,7 +207,7 @@ std::vector<double> train(const Scheme& scheme, const Flags& flags, const Datase
 
 // Reviews as rows of tf-idf weights, vectorized before the training starts.
 std::shared_ptr<const Dataset> vectorized_reviews(const std::string& data_dir) {
-  const auto reviews = datasets::imdb({.split = "train", .path = data_dir});
+  const auto reviews = datasets::imdb({.split = "train", .path = data_dir, .synthetic = true});
   if (find_cluster().rank == 0) std::cout << reviews->announcement() << std::endl;
   const TextVectorization vectorize({.max_tokens = num_tokens, .output_mode = "tf_idf"});
   vectorize.adapt(reviews);

@@ -36,7 +36,8 @@ DatasetHandle vectorized(const TextVectorization& vectorize,
 }  // namespace
 
 Corpus read_corpus(const TrainFlags& flags, const app::CommonOptions& common) {
-  const ImdbOptions options{.path = common.data_dir, .size = common.train_size};
+  const ImdbOptions options{.path = common.data_dir, .size = common.train_size,
+                            .synthetic = true};
   ImdbSplits splits;
   if (flags.validation) {
     splits = datasets::imdb_splits(options, common.test_size);

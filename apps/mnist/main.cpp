@@ -89,7 +89,8 @@ MnistDataset data_of(const app::CommonOptions& common, const MnistFlags& flags,
                      const std::string& split, const std::optional<int64_t>& size,
                      at::ScalarType dtype) {
   return datasets::mnist({.data_dir = common.data_dir, .split = split, .size = size,
-                          .flatten = input_shape(flags).size() == 2, .dtype = dtype});
+                          .flatten = input_shape(flags).size() == 2, .dtype = dtype,
+                          .synthetic = true});
 }
 
 mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& common) {

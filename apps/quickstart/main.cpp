@@ -16,7 +16,6 @@ int main() {
 
   auto train = datasets::mnist({.split = "train", .size = 5000});
   auto test = datasets::mnist({.split = "test", .size = 5000});
-  std::puts(train.announcement().c_str());
 
   // The model is written as if for one device.
   Sequential model({

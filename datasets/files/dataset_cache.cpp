@@ -1,8 +1,10 @@
 #include <tessera/datasets/files/dataset_cache.hpp>
 
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -46,6 +48,19 @@ std::string try_download(const DownloadSource& source, const std::string& folder
     failure = error.what();
   }
   return failure;
+}
+
+void allow_synthetic(const std::string& name, const std::optional<bool>& synthetic,
+                     const std::string& announcement) {
+  if (synthetic && *synthetic) return;
+  if (synthetic) {
+    throw FileError(name, "the files of the data set are there", announcement,
+                    "get them there, or leave out .synthetic = false");
+  }
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  const std::lock_guard lock(mutex);
+  if (warned.insert(announcement).second) std::cerr << "Warning: " << announcement << '\n';
 }
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,10 @@ bool offline();
 /// empty text. A failure is remembered for the time of the process, so that the next split does not
 /// wait for it again, nor succeed beside it.
 std::string try_download(const DownloadSource& source, const std::string& folder);
+
+/// What the option `synthetic` asks for where procedural data take the place of a data set's files:
+/// throws FileError if it is false, warns on stderr, once with each text, if it is absent.
+void allow_synthetic(const std::string& name, const std::optional<bool>& synthetic,
+                     const std::string& announcement);
 
 }  // namespace tessera::detail

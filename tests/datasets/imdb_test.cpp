@@ -145,6 +145,7 @@ TEST_CASE("without files the reviews are synthetic, and say so") {
         "imdb (synthetic): 50 procedural train reviews, for want of files in " +
             none.folder.path().string() + ", " + (none.folder / "none/tessera/imdb").string() +
             "; name the folder of the IMDB files with --data-dir or $TESSERA_DATA");
+  CHECK_THROWS_AS(datasets::imdb({.size = 50, .synthetic = false}), FileError);
   CHECK(datasets::imdb({.size = 20})->text(19) == train->text(19));
   const ImdbSplits splits = datasets::imdb_splits({.size = 10}, 10);
   CHECK(splits.test->synthetic());

@@ -11,6 +11,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace mnist_test {
 
@@ -103,6 +104,19 @@ TEST_CASE("the cache folder is below the home folder by default") {
   CHECK(datasets::mnist({.size = 1}).synthetic());
   test::write_mnist(root / ".cache/tessera/mnist", 3, 2);
   CHECK(datasets::mnist().size() == 3);
+}
+
+TEST_CASE("synthetic digits warn unless they are asked for, and can be refused") {
+  NoData none;
+  const test::Warnings heard;
+  const MnistDataset unasked = datasets::mnist({.size = 51});
+  CHECK(heard.text() == "Warning: " + unasked.announcement() + "\n");
+  CHECK(datasets::mnist({.size = 51}).synthetic());
+  CHECK(datasets::mnist({.size = 52, .synthetic = true}).synthetic());
+  CHECK(heard.lines() == 1);
+  CHECK_THROWS_WITH(datasets::mnist({.size = 50, .synthetic = false}),
+                    Contains("[mnist] the files of the data set are there. Received: mnist "
+                             "(synthetic): 50 procedural train images, for want of files"));
 }
 
 TEST_CASE("without files the digits are synthetic, and say so") {
