@@ -137,13 +137,13 @@ ZeroPadding2D::ZeroPadding2D(const AxisPads& padding, const SpatialSizeOptions& 
     : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::padding, 2, padding, options)) {}
 ZeroPadding2D::ZeroPadding2D(std::initializer_list<AxisPads::Pair> padding,
                              const SpatialSizeOptions& options)
-    : ZeroPadding2D(AxisPads(padding), options) {}
+    : ZeroPadding2D(AxisPads(std::vector(padding)), options) {}
 Cropping1D::Cropping1D(const AxisPads& cropping, const SpatialSizeOptions& options)
     : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 1, cropping, options)) {}
 Cropping2D::Cropping2D(const AxisPads& cropping, const SpatialSizeOptions& options)
     : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 2, cropping, options)) {}
 Cropping2D::Cropping2D(std::initializer_list<AxisPads::Pair> cropping,
                        const SpatialSizeOptions& options)
-    : Cropping2D(AxisPads(cropping), options) {}
+    : Cropping2D(AxisPads(std::vector(cropping)), options) {}
 
 }  // namespace tessera

@@ -15,9 +15,10 @@ namespace tessera {
 /// after.
 struct AxisPads {
   using Pair = std::pair<int64_t, int64_t>;
-  AxisPads(int64_t all) : one{all} {}                           // NOLINT: reads as data
-  AxisPads(std::initializer_list<int64_t> each) : one(each) {}  // NOLINT
-  AxisPads(std::initializer_list<Pair> each) : two(each) {}     // NOLINT
+  // Not of a std::initializer_list: g++ takes {.any_name = 2} for one.
+  AxisPads(int64_t all) : one{all} {}  // NOLINT: reads as data
+  AxisPads(int64_t first, int64_t second) : one{first, second} {}
+  AxisPads(std::vector<Pair> each) : two(std::move(each)) {}  // NOLINT
   std::vector<int64_t> one;
   std::vector<Pair> two;
 };

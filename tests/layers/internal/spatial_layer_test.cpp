@@ -17,6 +17,28 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
+namespace {
+
+template <class T>
+concept TakesAnyName = requires { T({.nonsense = 2}); };
+template <class T>
+concept TakesAnyNameSecond = requires { T(4, {.filters = 3}); };
+
+}  // namespace
+
+TEST_CASE("an option of any name is no size") {
+  // What compiles where a size is made of a std::initializer_list, with g++ 12 at least.
+  STATIC_REQUIRE_FALSE(TakesAnyName<MaxPooling1D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<AveragePooling2D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<UpSampling2D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<ZeroPadding2D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<Cropping1D>);
+  STATIC_REQUIRE_FALSE(TakesAnyNameSecond<Conv2D>);
+  STATIC_REQUIRE_FALSE(TakesAnyNameSecond<Conv2DTranspose>);
+  CHECK((AxisValues{3, 2}.values == std::vector<int64_t>{3, 2}));
+  CHECK((AxisValues{3, 2, 1}.values == std::vector<int64_t>{3, 2, 1}));
+}
+
 TEST_CASE("channels_first computes what channels_last does") {
   const Mesh mesh = virtual_mesh({2});
   const at::Tensor x = random_values({{2, 6, 5, 4}}, 3);
