@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: the library, its headers as <tessera/...>, the applications
-# mnist and imdb, and how find_package(tessera CONFIG) and pkg-config find them.
+# mnist, imdb and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -35,6 +35,9 @@ foreach(app mnist imdb)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/${app}/layouts
     DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/${app})
 endforeach()
+
+# Under a name that says whose it is; it needs neither the library nor libtorch.
+install(PROGRAMS $<TARGET_FILE:launch> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME tessera-launch)
 
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
 configure_package_config_file(

@@ -87,7 +87,15 @@ class ModelHandle : public LayerHandle {
     return model_->predict_all(data, options);
   }
   Logs train_on_batch(const Examples& batch) const { return model_->train_on_batch(batch); }
+  Logs train_on_batch(const at::Tensor& x, const at::Tensor& y,
+                      const at::Tensor& sample_weight = {}) const {
+    return model_->train_on_batch(x, y, sample_weight);
+  }
   Logs test_on_batch(const Examples& batch) const { return model_->test_on_batch(batch); }
+  Logs test_on_batch(const at::Tensor& x, const at::Tensor& y,
+                     const at::Tensor& sample_weight = {}) const {
+    return model_->test_on_batch(x, y, sample_weight);
+  }
   std::vector<at::Tensor> predict_on_batch(const Examples& batch) const {
     return model_->predict_on_batch(batch);
   }

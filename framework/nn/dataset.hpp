@@ -85,6 +85,13 @@ class StreamDataset {
   virtual std::vector<Shape> input_shapes() const = 0;
 };
 
+namespace detail {
+
+/// Rows of x, and y and weights for each; an empty tensor is left out.
+Examples examples_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor& sample_weight);
+
+}  // namespace detail
+
 /// A handle to data of either kind, made of one by value or shared, or of tensors in memory:
 ///
 ///     model.fit(Examples{.x = {images, captions}, .y = {labels}}, {.epochs = 3});

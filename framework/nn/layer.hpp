@@ -118,15 +118,15 @@ class Layer {
   /// Where weights' paths begin: "block/hidden".
   const std::string& path() const { return path_.empty() ? name_ : path_; }
   /// Renames this layer, its weights and the layers inside.
-  void set_path(const std::string& name, const std::string& path);
+  virtual void set_path(const std::string& name, const std::string& path);
 
   bool trainable() const { return trainable_; }
   /// Freezes or thaws this layer and those inside.
-  void set_trainable(bool trainable);
+  virtual void set_trainable(bool trainable);
   const DTypePolicy& dtype_policy() const { return policy_; }
 
   /// Weights in Keras' order: the layer's own as added, then those of each layer inside.
-  std::vector<Variable> weights() const;
+  virtual std::vector<Variable> weights() const;
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
@@ -150,7 +150,7 @@ class Layer {
   int64_t serial() const { return serial_; }
 
   /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
-  void place_weights(const LayoutMap& layouts);
+  virtual void place_weights(const LayoutMap& layouts);
   /// The layers inside, in the order of track().
   const std::vector<std::shared_ptr<Layer>>& sublayers() const { return sublayers_; }
 

@@ -125,11 +125,15 @@ TensorDataset TensorDataset::take(int64_t n) const {
 DatasetHandle::DatasetHandle(const Examples& all) : DatasetHandle(TensorDataset(all)) {}
 
 DatasetHandle::DatasetHandle(const at::Tensor& x, const at::Tensor& y,
+                             const at::Tensor& sample_weight)
+    : DatasetHandle(examples_of(x, y, sample_weight)) {}
+
+Examples detail::examples_of(const at::Tensor& x, const at::Tensor& y,
                              const at::Tensor& sample_weight) {
   Examples all{.x = {x}};
   if (y.defined()) all.y = {y};
   if (sample_weight.defined()) all.sample_weight = {sample_weight};
-  *this = DatasetHandle(all);
+  return all;
 }
 
 }  // namespace tessera

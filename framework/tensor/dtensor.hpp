@@ -20,10 +20,10 @@ using Blocks = c10::SmallVector<at::Tensor, 4>;
 
 /// What a Variable's value carries: the Variable's identity, and how often it was assigned.
 struct VariableTag {
-  std::string path;  ///< for texts
   uint64_t id = 0;
   uint64_t version = 0;
   bool trainable = true;
+  std::string path = "";  ///< for texts
 };
 
 }  // namespace detail

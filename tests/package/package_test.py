@@ -78,6 +78,11 @@ def by_cmake(prefix, folder):
     check_libraries(folder / "consumer")
     check(True, "find_package: " + run(folder / "consumer")[0].strip())
     two_ranks(folder / "consumer")
+    said, _ = run(prefix / "bin" / "tessera-launch", "-n", "2", "--", folder / "consumer")
+    check(said.count("loss") == 2, "tessera-launch: " + said.strip())
+    run(CMAKE, "--build", folder, "--target", "second")
+    headers = list(folder.rglob("*.gch"))
+    check(len(headers) == 1, f"two targets share {len(headers)} precompiled header")
     if any(prefix.glob("lib*/**/libtessera_parameter_server.so")):
         run(CMAKE, "--build", folder, "--target", "task")
         check_libraries(folder / "task")

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/parameter_server/cluster_coordinator.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
