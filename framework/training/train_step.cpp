@@ -9,6 +9,7 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
+#include <tessera/framework/training/internal/non_finite.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
@@ -74,6 +75,10 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
                      "pass every layer that its call() uses to track()");
   }
   TrainingState& state = training("minimize");
+  // A replay asks again, whether then it must be finite.
+  traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
+    if (state.must_be_finite) check_parts(in[0]);
+  });
   const bool first = !std::exchange(state.step_checked, true);
   if (first) {
     check_variables(layer_, tape);

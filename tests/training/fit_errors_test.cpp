@@ -133,6 +133,32 @@ TEST_CASE("a loss that is not finite stops with step and value, before later ste
   }
 }
 
+TEST_CASE("in one process a loss that is not finite says where it comes from") {
+  const c10::InferenceMode inference;
+  Examples rows = rows_of(test::small_data(40));
+  rows.x[0][26][3] = std::numeric_limits<double>::quiet_NaN();
+  const FitOptions ordered{.batch_size = 4, .verbose = 0, .shuffle = false};
+  const Sequential model = compiled();
+  CHECK_THAT(error_of([&] { model.fit(TensorDataset(rows), ordered); }),
+             Contains("nan at epoch 1, step 7: x[0] of the batch, row 2 has infinite numbers or "
+                      "NaN."));
+  // The step has changed nothing, so that training goes on from there.
+  for (const at::Tensor& weight : model.get_weights()) {
+    CHECK(at::isfinite(weight).all().item<bool>());
+  }
+  std::vector<at::Tensor> weights = model.get_weights();
+  weights[2][0][1] = std::numeric_limits<double>::infinity();
+  model.set_weights(weights);
+  CHECK_THAT(error_of([&] { model.fit(test::small_data(8), ordered); }),
+             Contains("at epoch 1, step 1: " + model.weights()[2].path() +
+                      " has infinite numbers or NaN since the step before."));
+  // A block for each device: the one whose rows they are.
+  const tessera::detail::BlockPolicyScope blocks(tessera::detail::BlockPolicy::per_device);
+  const Sequential apart = compiled();
+  CHECK_THAT(error_of([&] { apart.fit(TensorDataset(rows), ordered); }),
+             Contains("nan at epoch 1, step 7 in the part of cpu:"));
+}
+
 TEST_CASE("after an error in a step the next fit works") {
   const Examples good = rows_of(test::small_data(8));
   const Sequential model = compiled();

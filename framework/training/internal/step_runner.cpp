@@ -10,6 +10,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/training/internal/non_finite.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -57,14 +58,26 @@ Batch StepRunner::prepare(Examples&& examples, uint64_t form) {
   return pack_batch(std::move(examples), state_.layouts);
 }
 
+DTensor StepRunner::train_step(const Batch& batch) {
+  const auto run = [&] { return trainer_.train_step(batch); };
+  try {
+    if (state_.options.record_steps != true) return run();
+    return state_.capture.run(trainer_.layer(), batch, state_.options, true, run);
+  } catch (const NonFiniteLoss& found) {
+    const FitPosition& at = state_.progress.position;
+    const std::string devices = found.devices();
+    throw StateError("fit", "the loss stays finite",
+                     str(found.loss(), place_of(Phase::train, at.epoch, at.step + 1),
+                         devices.empty() ? "" : " in the part of " + devices, ": ",
+                         source_of_non_finite(trainer_.layer(), batch)),
+                     "lower the learning rate, or look for bad values in the data");
+  }
+}
+
 double StepRunner::train(Examples&& examples, uint64_t form) {
   const Batch batch = prepare(std::move(examples), form);
   // Asked for, the train_step() of any class is recorded, and not the stock one alone.
-  const DTensor loss =
-      state_.options.record_steps == true
-          ? state_.capture.run(trainer_.layer(), batch, state_.options, true,
-                               [&] { return trainer_.train_step(batch); })
-          : trainer_.train_step(batch);
+  const DTensor loss = train_step(batch);
   // Before they are summed up: they tell whose part is at fault.
   const Blocks parts = loss.blocks();
   const double value = read_loss(loss);

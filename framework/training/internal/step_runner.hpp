@@ -23,6 +23,7 @@ class StepRunner {
 
  private:
   Batch prepare(Examples&& examples, uint64_t form);
+  DTensor train_step(const Batch& batch);
 
   Trainer& trainer_;
   TrainingState& state_;

@@ -1,0 +1,68 @@
+#include <tessera/framework/training/internal/non_finite.hpp>
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/bucket.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// "x[0], row 3"; empty if all numbers of the list are finite.
+std::string bad_row(const std::vector<DTensor>& list, const char* name) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].defined() || !at::isFloatingType(list[i].dtype())) continue;
+    const at::Tensor whole = list[i].full();
+    if (all_finite(whole)) continue;
+    const at::Tensor rows = at::isfinite(whole.reshape({whole.size(0), -1})).all(1);
+    const int64_t row = at::argmin(rows.to(at::kByte)).item<int64_t>();
+    return str(name, "[", i, "] of the batch, row ", row);
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_parts(const DTensor& loss) {
+  if (is_abstract() || !loss.mesh().is_local()) return;
+  const std::vector<BlockInfo>& infos = loss.sharding()->blocks;
+  std::vector<std::string> devices;
+  double bad = 0;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    const at::Tensor& part = loss.blocks()[b];
+    if (!part.defined()) continue;
+    if (!part.device().is_cpu()) return;
+    if (at::isfinite(part).item<bool>()) continue;
+    bad = part.item<double>();
+    for (int device : infos[b].devices) {
+      devices.push_back(to_string(loss.mesh().local_devices()[static_cast<size_t>(device)]));
+    }
+  }
+  if (devices.empty()) return;
+  const bool all = devices.size() == loss.mesh().local_devices().size();
+  throw NonFiniteLoss(bad, all ? "" : join(devices, ", "));
+}
+
+std::string source_of_non_finite(const Layer& model, const Batch& batch) {
+  for (const Variable& weight : model.weights()) {
+    if (!weight.has_value() || !at::isFloatingType(weight.dtype())) continue;
+    for (const at::Tensor& block : weight.value().blocks()) {
+      if (block.defined() && !all_finite(block)) {
+        return str(weight.path(), " has infinite numbers or NaN since the step before");
+      }
+    }
+  }
+  for (const auto& [list, name] : {std::pair(&batch.x, "x"), std::pair(&batch.y, "y"),
+                                   std::pair(&batch.sample_weight, "sample_weight")}) {
+    const std::string row = bad_row(*list, name);
+    if (!row.empty()) return row + " has infinite numbers or NaN";
+  }
+  return "weights and data are finite, what the step makes of them is not";
+}
+
+}  // namespace tessera::detail
