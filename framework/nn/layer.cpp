@@ -307,10 +307,18 @@ std::vector<DTensor> Layer::masks(const Inputs& inputs, size_t outputs) {
 
 void Layer::pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs) {
   const auto masked = [](const DTensor& value) { return value.mask().defined(); };
-  if (!supports_masking() && std::any_of(inputs.begin(), inputs.end(), masked)) {
-    warn_of_mask(*this, inputs[0].mesh());
+  if (!supports_masking()) {
+    for (const DTensor& input : inputs) {
+      if (!masked(input)) continue;
+      warn_of_mask(*this, input.mesh());
+      // An operation that has nothing to do returns its input, and the mask with it.
+      for (DTensor& output : outputs) {
+        if (masked(output) && output.mask().is(input.mask())) output = output.with_mask({});
+      }
+    }
+    return;
   }
-  if (!supports_masking() || std::all_of(outputs.begin(), outputs.end(), masked)) return;
+  if (std::all_of(outputs.begin(), outputs.end(), masked)) return;
   const std::vector<DTensor> all = masks(inputs, outputs.size());
   for (size_t o = 0; o < outputs.size() && o < all.size(); ++o) {
     if (all[o].defined() && !masked(outputs[o])) outputs[o] = outputs[o].with_mask(all[o]);

@@ -192,8 +192,9 @@ void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopS
   const RecurrentProduct recurrent = recurrence(x, context);
   std::vector<DTensor> step_masks;
   if (const DTensor mask = x.mask(); mask.defined()) {
-    if (mask.rank() != 2) {
-      throw ShapeError(class_name() + " " + path(), "a mask has axes batch and time",
+    if (const Shape steps = {x.size(0), x.size(1)}; mask.shape() != steps) {
+      throw ShapeError(class_name() + " " + path(),
+                       "a mask has axes batch and time, " + to_string(steps),
                        to_string(mask.shape()), "mask steps, not features");
     }
     step_masks = ops::unstack(ops::expand_dims(mask, -1), 1);

@@ -65,6 +65,11 @@ DTensor TimeDistributedLayer::call(const Inputs& inputs, const CallContext& cont
   const DTensor mask = inputs[0].mask();
   std::vector<DTensor> masks;
   if (mask.defined() && mask.rank() > 1 && inner(0)->supports_masking()) {
+    if (mask.size(1) != inputs[0].size(1)) {
+      throw ShapeError("TimeDistributed " + path(),
+                       str("a mask has the ", inputs[0].size(1), " steps of its input"),
+                       to_string(mask.shape()), "mask every step");
+    }
     masks = ops::unstack(mask, 1);
   }
   std::vector<DTensor> steps = ops::unstack(inputs[0], 1);

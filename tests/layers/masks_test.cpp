@@ -31,6 +31,17 @@ TEST_CASE("a layer that a mask ends at says so once") {
   CHECK_THAT(warnings.text(), Contains("Flatten flat") && Contains("mask"));
 }
 
+TEST_CASE("a mask ends at a layer that has nothing to do") {
+  const Warnings warnings;
+  const LayerHandle layers[] = {UpSampling1D(1), ZeroPadding1D(0), Cropping1D(0), Reshape({4, 2})};
+  for (const LayerHandle& layer : layers) {
+    CAPTURE(layer->class_name());
+    CHECK_FALSE(layer(masked({3, 4, 2}, {3, 4})).mask().defined());
+  }
+  CHECK(warnings.lines() == 4);
+  CHECK(Identity()(masked({3, 4, 2}, {3, 4})).mask().defined());
+}
+
 TEST_CASE("masks that do not fit are errors of one line") {
   const auto error_of = [](const LayerHandle& layer, const Inputs& inputs) -> std::string {
     try {
@@ -42,6 +53,10 @@ TEST_CASE("masks that do not fit are errors of one line") {
   };
   CHECK_THAT(error_of(LSTM(2, {.name = "rnn"}), {masked({3, 4, 2}, {3, 4, 2})}),
              Contains("[LSTM rnn]") && Contains("(3, 4, 2)"));
+  CHECK_THAT(error_of(LSTM(2, {.name = "rnn"}), {masked({3, 4, 2}, {3, 2})}),
+             Contains("batch and time, (3, 4). Received: (3, 2)"));
+  CHECK_THAT(error_of(TimeDistributed(Dense(2), {.name = "each"}), {masked({3, 4, 2}, {3, 2})}),
+             Contains("[TimeDistributed each]") && Contains("4 steps") && Contains("(3, 2)"));
 }
 
 }  // namespace masks_test
