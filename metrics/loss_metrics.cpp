@@ -66,6 +66,11 @@ class RootMeanSquaredErrorMetric : public FunctionMetric {
   using Metric::result;
   explicit RootMeanSquaredErrorMetric(Json config)
       : FunctionMetric("RootMeanSquaredError", std::move(config), square) {}
+  /// As in Keras, the predictions' mask leaves nothing out.
+  void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
+    const NoRecording untaped;
+    add_values(square(y_true, y_pred), sample_weight);
+  }
   double result(const std::vector<double>& totals) const override {
     return std::sqrt(MeanMetric::result(totals));
   }

@@ -144,6 +144,9 @@ TEST_CASE("weights that do not fit a mask are an error of one line") {
   using Catch::Matchers::Contains;
   CHECK_THROWS_WITH((*loss)(y, masked, ones({3})),
                     Contains("mean_squared_error") && Contains("(3,)"));
+  const LossHandle of_time = Dice({.axis = {1}});
+  CHECK_THROWS_WITH((*of_time)(y, masked),
+                    Contains("[dice]") && Contains("mask fits the values, (3, 2)"));
 }
 
 }  // namespace keras_masks_test

@@ -61,6 +61,12 @@ void check_weights(const char* where, const Shape& values, const Shape& weights)
                    to_string(weights), "give one weight a sample");
 }
 
+void check_mask(const char* where, const Shape& values, const Shape& mask) {
+  if (broadcast_together(values, mask)) return;
+  throw ShapeError(where, "the predictions' mask fits the values, " + to_string(values),
+                   to_string(mask), "mask the axes that are left");
+}
+
 void check_labels(const std::string& where, const Shape& labels, const Shape& predictions) {
   if (predictions.empty()) {
     throw ShapeError(where, "predictions have at least one axis", to_string(predictions),

@@ -22,6 +22,10 @@ DTensor masked_weights(const std::string& where, const DTensor& sample_weight, c
 /// Throws ShapeError naming `where` unless sample weights of this shape broadcast to values.
 void check_weights(const char* where, const Shape& values, const Shape& weights);
 
+/// Throws ShapeError naming `where` unless a mask of this shape, in which sample weights may be,
+/// and values broadcast together.
+void check_mask(const char* where, const Shape& values, const Shape& mask);
+
 /// Throws ShapeError naming `where` unless predictions have an axis and labels broadcast with them.
 void check_labels(const std::string& where, const Shape& labels, const Shape& predictions);
 

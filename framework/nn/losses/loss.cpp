@@ -49,8 +49,11 @@ DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
   DTensor weights = masked_weights(name_, sample_weight, counted, dtype);
   if (weights.defined()) {
     std::tie(values, weights) = match_ranks(values, weights);
-    // One loss of the whole batch takes the weights' shape.
-    if (values.rank() > 0) check_weights(name_.c_str(), values.shape(), weights.shape());
+    // One loss of the whole batch takes the weights' shape, and one of all steps the mask's.
+    if (values.rank() > 0) {
+      const auto check = counted.defined() ? check_mask : check_weights;
+      check(name_.c_str(), values.shape(), weights.shape());
+    }
     values = values * weights;
   }
   if (reduction_ == Reduction::none || values.rank() == 0) return values;
