@@ -19,7 +19,10 @@ std::shared_ptr<Layer> WrapperLayer::add_inner(const LayerHandle& handle) {
 }
 
 Json wrapped_json(const Layer& layer) {
-  return {{"class_name", layer.class_name()}, {"config", layer.config()}};
+  return {{"module", "keras.layers"},
+          {"class_name", layer.class_name()},
+          {"config", layer.config()},
+          {"registered_name", nullptr}};
 }
 
 }  // namespace tessera::detail

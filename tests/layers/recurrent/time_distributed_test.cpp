@@ -2,6 +2,8 @@
 
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/core/dense.hpp>
+#include <tessera/layers/recurrent/bidirectional.hpp>
+#include <tessera/layers/recurrent/lstm.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -21,6 +23,14 @@ TEST_CASE("TimeDistributed under every layout") {
                          .input = {{3, 4, 5}},
                          .output = {3, 4, 3},
                          .weights = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}}});
+}
+
+TEST_CASE("what a layer wraps is written with the module that Keras looks in") {
+  const Json config = TimeDistributed(Dense(2))->config();
+  CHECK(config.at("layer").at("module") == "keras.layers");
+  const Json both = Bidirectional(LSTM(2))->config();
+  CHECK(both.at("layer").at("module") == "keras.layers");
+  CHECK(both.at("backward_layer").at("module") == "keras.layers");
 }
 
 TEST_CASE("TimeDistributed refuses inputs without steps") {
