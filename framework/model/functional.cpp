@@ -5,10 +5,25 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/model/internal/graph.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
 
 using namespace detail;
+
+namespace {
+
+/// The last inputs become the masks of the others that `masked` names.
+void put_masks(Inputs& inputs, const std::vector<size_t>& masked) {
+  const size_t arguments = inputs.size() - masked.size();
+  for (size_t i = 0; i < masked.size(); ++i) {
+    const DTensor& mask = inputs[arguments + i];
+    inputs[masked[i]] = inputs[masked[i]].with_mask(ops::cast(mask, at::kBool));
+  }
+  inputs.resize(arguments);
+}
+
+}  // namespace
 
 FunctionalModel::FunctionalModel(std::vector<SymbolicTensor> inputs,
                                  std::vector<SymbolicTensor> outputs,
@@ -56,7 +71,7 @@ void FunctionalModel::make_steps() {
     first_slot[node.get()] = slots_;
     slots_ += node->shapes.size();
     if (node->inputs.empty()) continue;
-    Step step{node->layer.get(), {}, first_slot.at(node.get()), {}};
+    Step step{node->layer.get(), {}, node->masked, first_slot.at(node.get()), {}};
     for (const SymbolicTensor& input : node->inputs) step.in.push_back(slot_of(input));
     steps_.push_back(std::move(step));
   }
@@ -83,7 +98,7 @@ void FunctionalModel::build_sublayers(const Shapes& inputs) {
   check_count(inputs.size());
   for (const auto& node : nodes_) {
     Shapes shapes;
-    for (const SymbolicTensor& input : node->inputs) shapes.push_back(input.shape());
+    for (size_t i = 0; i < node->arguments(); ++i) shapes.push_back(node->inputs[i].shape());
     node->layer->build(shapes);
   }
 }
@@ -96,7 +111,7 @@ Shapes FunctionalModel::output_shapes(const Shapes& inputs) const {
   }
   for (const Step& step : steps_) {
     Shapes in;
-    for (size_t slot : step.in) in.push_back(shapes[slot]);
+    for (size_t i = 0; i < step.arguments(); ++i) in.push_back(shapes[step.in[i]]);
     const Shapes out = step.layer->output_shapes(in);
     std::copy(out.begin(), out.end(), shapes.begin() + static_cast<std::ptrdiff_t>(step.out));
   }
@@ -114,6 +129,7 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
   for (const Step& step : steps_) {
     Inputs in;
     for (size_t slot : step.in) in.push_back(values[slot]);
+    put_masks(in, step.masked);
     // Values that only a later backward pass needs are kept by the tape.
     for (size_t slot : step.last_uses) values[slot] = DTensor();
     std::vector<DTensor> out = step.layer->outputs(in, context);

@@ -45,8 +45,11 @@ class FunctionalModel final : public Model {
   struct Step {
     Layer* layer;
     std::vector<size_t> in;
+    std::vector<size_t> masked;     ///< as Node has it
     size_t out;
     std::vector<size_t> last_uses;  ///< slots that nothing later reads
+
+    size_t arguments() const { return in.size() - masked.size(); }
   };
   void make_steps();
   void check_count(size_t inputs) const;

@@ -67,6 +67,12 @@ bool fits(const Shape& expected, const Shape& shape) {
                     [](int64_t a, int64_t b) { return a == -1 || a == b; });
 }
 
+void check_takes_mask(const Layer& layer) {
+  if (layer.is_model() || layer.supports_masking()) return;
+  throw ConfigError(layer.class_name() + " " + layer.path(), "the layer does not support masking",
+                    "an input with_mask()", "give the mask to a layer that does");
+}
+
 DTypePolicy policy_of(const LayerOptions& options) {
   try {
     return dtype_policy(options.dtype);
@@ -345,6 +351,12 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
   }
   node->layer = layer;
   node->inputs = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].mask().defined()) continue;
+    check_takes_mask(*layer);
+    node->inputs.push_back(inputs[i].mask());
+    node->masked.push_back(i);
+  }
   try {
     node->shapes = layer->output_shapes(shapes);
   } catch (const Error&) {
@@ -361,6 +373,16 @@ LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)
   if (layer_) return;
   throw StateError("LayerHandle", "a handle is to a layer", "a null pointer",
                    "make the layer, with make_layer() if the class is your own");
+}
+
+SymbolicTensor SymbolicTensor::with_mask(const SymbolicTensor& mask) const {
+  if (!defined() || !mask.defined()) {
+    throw StateError("SymbolicTensor::with_mask", "tensor and mask are tensors of a model",
+                     "an empty SymbolicTensor", "start from Input()");
+  }
+  SymbolicTensor same = *this;
+  same.mask_ = std::make_shared<SymbolicTensor>(mask);
+  return same;
 }
 
 SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs) const {

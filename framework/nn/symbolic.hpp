@@ -31,9 +31,22 @@ class SymbolicTensor {
   const std::shared_ptr<const detail::Node>& node() const { return node_; }
   size_t index() const { return index_; }
 
+  /// This tensor with a mask, for the call that it is passed to: bool, of the leading axes of its
+  /// shape, as DTensor::with_mask gives one to a value. In JSON it is the call's `mask`, or its
+  /// value_mask or key_mask; Keras reads those that calls of the layer take there.
+  ///
+  ///     Input steps({20, 8}), counts({20}, {.dtype = "bool"});
+  ///     Functional model({steps, counts}, {LSTM(16)(steps.with_mask(counts))});
+  ///
+  /// Throws StateError for an empty mask.
+  SymbolicTensor with_mask(const SymbolicTensor& mask) const;
+  /// The mask that with_mask() gave; empty without. One that a layer makes is no tensor of a model.
+  SymbolicTensor mask() const { return mask_ ? *mask_ : SymbolicTensor(); }
+
  private:
   std::shared_ptr<const detail::Node> node_;
   size_t index_ = 0;
+  std::shared_ptr<const SymbolicTensor> mask_;
 };
 
 namespace detail {
@@ -41,10 +54,14 @@ namespace detail {
 /// One call of a layer on symbolic tensors.
 struct Node {
   std::shared_ptr<Layer> layer;
-  std::vector<SymbolicTensor> inputs;  ///< none for an Input
+  std::vector<SymbolicTensor> inputs;  ///< none for an Input; masks that were given come last
+  std::vector<size_t> masked;          ///< the inputs that those are the masks of
   std::vector<Shape> shapes;           ///< shapes of the outputs
   at::ScalarType dtype = at::kFloat;
   int64_t call = 0;                    ///< counts this layer's calls
+
+  /// How many of the inputs the layer is called on; the others are their masks.
+  size_t arguments() const { return inputs.size() - masked.size(); }
 };
 
 }  // namespace detail

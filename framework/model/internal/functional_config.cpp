@@ -1,14 +1,12 @@
 #include <tessera/framework/model/internal/functional_config.hpp>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/model/internal/graph_reader.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
@@ -33,24 +31,39 @@ Json tensor_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
                       {"keras_history", history_json(model, tensor)}}}};
 }
 
-/// Layers that take first states.
-const std::set<std::string> recurrent = {"Bidirectional", "GRU", "LSTM", "SimpleRNN"};
-
 /// As Keras' layer takes its inputs: as a list, one by one, or with first states beside them.
-Json call_json(const FunctionalModel& model, const Node& node) {
-  Json inputs = Json::array();
-  for (const SymbolicTensor& input : node.inputs) inputs.push_back(tensor_json(model, input));
+/// Masks are one argument, but in MultiHeadAttention.
+Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& flow) {
+  Json inputs = Json::array(), masks = Json::array();
+  for (size_t i = 0; i < node.arguments(); ++i) {
+    inputs.push_back(tensor_json(model, node.inputs[i]));
+    masks.push_back(nullptr);
+  }
+  for (size_t i = 0; i < node.masked.size(); ++i) {
+    masks[node.masked[i]] = tensor_json(model, node.inputs[node.arguments() + i]);
+  }
   const std::string layer = node.layer->class_name();
   Json args = Json::array(), kwargs = Json::object();
   if (layer == "MultiHeadAttention") {
     if (inputs.size() > 3) kwargs["attention_mask"] = inputs[3];
-    for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) args.push_back(inputs[i]);
-  } else if (inputs.size() > 1 && recurrent.contains(layer)) {
-    args.push_back(inputs[0]);
-    kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
-  } else {
-    args.push_back(inputs.size() == 1 ? inputs[0] : inputs);
+    for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
+      args.push_back(inputs[i]);
+      if (!masks[i].is_null()) kwargs[attention_masks[i]] = masks[i];
+    }
+    return {{"args", args}, {"kwargs", kwargs}};
   }
+  const bool states = inputs.size() > 1 && is_recurrent(layer);
+  if (states) kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
+  const bool one = states || inputs.size() == 1;
+  args.push_back(one ? inputs[0] : inputs);
+  if (node.masked.empty()) return {{"args", args}, {"kwargs", kwargs}};
+  for (size_t i = 0; i < masks.size() && !one; ++i) {
+    if (!masks[i].is_null() || flow.sources(node.inputs[i]).empty()) continue;
+    throw ConfigError(layer + " " + node.layer->path(),
+                      "in JSON a call has masks for all of its inputs or for none",
+                      str("input ", i, " with a mask of its own alone"), "give it one with_mask()");
+  }
+  kwargs["mask"] = one ? masks[0] : masks;
   return {{"args", args}, {"kwargs", kwargs}};
 }
 
@@ -60,12 +73,15 @@ Json ends_json(const FunctionalModel& model, const std::vector<SymbolicTensor>& 
   return list;
 }
 
-/// Which tensor a configuration means.
-struct TensorName {
-  std::string layer;
-  int64_t call;
-  int64_t output;
-};
+/// From the layer to its calls.
+void move_call_options(Json& json) {
+  for (const char* option : call_options) {
+    if (!json["config"].erase(option)) continue;
+    for (Json& call : json["inbound_nodes"]) call["kwargs"][option] = true;
+  }
+}
+
+}  // namespace
 
 TensorName tensor_name(const Json& json, const JsonPath& path) {
   if (!json.is_array() || json.size() < 3) json_fail(json, path, "[layer, call, output]");
@@ -73,174 +89,28 @@ TensorName tensor_name(const Json& json, const JsonPath& path) {
           json_as<int64_t>(json[2], path.index(2))};
 }
 
-/// What Keras calls a tensor that a layer takes by name, in the order of the inputs here.
-constexpr std::array<const char*, 4> named_inputs = {"value", "key", "attention_mask",
-                                                     "initial_state"};
-
-/// Of an operation, as Keras has them in models where masks are made: masks follow by themselves.
-bool makes_mask(const Json& json) {
-  return json.is_object() && json.contains("module") && json["module"].is_string() &&
-         json["module"].get<std::string>().starts_with("keras.src.ops");
-}
-
 bool is_tensor(const Json& json) {
   return json.is_object() && json.contains("class_name") &&
          json["class_name"] == "__keras_tensor__";
 }
 
-/// What a layer is told at its calls in Keras, and when it is made here.
-Json with_call_options(Json json) {
-  if (!json.is_object() || !json.contains("inbound_nodes") || !json.contains("config")) return json;
-  for (const char* option : {"use_causal_mask", "return_attention_scores"}) {
-    for (const Json& call : json["inbound_nodes"]) {
-      if (!call.is_object() || !call.contains("kwargs")) continue;
-      const Json& given = call["kwargs"];
-      if (given.is_object() && given.value(option, false)) json["config"][option] = true;
-    }
-  }
-  return json;
+TensorName name_of_tensor(const Json& json, const JsonPath& path) {
+  JsonObject tensor(json, path);
+  const Json config = tensor.take<Json>("config");
+  JsonObject inner(config, path.key("config"));
+  const Json history = inner.take<Json>("keras_history");
+  return tensor_name(history, path.key("config").key("keras_history"));
 }
 
-/// From the layer to its calls.
-void move_call_options(Json& json) {
-  for (const char* option : {"use_causal_mask", "return_attention_scores"}) {
-    if (!json["config"].erase(option)) continue;
-    for (Json& call : json["inbound_nodes"]) call["kwargs"][option] = true;
-  }
+bool is_recurrent(const std::string& class_name) {
+  static const std::set<std::string> known = {"Bidirectional", "GRU", "LSTM", "SimpleRNN"};
+  return known.contains(class_name);
 }
-
-/// Makes the layers of a configuration and calls them as soon as what they read is there.
-class GraphReader {
- public:
-  void add_layer(const Json& json, const JsonPath& path, int depth) {
-    if (makes_mask(json)) return;
-    const LayerHandle layer = any_layer_from_config(with_call_options(json), path, depth + 1);
-    std::string name = layer->name();
-    if (json.contains("name")) json_get(json["name"], path.key("name"), name);
-    if (name.empty()) json_fail(json, path, "a layer with a name");
-    if (!layers_.emplace(name, layer).second) {
-      throw ConfigError(path.text(), "layers differ in name", "two layers named " + in_quotes(name),
-                        "rename one of them");
-    }
-    if (dynamic_cast<const InputLayer*>(layer.layer().get()) != nullptr) {
-      tensors_[{name, 0}] = layer.outputs(std::vector<SymbolicTensor>{});
-      return;
-    }
-    const Json calls = json.contains("inbound_nodes") ? json["inbound_nodes"] : Json::array();
-    if (!calls.is_array()) json_fail(calls, path.key("inbound_nodes"), "a list of calls");
-    for (size_t i = 0; i < calls.size(); ++i) {
-      add_call(name, int64_t(i), calls[i], path.key("inbound_nodes").index(i));
-    }
-  }
-
-  /// Throws ConfigError if calls are left whose inputs nothing makes.
-  void run() {
-    for (bool progress = true; progress && !calls_.empty();) {
-      progress = false;
-      for (auto call = calls_.begin(); call != calls_.end();) {
-        progress = try_call(*call) || progress;
-        call = tensors_.contains({call->layer, call->number}) ? calls_.erase(call) : call + 1;
-      }
-    }
-    if (calls_.empty()) return;
-    const Call& left = calls_[0];
-    throw ConfigError(left.path.text(), "a call's inputs are outputs of other layers' calls",
-                      str("a call of ", in_quotes(left.layer), " on tensors that nothing makes"),
-                      "correct \"keras_history\"");
-  }
-
-  std::vector<SymbolicTensor> ends(const Json& json, const JsonPath& path) const {
-    if (!json.is_array()) json_fail(json, path, "a list of tensors");
-    const bool single = !json.empty() && json[0].is_string();
-    std::vector<SymbolicTensor> list;
-    for (size_t i = 0; i < (single ? 1 : json.size()); ++i) {
-      const JsonPath at = single ? path : path.index(i);
-      const TensorName name = tensor_name(single ? json : json[i], at);
-      const SymbolicTensor* tensor = find(name);
-      if (tensor == nullptr) json_fail(single ? json : json[i], at, "a tensor of the model");
-      list.push_back(*tensor);
-    }
-    return list;
-  }
-
- private:
-  struct Call {
-    std::string layer;
-    int64_t number;
-    std::vector<TensorName> inputs;
-    JsonPath path;
-  };
-
-  void add_call(const std::string& layer, int64_t number, const Json& json, const JsonPath& path) {
-    JsonObject call(json, path);
-    const Json args = call.take<Json>("args");
-    const Json kwargs = call.take_or<Json>("kwargs", Json::object());
-    call.finish();
-    const JsonPath at = path.key("args");
-    if (!args.is_array() || args.empty()) json_fail(args, at, "a list of arguments");
-    if (!kwargs.is_object()) json_fail(kwargs, path.key("kwargs"), "an object");
-    Call made{layer, number, {}, path};
-    for (size_t i = 0; i < args.size(); ++i) add_inputs(made, args[i], at.index(i));
-    for (const char* key : named_inputs) {
-      if (!kwargs.contains(key) || kwargs[key].is_null()) continue;
-      // The key is the value where it is not given.
-      if (key == std::string("attention_mask") && made.inputs.size() == 2) {
-        made.inputs.push_back(made.inputs[1]);
-      }
-      add_inputs(made, kwargs[key], path.key("kwargs").key(key));
-    }
-    for (const auto& [key, value] : kwargs.items()) {
-      const bool input = std::find(named_inputs.begin(), named_inputs.end(), key) !=
-                         named_inputs.end();
-      const bool mask = key.ends_with("mask") && is_tensor(value);
-      if (input || mask || value.is_null() || value.is_boolean()) continue;
-      json_fail(value, path.key("kwargs").key(key), "null, true or false");
-    }
-    calls_.push_back(std::move(made));
-  }
-
-  /// A tensor or a list of them.
-  static void add_inputs(Call& call, const Json& json, const JsonPath& path) {
-    if (json.is_array()) {
-      for (size_t i = 0; i < json.size(); ++i) add_inputs(call, json[i], path.index(i));
-      return;
-    }
-    JsonObject tensor(json, path);
-    const Json config = tensor.take<Json>("config");
-    JsonObject inner(config, path.key("config"));
-    const Json history = inner.take<Json>("keras_history");
-    call.inputs.push_back(tensor_name(history, path.key("config").key("keras_history")));
-  }
-
-  const SymbolicTensor* find(const TensorName& name) const {
-    const auto found = tensors_.find({name.layer, name.call});
-    if (found == tensors_.end()) return nullptr;
-    const bool fits = name.output >= 0 && name.output < int64_t(found->second.size());
-    return fits ? &found->second[size_t(name.output)] : nullptr;
-  }
-
-  bool try_call(const Call& call) {
-    std::vector<SymbolicTensor> inputs;
-    for (const TensorName& name : call.inputs) {
-      const SymbolicTensor* tensor = find(name);
-      if (tensor == nullptr) return false;
-      inputs.push_back(*tensor);
-    }
-    // Calls of one layer are made in their order, so that they are counted as written.
-    if (call.number > 0 && !tensors_.contains({call.layer, call.number - 1})) return false;
-    tensors_[{call.layer, call.number}] = layers_.at(call.layer).outputs(inputs);
-    return true;
-  }
-
-  std::map<std::string, LayerHandle> layers_;
-  std::map<std::pair<std::string, int64_t>, std::vector<SymbolicTensor>> tensors_;
-  std::vector<Call> calls_;
-};
-
-}  // namespace
 
 Json FunctionalModel::config() const {
   Json json;
+  MaskFlow masks;
+  for (const auto& node : nodes_) masks.add(*node);
   json["name"] = name();
   json["trainable"] = trainable();
   json["layers"] = Json::array();
@@ -250,7 +120,7 @@ Json FunctionalModel::config() const {
     entry["inbound_nodes"] = Json::array();
     for (const auto& node : nodes_) {
       if (node->layer != layer || node->inputs.empty()) continue;
-      entry["inbound_nodes"].push_back(call_json(*this, *node));
+      entry["inbound_nodes"].push_back(call_json(*this, *node, masks));
     }
     move_call_options(entry);
     json["layers"].push_back(std::move(entry));

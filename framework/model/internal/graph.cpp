@@ -67,9 +67,14 @@ void check_ends(const std::vector<SymbolicTensor>& inputs,
     }
   }
   for (const SymbolicTensor& output : outputs) {
-    if (output.defined()) continue;
-    throw ConfigError("Functional", "outputs are tensors", "an empty tensor",
-                      "pass what a layer returned");
+    if (!output.defined()) {
+      throw ConfigError("Functional", "outputs are tensors", "an empty tensor",
+                        "pass what a layer returned");
+    }
+    if (output.mask().defined()) {
+      throw ConfigError("Functional", "masks are given to calls of layers",
+                        "an output with_mask()", "give it to the layer that makes the output");
+    }
   }
 }
 
