@@ -43,7 +43,10 @@ LayerHandle input_from_config(const Json& json, const JsonPath& path) {
   const char* key = config.has("batch_shape") ? "batch_shape" : "batch_input_shape";
   const Shape shape = batch_shape_from(config.take<Json>(key), path.key(key));
   const LayerOptions options = take_layer_options(config);
-  for (const char* ignored : {"sparse", "ragged", "optional"}) config.take_or(ignored, false);
+  for (const char* kind : {"sparse", "ragged", "optional"}) {
+    if (!config.take_or(kind, false)) continue;
+    json_fail(true, path.key(kind), "false: inputs are dense and always given");
+  }
   config.finish();
   return Input(shape, {.dtype = dtype.empty() ? options.dtype : dtype, .name = options.name});
 }
@@ -52,12 +55,18 @@ LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int d
   JsonObject config(json, path);
   const LayerOptions options = take_layer_options(config);
   const Json list = config.take<Json>("layers");
-  config.take_or<Json>("build_input_shape", {});
+  Json built_for = config.take_or<Json>("build_input_shape", {});
   config.finish();
   if (!list.is_array()) json_fail(list, path.key("layers"), "a list of layers");
   const Sequential model({}, {.name = options.name, .trainable = options.trainable});
   for (size_t i = 0; i < list.size(); ++i) {
     model.add(any_layer_from_config(list[i], path.key("layers").index(i), depth + 1));
+  }
+  if (built_for.is_array() && !built_for.empty() && !model->built()) {
+    built_for[0] = nullptr;  // The number of samples that it was built with means nothing.
+    Shape shape = batch_shape_from(built_for, path.key("build_input_shape"));
+    shape.insert(shape.begin(), -1);
+    model.build(shape);
   }
   return model;
 }

@@ -12,8 +12,9 @@ Json serialize_layer(const Layer& layer);
 
 /// The model of a configuration that Model::config() or Keras wrote, with new weights
 /// (keras.models.model_from_json): Sequential and Functional models of built-in layers, and of the
-/// user's own that register_layer() knows. `where` names the source in errors. Throws ConfigError
-/// naming the place for anything that is not such a configuration.
+/// user's own that register_layer() knows. `where` names the source in errors. What Keras writes of
+/// compile() is not read: the model is compiled anew. Throws ConfigError naming the place for
+/// anything that is not such a configuration.
 ModelHandle model_from_config(const Json& serialized, const std::string& where = "config");
 ModelHandle model_from_json(const std::string& text, const std::string& where = "config");
 

@@ -30,7 +30,7 @@ struct GRUOptions {
   bool return_state = false;          ///< gives the last states too, as further outputs
   bool go_backwards = false;          ///< reads the steps from the last to the first
   bool stateful = false;              ///< a batch begins with the states that the one before left
-  bool unroll = false;                ///< changes nothing here
+  bool unroll = false;                ///< steps are unrolled either way
   bool reset_after = true;            ///< the reset gate acts on the product with recurrent_kernel
   bool zero_output_for_mask = false;  ///< masked steps give zeros, not the output before
   std::string name = "";              ///< first part of the weights' paths

@@ -131,6 +131,56 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   CHECK_THROWS_WITH(model_from_config(deep), Contains("32 deep"));
 }
 
+TEST_CASE("what calls of one layer say differently is refused, and the call is named", "[config]") {
+  const Input x({4, 3}, {.name = "x"});
+  const MultiHeadAttention attention(2, 2, {.use_causal_mask = true, .name = "heads"});
+  const SymbolicTensor once = attention({x, x});
+  const Functional model({x}, {attention({once, x})});
+  Json json = serialize_layer(model.model());
+  CHECK(model_from_config(json).to_json() == model.to_json());
+  Json& calls = json["config"]["layers"][1]["inbound_nodes"];
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[1]["kwargs"].erase("use_causal_mask") == 1);
+  CHECK_THROWS_AS(model_from_config(json), ConfigError);
+  CHECK_THROWS_WITH(model_from_config(json), Contains("layers[1].inbound_nodes[1]") &&
+                                                 Contains("the same use_causal_mask") &&
+                                                 Contains("\"heads\" with false, and otherwise"));
+  calls[1]["kwargs"]["use_causal_mask"] = 3;
+  CHECK_THROWS_WITH(model_from_config(json), Contains("inbound_nodes[1].kwargs.use_causal_mask"));
+}
+
+TEST_CASE("inputs that are no dense tensors are refused", "[config]") {
+  for (const std::string kind : {"sparse", "ragged", "optional"}) {
+    Json json = serialize_layer(graph().model());
+    Json& input = json["config"]["layers"][0];
+    REQUIRE(input["class_name"] == "InputLayer");
+    input["config"][kind] = false;
+    CHECK(model_from_config(json)->name() == "graph");
+    input["config"][kind] = true;
+    CHECK_THROWS_WITH(model_from_config(json), Contains("layers[0].config." + kind));
+  }
+}
+
+TEST_CASE("a Sequential without an Input is built for what Keras built it for", "[config]") {
+  Json json = serialize_layer(Sequential({Dense(3, {.name = "only"})}, {.name = "s"}).model());
+  CHECK_FALSE(model_from_config(json)->built());
+  json["config"]["build_input_shape"] = {32, 5};
+  const ModelHandle model = model_from_config(json);
+  CHECK(model.weights()[0].shape() == Shape{5, 3});
+  json["config"]["build_input_shape"] = {nullptr, 0};
+  CHECK_THROWS_WITH(model_from_config(json), Contains("build_input_shape[1]"));
+}
+
+TEST_CASE("an unrolled layer computes what any other does", "[config]") {
+  const DTensor x = pack(at::rand({2, 3, 2}), Layout::replicated(default_mesh(), 3));
+  const auto run_unrolled = [&](bool unroll) {
+    const LayerHandle layer = LSTM(3, {.unroll = unroll, .name = "lstm"});
+    CHECK(layer->config().at("unroll") == unroll);
+    return layer(x).full().clone();
+  };
+  CHECK(difference(run_unrolled(true), run_unrolled(false)) == "");
+}
+
 TEST_CASE("a class of the user's own cannot be cloned unless registered", "[config]") {
   class Mine final : public Layer {
    public:
