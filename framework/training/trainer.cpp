@@ -190,6 +190,7 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
   const uint64_t form = hash_of(form_of(examples));
+  state.metrics.reset();
   StepRunner(*this, state).train(std::move(examples), form);
   return state.metrics.logs();
 }
@@ -199,6 +200,7 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
   const uint64_t form = hash_of(form_of(examples));
+  state.metrics.reset();
   StepRunner(*this, state).test(std::move(examples), form);
   return state.metrics.logs();
 }

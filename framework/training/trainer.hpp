@@ -55,14 +55,15 @@ class Trainer {
   std::vector<at::Tensor> predict_all(const DatasetHandle& data,
                                       const PredictOptions& options = {});
 
-  /// One training step on one batch. Logs run on since the last reset_metrics(). Collective.
+  /// One training step on one batch; loss and metrics begin anew and are of this batch alone.
+  /// Collective.
   Logs train_on_batch(const Examples& batch);
   /// Trains on one batch of tensors: rows of x, and y and maybe a weight for each.
   Logs train_on_batch(const at::Tensor& x, const at::Tensor& y,
                       const at::Tensor& sample_weight = {}) {
     return train_on_batch(detail::examples_of(x, y, sample_weight));
   }
-  /// Loss and metrics of one batch, added to those since the last reset_metrics(). Collective.
+  /// Loss and metrics of one batch alone. Collective.
   Logs test_on_batch(const Examples& batch);
   /// Loss and metrics of one batch of tensors: rows of x, and y and maybe a weight for each.
   Logs test_on_batch(const at::Tensor& x, const at::Tensor& y,

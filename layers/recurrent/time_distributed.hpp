@@ -9,6 +9,7 @@ namespace tessera {
 /// Shape: (batch, time, …) -> (batch, time, …), the last axes those of the layer's output for
 /// (batch, …). A mask of the sequence stays, and its part of a step goes to a layer that supports
 /// masks.
+/// Penalties: the layer's, of each step; Keras leaves out those on what the layer gives.
 /// Weights: the layer's, at "path/layer/weight".
 /// Communication: the layer's, at each step; sharded steps are gathered.
 ///
