@@ -70,6 +70,13 @@ std::string LossChoice::text() const {
   return made_ ? made_->class_name() + made_->config().dump() : "none";
 }
 
+MetricsChoice::MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named) {
+  for (const auto& [output, metrics] : named) {
+    named_.emplace_back(output, std::initializer_list<MetricHandle>());
+    named_.back().metrics = metrics;
+  }
+}
+
 std::string MetricsChoice::text() const {
   std::string all = metric_texts(list_);
   for (const OutputMetrics& output : named_)

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,7 +23,8 @@ void check_one_each(const std::string& argument, size_t entries,
                     const std::vector<std::string>& outputs);
 
 /// What compile() takes for each output of a model: one value for all, a list in their order, or
-/// values by the outputs' names: `0.5`, `{1, 0.2}`, `{{"age", 1}, {"sex", 0.2}}`.
+/// values by the outputs' names: `0.5`, `{1, 0.2}`, `{{"age", 1}, {"sex", 0.2}}`; a std::vector or
+/// a std::map where their number is known no sooner.
 template <class T>
 class PerOutput {
  public:
@@ -32,14 +34,22 @@ class PerOutput {
   PerOutput(const U& all) : all_(T(all)) {}                                   // NOLINT
   PerOutput(std::initializer_list<T> list) : list_(list) {}                   // NOLINT
   PerOutput(std::initializer_list<std::pair<std::string, T>> named) : named_(named) {}  // NOLINT
+  template <class U>
+    requires std::convertible_to<const U&, T>
+  PerOutput(const std::vector<U>& list)  // NOLINT
+      : list_(std::in_place, list.begin(), list.end()) {}
+  template <class U>
+    requires std::convertible_to<const U&, T>
+  PerOutput(const std::map<std::string, U>& named)  // NOLINT
+      : named_(named.begin(), named.end()) {}
 
   /// One value for each output; `otherwise` where none is given. Throws ConfigError naming the
   /// argument for another number of values or an unknown output.
   std::vector<T> values(const std::string& argument, const std::vector<std::string>& outputs,
                         const T& otherwise) const {
-    if (!list_.empty()) {
-      check_one_each(argument, list_.size(), outputs);
-      return list_;
+    if (list_) {
+      check_one_each(argument, list_->size(), outputs);
+      return *list_;
     }
     std::vector<T> values(outputs.size(), all_.value_or(otherwise));
     for (const auto& [name, value] : named_) {
@@ -51,14 +61,14 @@ class PerOutput {
   template <class One>
   std::string text(const One& one) const {
     std::string all = all_ ? one(*all_) : std::string();
-    for (const T& value : list_) all += "[" + one(value) + "]";
+    for (const T& value : list_.value_or(std::vector<T>())) all += "[" + one(value) + "]";
     for (const auto& [name, value] : named_) all += name + ": " + one(value) + "; ";
     return all;
   }
 
  private:
   std::optional<T> all_;
-  std::vector<T> list_;
+  std::optional<std::vector<T>> list_;
   std::vector<std::pair<std::string, T>> named_;
 };
 
@@ -93,13 +103,15 @@ struct OutputMetrics {
 };
 
 /// Metrics as compile() takes them: for a single output a list; for several one for each, or lists
-/// by the outputs' names: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`.
+/// by the outputs' names: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`;
+/// a std::vector or a std::map of lists where their number is known no sooner.
 class MetricsChoice {
  public:
   MetricsChoice() = default;
   MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}           // NOLINT
   MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}            // NOLINT
   MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}     // NOLINT
+  MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named);  // NOLINT
 
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricHandle>> values(const std::string& argument,

@@ -1,6 +1,7 @@
 #include <tessera/tessera.hpp>
 
 #include <functional>
+#include <map>
 
 #include <ATen/ATen.h>
 
@@ -217,6 +218,31 @@ TEST_CASE("a model may be trained by its own penalties alone") {
   model.compile({.optimizer = SGD(0.1), .layouts = on_four()});
   const History history = model.fit(at::rand({8, 3}), {.batch_size = 4, .epochs = 3, .verbose = 0});
   CHECK(history.at("loss")[2] < history.at("loss")[0]);
+}
+
+TEST_CASE("losses, weights and metrics of outputs that are counted at run time") {
+  const std::vector<LossHandle> losses = {"mse", sparse};
+  const std::vector<double> weights = {1, 0.5};
+  const std::map<std::string, std::vector<MetricHandle>> metrics = {{"age", {"mae", "mse"}},
+                                                                    {"kind", {"accuracy"}}};
+  const std::map<std::string, double> by_name = {{"kind", 0.5}};
+  const Examples data = two_labels(8);
+  const auto logs_of = [&](CompileOptions options) {
+    const Functional model = two_heads();
+    options.layouts = on_four();
+    model.compile(options);
+    return model.evaluate(data, {.batch_size = 4, .verbose = 0});
+  };
+  const Logs written = logs_of({.loss = {"mse", sparse},
+                                .loss_weights = {1, 0.5},
+                                .metrics = {{"age", {"mae", "mse"}}, {"kind", {"accuracy"}}}});
+  CHECK(written.size() == 6);
+  CHECK(logs_of({.loss = losses, .loss_weights = weights, .metrics = metrics}) == written);
+  CHECK(logs_of({.loss = losses, .loss_weights = by_name, .metrics = metrics}) == written);
+  CHECK_THAT(compile_error({.loss = std::vector<LossHandle>()}),
+             Contains("loss has one entry for each of the 2 outputs"));
+  const std::map<std::string, std::vector<MetricHandle>> unknown = {{"ages", {"mae"}}};
+  CHECK_THAT(compile_error({.loss = losses, .metrics = unknown}), Contains("\"age\""));
 }
 
 TEST_CASE("logs of a step on a single batch are of that batch alone") {
