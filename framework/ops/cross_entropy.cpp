@@ -79,7 +79,7 @@ struct SparseCrossEntropyOp {
   Specs infer(const Specs& in) const { return infer_loss(in); }
   Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::whole); }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(name, "labels", in[1], in.spec(0).shape.back());
+    check_indices(name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
     const at::Tensor log_p = at::_log_softmax(in[0], -1, false);
     return {log_p.gather(-1, in[1].unsqueeze(-1)).squeeze(-1).neg_()};
   }
@@ -143,7 +143,7 @@ struct PickOp {
   Specs infer(const Specs& in) const { return infer_loss(in); }
   Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::reduce); }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(sparse_name, "labels", in[1], in.spec(0).shape.back());
+    check_indices(sparse_name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
     const LocalLabels labels(in[1], in.range(0, in[0].dim() - 1));
     const at::Tensor picked = in[0].gather(-1, labels.index);
     return {picked.masked_fill_(labels.inside.logical_not(), 0).squeeze(-1)};

@@ -98,7 +98,7 @@ struct GatherOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const int64_t count = in.spec(0).shape[size_t(axis)];
-    check_indices(name, "indices", in[1], count);
+    check_indices(name, "indices", in[1], count, in.ranges(1));
     const Interval shard = in.range(0, axis);
     const at::Tensor index = in[1].flatten().sub(shard.lo);
     std::vector<int64_t> shape = in[0].sizes().vec();

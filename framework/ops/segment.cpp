@@ -39,7 +39,7 @@ struct SegmentSumOp {
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(name, "ids", in[1], count);
+    check_indices(name, "ids", in[1], count, in.ranges(1));
     const at::Tensor sums = at::zeros({count}, in[0].options());
     return {sums.index_add(0, in[1].flatten(), in[0].flatten())};
   }

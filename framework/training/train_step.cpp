@@ -31,6 +31,16 @@ DTensor weights_of(const Batch& batch, size_t output) {
                     "give one, or one for each output");
 }
 
+/// Errors name the labels.
+DTensor loss_of(const Loss& loss, const Batch& batch, const std::vector<DTensor>& y_pred,
+                size_t output) {
+  try {
+    return loss(batch.y[output], y_pred[output], weights_of(batch, output));
+  } catch (const Error&) {
+    rethrow_at(y_pred.size() == 1 ? "y" : str("y[", output, "]"));
+  }
+}
+
 /// Lets a step that is recorded know of code that is not Tessera's.
 template <class T>
 void tell_tracer(const T& used, const char* what) {
@@ -56,7 +66,7 @@ DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_
     const CompiledOutput& output = state.metrics.outputs()[i];
     if (!output.loss) continue;
     tell_tracer(*output.loss, "the loss");
-    const DTensor loss = (*output.loss)(batch.y[i], y_pred[i], weights_of(batch, i));
+    const DTensor loss = loss_of(*output.loss, batch, y_pred, i);
     check_one_number(loss);
     if (output.mean) output.mean->add_loss(loss, batch.rows);
     add(output.weight == 1 ? loss : ops::scale(loss, output.weight));

@@ -126,8 +126,8 @@ TEST_CASE("a label that is no class is named, that of the lowest block first") {
   for (const LayoutSpec& spec : {LayoutSpec{"batch", unsharded}, {"batch", "model"}}) {
     const DTensor logits = pack(x, Layout(spec, mesh)), y = pack(labels, Layout({"batch"}, mesh));
     CHECK_THROWS_WITH(ops::sparse_softmax_cross_entropy(logits, y),
-                      Contains("[sparse_softmax_cross_entropy] labels lie in [0, 6). Received: 17. "
-                               "To fix: ") &&
+                      Contains("[sparse_softmax_cross_entropy] labels lie in [0, 6). Received: 17 "
+                               "in row 1. To fix: ") &&
                           !Contains("\n"));
     CHECK_THROWS_AS(ops::sparse_softmax_cross_entropy(logits, y), ConfigError);
   }

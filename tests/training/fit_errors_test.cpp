@@ -108,6 +108,11 @@ TEST_CASE("data that do not fit the model are refused in one line") {
   CHECK_THAT(fit_error(TensorDataset(good.x[0]), quiet), Contains("the dataset has labels"));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y[0] + 2), quiet), Contains("[0, 5)"));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y[0] - 4), quiet), Contains("[0, 5)"));
+  at::Tensor one_wrong = good.y[0].clone();
+  one_wrong[6] = 9;
+  CHECK_THAT(fit_error(TensorDataset(good.x[0], one_wrong),
+                       {.batch_size = 8, .verbose = 0, .shuffle = false}),
+             Contains("[y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row 6."));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
              Contains("(8, 5)"));
   const Sequential model = compiled();

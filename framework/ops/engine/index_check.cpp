@@ -10,12 +10,22 @@
 namespace tessera::detail {
 
 void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                   int64_t count) {
+                   int64_t count, std::span<const Interval> ranges) {
   const auto [lowest, highest] = at::aminmax(indices);
   if (lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < count) return;
-  const at::Tensor wrong = indices.masked_select(indices.lt(0).logical_or_(indices.ge(count)));
+  const at::Tensor wrong = indices.lt(0).logical_or_(indices.ge(count)).nonzero()[0];
+  Shape place;
+  at::Tensor value = indices;
+  for (int64_t axis = 0; axis < indices.dim(); ++axis) {
+    const auto here = wrong[axis].item<int64_t>();
+    value = value[here];
+    place.push_back(here + (ranges.empty() ? 0 : ranges[static_cast<size_t>(axis)].lo));
+  }
+  const std::string at = place.empty()       ? ""
+                         : place.size() == 1 ? str(" in row ", place[0])
+                                             : " at " + to_string(place);
   throw ConfigError(std::string(op), str(what, " lie in [0, ", count, ")"),
-                    str(wrong[0].item<int64_t>()),
+                    str(value.item<int64_t>(), at),
                     str("correct the data, or size the axis for ", what, " as large as that"));
 }
 

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming the first of the integers that lies outside [0, count).
+/// Throws ConfigError naming the first of the integers that lies outside [0, count), and its place;
+/// `ranges`: what they are of a whole.
 void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                   int64_t count);
+                   int64_t count, std::span<const Interval> ranges = {});
 
 /// Throws ConfigError unless the input is of dtype int64.
 void check_index_dtype(std::string_view op, std::string_view what, const Spec& in);
