@@ -111,13 +111,7 @@ CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const std::st
                                      const CheckpointManagerOptions& options)
     : checkpoint_(checkpoint), directory_(directory), options_(options) {
   check(directory, options);
-  const Mesh mesh = checkpoint_.mesh();
-  collectively(mesh, directory, [&] {
-    if (is_first_rank(mesh) && std::filesystem::is_directory(directory)) {
-      remove_leftovers(directory);
-    }
-  });
-  collectively(mesh, directory, [&] { read_made(); });
+  collectively(checkpoint_.mesh(), directory, [&] { read_made(); });
 }
 
 void CheckpointManager::read_made() {
@@ -165,11 +159,12 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
 }
 
 void CheckpointManager::claim() {
-  if (claimed_) return;
+  // At each save: a run of another machine may have taken the directory over meanwhile.
   collectively(checkpoint_.mesh(), directory_, [&] {
-    if (is_first_rank(checkpoint_.mesh())) claim_ = claim_directory(directory_);
+    if (!is_first_rank(checkpoint_.mesh()) || (claim_ && claim_->stands())) return;
+    claim_ = claim_directory(directory_);
+    if (claim_) remove_leftovers(directory_);
   });
-  claimed_ = true;
 }
 
 int64_t CheckpointManager::next_number() const {
@@ -287,12 +282,12 @@ void CheckpointManager::remove_all() {
     for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
       if (made_.count(entry.step)) remove_checkpoint(entry.folder);
     }
+    if (claim_) claim_->end();
     std::error_code not_empty;
     std::filesystem::remove(directory_, not_empty);
   });
   made_.clear();
   claim_.reset();
-  claimed_ = false;
 }
 
 }  // namespace tessera

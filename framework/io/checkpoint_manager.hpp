@@ -9,6 +9,7 @@
 
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/io/format/directory_claim.hpp>
 #include <tessera/framework/io/save_freq.hpp>
 
 namespace tessera {
@@ -39,13 +40,15 @@ struct CheckpointManagerOptions {
 /// number is older than all that have one; of these, one of a higher step is newer.
 class CheckpointManager {
  public:
-  /// Removes what a killed process left unfinished there. Collective. Throws ConfigError for
-  /// options, FileError if the directory cannot be read.
+  /// Changes nothing in the directory. Collective. Throws ConfigError for options, FileError if the
+  /// directory cannot be read.
   CheckpointManager(const Checkpoint& checkpoint, const std::string& directory,
                     const CheckpointManagerOptions& options = {});
 
   /// Keeps other runs from saving here for as long as this manager, or another of this process,
-  /// lasts; the first save() does so too. Collective. Throws FileError if another run saves here.
+  /// lasts, on this machine and on others that share the directory, and removes what killed ones
+  /// left unfinished; the first save() does so too. Collective. Throws FileError if another run
+  /// saves here.
   void claim();
   /// Saves; the new checkpoint's folder, or "" where there is none. `metrics` tell how good it is;
   /// the first that lack `monitor` are warned of. Collective. Throws FileError for this one, or one
@@ -93,9 +96,7 @@ class CheckpointManager {
   CheckpointManagerOptions options_;
   std::map<int64_t, Made> made_;  ///< by a manager here, by step; some may be gone
   std::set<int64_t> damaged_;
-  /// The lock on the directory, which the first process holds.
-  std::shared_ptr<const detail::FileDescriptor> claim_;
-  bool claimed_ = false;
+  std::shared_ptr<detail::DirectoryClaim> claim_;  ///< of the first process
   bool warned_ = false;
 };
 

@@ -18,6 +18,4 @@ TEST_CASE("ranks are named one by one, and as a range where there are three in a
   CHECK(names({0, 2, 3, 4, 7}) == "ranks 0, 2-4 and 7");
 }
 
-TEST_CASE("the host has a name") { CHECK(!host_name().empty()); }
-
 }  // namespace rank_text_test

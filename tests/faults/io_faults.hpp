@@ -19,6 +19,9 @@ struct IoFaults {
   bool crash = false;        ///< the process ends before it, with crash_exit_code
   bool short_write = false;  ///< if it is a write, it writes half of the bytes
   bool no_exchange = false;  ///< the file system cannot exchange two folders: EINVAL
+  /// The process is on a machine of this name, which with those of other names sees the same
+  /// files but, as on network file systems, not their locks: each takes any lock. Empty: it is not.
+  std::string machine = "";
 };
 
 inline constexpr int crash_exit_code = 77;

@@ -1,8 +1,11 @@
 #include <tessera/tessera.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <iostream>
 #include <sstream>
+#include <thread>
 
 #include <ATen/ATen.h>
 
@@ -10,6 +13,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/owners.hpp"
 #include "tests/support/warnings.hpp"
 
 namespace checkpoint_manager_test {
@@ -151,6 +155,69 @@ TEST_CASE("a metric that is not there keeps no best one, with one warning") {
   const test::Warnings warnings;
   without.save(4);
   CHECK(warnings.text().find("There are: none.") != std::string::npos);
+}
+
+TEST_CASE("a manager changes nothing in a directory before it saves there") {
+  const test::TempFolder folder;
+  const std::string directory = folder / "run";
+  Counter counter;
+  counter.checkpoint.save(directory + "/step-000001");
+  counter.set(1);
+  std::filesystem::copy(directory + "/step-000001", directory + "/tmp.step-000002.former");
+  const std::string ended = directory + "/tmp.step-000003." + test::ended_number();
+  const std::string elsewhere = directory + "/tmp.step-000003." + test::elsewhere_number();
+  for (const std::string& name : {ended, elsewhere}) {
+    std::filesystem::copy(directory + "/step-000001", name);
+  }
+  CheckpointManager manager(counter.checkpoint, directory);
+  CHECK(manager.restore_latest() == directory + "/step-000002");
+  CHECK(counter.value() == 0);
+  CHECK(exists(directory + "/tmp.step-000002.former"));
+  CHECK(exists(ended));
+  manager.save(4);
+  CHECK_FALSE(exists(directory + "/tmp.step-000002.former"));
+  CHECK(exists(directory + "/step-000002"));
+  CHECK_FALSE(exists(ended));
+  CHECK(exists(elsewhere + "/index.json"));
+}
+
+TEST_CASE("a manager whose directory another machine took over claims it again, or fails") {
+  const test::TempFolder folder;
+  const std::string directory = folder / "run";
+  Counter counter;
+  CheckpointManager manager(counter.checkpoint, directory);
+  manager.save(1);
+  const auto claims = [&] {
+    Names found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(".tessera-claim-")) found.push_back(name);
+    }
+    return found;
+  };
+  const Names first = claims();
+  REQUIRE(first.size() == 1);
+  manager.save(2);
+  CHECK(claims() == first);
+  // As who takes the directory over does.
+  std::filesystem::remove(directory + "/" + first[0]);
+  manager.save(3);
+  REQUIRE(claims().size() == 1);
+  std::filesystem::rename(directory + "/" + claims()[0],
+                          directory + "/.tessera-claim-" + test::elsewhere_number());
+  std::atomic<bool> ends{false};
+  std::thread beating([&] {
+    while (!ends) {
+      std::filesystem::last_write_time(directory + "/.tessera-claim-" + test::elsewhere_number(),
+                                       std::filesystem::file_time_type::clock::now());
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  CHECK_THROWS_WITH(manager.save(4), Catch::Matchers::Contains("one run at a time") &&
+                                         Catch::Matchers::Contains("4711"));
+  ends = true;
+  beating.join();
+  CHECK_FALSE(exists(directory + "/step-000004"));
 }
 
 TEST_CASE("what a manager did not make stays") {

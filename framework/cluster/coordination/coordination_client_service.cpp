@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/coordination_client.hpp>
 #include <tessera/framework/cluster/coordination/failure_report.hpp>
-#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
 

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
 

@@ -1,8 +1,5 @@
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
-#include <unistd.h>
-
-#include <array>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
@@ -27,12 +24,6 @@ std::string rank_names(std::span<const int> ranks) {
     text += parts[i];
   }
   return text;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  // POSIX leaves open whether a name that is cut ends in 0.
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace tessera::detail

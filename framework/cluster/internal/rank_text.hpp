@@ -8,7 +8,4 @@ namespace tessera::detail {
 /// "rank 2", "ranks 0 and 1" or "ranks 0, 2-4 and 7", of ascending ranks.
 std::string rank_names(std::span<const int> ranks);
 
-/// Name of this host.
-std::string host_name();
-
 }  // namespace tessera::detail

@@ -4,9 +4,8 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <map>
-#include <mutex>
-#include <thread>
+#include <optional>
+#include <set>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
@@ -45,6 +44,15 @@ int64_t step_of(const std::string& name) {
   return step >= 0 && checkpoint_name(step) == name ? step : -1;
 }
 
+/// Removes an unfinished checkpoint that nobody works on; whether it did.
+bool take_leftover(const std::string& folder, const CheckpointPath& place,
+                   const CheckpointLeftover& leftover, const std::vector<Owner>& ended) {
+  const FileDescriptor lock = try_lock_folder(folder);
+  if (!lock.valid() && errno == EWOULDBLOCK) return false;
+  const bool known = leftover.owner && std::count(ended.begin(), ended.end(), *leftover.owner) > 0;
+  return (known || is_abandoned(folder, leftover.owner)) && take_away(folder, place);
+}
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) {
@@ -64,10 +72,10 @@ bool is_checkpoint(const std::string& folder) {
 std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
   std::vector<CheckpointEntry> found;
   for (const std::string& entry : folders_in(root)) {
-    const std::string owner = leftover_of(entry);
+    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
     // A replacement that was interrupted leaves a whole checkpoint under the other name.
-    const bool former = entry.ends_with(".former");
-    const std::string name = owner.empty() ? entry : former ? owner : "";
+    const bool former = leftover && leftover->former;
+    const std::string name = !leftover ? entry : former ? leftover->name : "";
     const int64_t step = step_of(name);
     const std::string folder = root + "/" + name;
     if (step < 0 || (former && exists(folder)) || !is_checkpoint(folder)) continue;
@@ -89,47 +97,29 @@ void remove_checkpoint(const std::string& folder) {
   trash.take();
 }
 
-int remove_leftovers(const std::string& root) {
+int remove_leftovers(const std::string& root, const std::vector<Owner>& ended) {
   int count = 0;
-  for (const std::string& entry : folders_in(root)) {
-    const std::string name = leftover_of(entry);
-    if (name.empty()) continue;
-    const std::string folder = root + "/" + entry;
-    const FileDescriptor lock = try_lock_folder(folder);
-    if (!lock.valid()) continue;
-    const bool put_back = entry.ends_with(".former") && !exists(root + "/" + name);
-    count += put_back ? rename_path(folder, root + "/" + name) : remove_checkpoint_files(folder);
+  std::set<std::string> in_work;
+  const std::vector<std::string> entries = folders_in(root);
+  for (const std::string& entry : entries) {
+    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
+    if (!leftover || leftover->former) continue;
+    const bool taken = take_leftover(root + "/" + entry, {root, leftover->name}, *leftover, ended);
+    count += taken;
+    if (!taken) in_work.insert(leftover->name);
+  }
+  for (const std::string& entry : entries) {
+    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
+    if (!leftover || !leftover->former) continue;
+    const CheckpointPath place{root, leftover->name};
+    if (exists(place.path())) {
+      count += take_away(place.former(), place);
+    } else if (!in_work.contains(leftover->name)) {
+      // Whoever puts one in its place has its folder beside it until it is there.
+      count += rename_path(place.former(), place.path());
+    }
   }
   return count;
-}
-
-std::shared_ptr<const FileDescriptor> claim_directory(const std::string& directory,
-                                                  std::chrono::milliseconds patience) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const FileDescriptor>> held;
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::error_code error;
-  fs::create_directories(directory, error);
-  const std::string path = error ? directory : fs::canonical(directory, error).string();
-  // Saving will say what is wrong.
-  if (error) return nullptr;
-  std::weak_ptr<const FileDescriptor>& known = held[path];
-  if (auto claim = known.lock(); claim && is_at(*claim, path)) return claim;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    FileDescriptor opened = try_lock_folder(path);
-    if (opened.valid()) {
-      auto claim = std::make_shared<const FileDescriptor>(std::move(opened));
-      known = claim;
-      return claim;
-    }
-    if (errno != EWOULDBLOCK) return nullptr;
-    // A process that was killed takes a moment to let go.
-    if (std::chrono::steady_clock::now() >= end) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  throw FileError(directory, "one run at a time saves its checkpoints here",
-                  "another process that does", "end it, or use another directory");
 }
 
 }  // namespace tessera::detail

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 
 namespace tessera::detail {
 
@@ -32,15 +30,10 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& root);
 /// as it was.
 void remove_checkpoint(const std::string& folder);
 
-/// Removes from `root` what killed processes left behind: unfinished checkpoints that no living
-/// process is writing, and of these only files that write_checkpoint() wrote. Finishes a
-/// replacement that was interrupted. Returns how many folders it removed or put back.
-int remove_leftovers(const std::string& root);
-
-/// Keeps other processes from saving into a directory, which it makes if there is none, while the
-/// result or a copy lives and the process does; nullptr where it cannot be made or locked. Within a
-/// process it is shared. Throws FileError if another process holds it for `patience`.
-std::shared_ptr<const FileDescriptor> claim_directory(
-    const std::string& directory, std::chrono::milliseconds patience = std::chrono::seconds(2));
+/// Removes from `root` what processes left behind that were killed: unfinished checkpoints, with
+/// nothing in them but files that write_checkpoint() wrote, that is_abandoned() or whose owner is
+/// among `ended`. Each is taken away in one step: who was taken for dead in error cannot commit.
+/// Finishes a replacement that was interrupted. Returns how many folders it removed or put back.
+int remove_leftovers(const std::string& root, const std::vector<Owner>& ended = {});
 
 }  // namespace tessera::detail

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,10 +20,6 @@ namespace tessera::detail {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 bool is_checkpoint_file(const std::string& name) {
   if (name == checkpoint_index_file || name == checkpoint_checksum_file) return true;
@@ -81,17 +76,21 @@ CheckpointPath checkpoint_place(const std::string& folder) {
   return {parent.empty() ? "." : parent, name};
 }
 
-std::string leftover_of(const std::string& entry) {
+std::optional<CheckpointLeftover> leftover_of(const std::string& entry) {
   constexpr std::string_view before = "tmp.";
-  constexpr std::string_view former = ".former";
-  if (!entry.starts_with(before)) return "";
+  if (!entry.starts_with(before)) return std::nullopt;
   const std::string rest = entry.substr(before.size());
-  if (rest.ends_with(former)) return rest.substr(0, rest.size() - former.size());
   const size_t last = rest.rfind('.');
-  if (last == std::string::npos || last == 0) return "";
+  if (last == std::string::npos || last == 0) return std::nullopt;
+  const std::string number = rest.substr(last + 1);
+  if (number == "former") return CheckpointLeftover{rest.substr(0, last), true, std::nullopt};
+  if (const std::optional<Owner> owner = owner_of(number)) {
+    return CheckpointLeftover{rest.substr(0, last), false, owner};
+  }
   const size_t middle = rest.rfind('.', last - 1);
-  if (middle == std::string::npos || !is_number(rest.substr(last + 1))) return "";
-  return is_number(rest.substr(middle + 1, last - middle - 1)) ? rest.substr(0, middle) : "";
+  if (middle == std::string::npos || middle == 0 || !is_number(number)) return std::nullopt;
+  if (!is_number(rest.substr(middle + 1, last - middle - 1))) return std::nullopt;
+  return CheckpointLeftover{rest.substr(0, middle), false, std::nullopt};
 }
 
 void check_only_checkpoint(const std::string& folder) {
@@ -114,6 +113,17 @@ void check_only_checkpoint(const std::string& folder) {
   }
   throw FileError(folder, "only a folder with a checkpoint and nothing else is replaced or removed",
                   received, "move it, or use another path");
+}
+
+bool take_away(const std::string& folder, const CheckpointPath& place) {
+  try {
+    check_only_checkpoint(folder);
+  } catch (const FileError&) {
+    return false;
+  }
+  // No folder is made for it: on a full disk none could be.
+  const std::string taken = place.temporary(own_number());
+  return rename_path(folder, taken) && remove_checkpoint_files(taken);
 }
 
 bool remove_checkpoint_files(const std::string& folder) {
@@ -147,10 +157,9 @@ void write_new_file(const std::string& path, std::span<const std::span<const std
 }
 
 StagingDirectory::StagingDirectory(const CheckpointPath& place) : place_(place) {
-  static std::atomic<int> counter{0};
   if (!make_folders(place.parent)) fail_write(place.parent);
   do {
-    number_ = str(::getpid(), ".", counter++);
+    number_ = own_number();
     path_ = place.temporary(number_);
   } while (!make());
 }
@@ -204,7 +213,8 @@ StagingDirectory::Step StagingDirectory::put() {
     if (rename_path(path_, place_.path())) return Step::renamed;
     // Another process has put a folder there since.
     const bool late = errno == ENOTEMPTY || errno == EEXIST;
-    return late && swap_folders(path_, place_.path()) ? Step::exchanged : Step::none;
+    if (!late) return Step::none;
+    if (swap_folders(path_, place_.path())) return Step::exchanged;
   }
   const bool unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   return unsupported ? put_by_two_renames() : Step::none;
@@ -234,7 +244,9 @@ void StagingDirectory::undo(Step step) {
     return;
   }
   rename_path(place_.path(), path_);
-  if (step == Step::put_aside) rename_path(place_.former(), place_.path());
+  if (step != Step::put_aside || rename_path(place_.former(), place_.path())) return;
+  // Another process removed the former one, as it does where a whole one is in place.
+  if (rename_path(path_, place_.path())) path_.clear();
 }
 
 void StagingDirectory::take() {

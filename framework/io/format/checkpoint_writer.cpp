@@ -1,5 +1,7 @@
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -180,7 +182,23 @@ class Save {
     }
   }
 
+  /// Folders that hosts share may lack what another process wrote, whatever it was told.
+  void check_shards() const {
+    for (size_t i = 0; i < plan_.index.shards.size(); ++i) {
+      const std::string path = temporary_->path() + "/" + checkpoint_shard_file(i);
+      const uint64_t bytes = plan_.index.shards[i].bytes;
+      struct stat info {};
+      const bool there = ::lstat(path.c_str(), &info) == 0;
+      if (there && S_ISREG(info.st_mode) && std::cmp_equal(info.st_size, bytes)) continue;
+      throw FileError(path, str("the file that rank ", plan_.shards[i].writer, " wrote has ", bytes,
+                                " bytes before the checkpoint takes its name"),
+                      there ? str(info.st_size, " bytes") : "no such file",
+                      "let nothing else remove or write files there, and save again");
+    }
+  }
+
   void commit(const std::string& index) {
+    check_shards();
     const auto write_text = [&](const char* name, const std::string& text) {
       const Bytes part = std::as_bytes(std::span(text));
       write_new_file(temporary_->path() + "/" + name, std::span(&part, 1));

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
@@ -96,42 +96,30 @@ int64_t highest_number(const std::string& root) {
   return highest;
 }
 
-/// Whether a name is ".tessera-PID-N.tmp", as files and versions have while they are written.
-bool is_temporary_name(const std::string& name) {
-  constexpr std::string_view before = ".tessera-";
-  constexpr std::string_view after = ".tmp";
-  if (!name.starts_with(before) || !name.ends_with(after)) return false;
-  if (name.size() <= before.size() + after.size()) return false;
-  const std::string middle =
-      name.substr(before.size(), name.size() - before.size() - after.size());
-  const size_t dash = middle.find('-');
-  const auto digits = [](const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  };
-  return dash != std::string::npos && digits(middle.substr(0, dash)) &&
-         digits(middle.substr(dash + 1));
-}
-
 /// Whether a version that is being written may have this in its folder.
 bool is_version_file(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   std::error_code ignored;
   return fs::is_regular_file(entry.symlink_status(ignored)) &&
-         (is_plain_name(name) || name == version_manifest || is_temporary_name(name));
+         (is_plain_name(name) || name == version_manifest || temporary_name(name));
 }
 
 /// Removes what killed processes left in `root`; what cannot be removed stays.
 void remove_unfinished(const std::string& root) {
   for (const fs::directory_entry& entry : entries_of(root)) {
     const std::string folder = entry.path().string();
-    if (!is_temporary_name(entry.path().filename().string())) continue;
+    const std::optional<TemporaryName> name = temporary_name(entry.path().filename().string());
+    std::error_code ignored;
+    if (!name || !fs::is_directory(entry.symlink_status(ignored))) continue;
     const FileDescriptor lock = try_lock_folder(folder);
-    if (!lock.valid()) continue;
+    if (!lock.valid() && errno == EWOULDBLOCK) continue;
+    if (!is_abandoned(folder, name->owner)) continue;
     try {
       const std::vector<fs::directory_entry> files = entries_of(folder);
       if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
-      for (const fs::directory_entry& file : files) ::unlink(file.path().c_str());
-      ::rmdir(folder.c_str());
+      // In one step: who was taken for dead in error cannot give it a number any more.
+      const std::string taken = (fs::path(root) / new_temporary_name()).string();
+      if (rename_path(folder, taken)) fs::remove_all(taken, ignored);
     } catch (const FileError&) {
       // Somebody else's that is not readable.
     }
@@ -168,9 +156,8 @@ NewVersion::NewVersion(const std::string& root) : root_(root) {
     fail_write(root);
   }
   remove_unfinished(root);
-  static std::atomic<int> counter{0};
   do {
-    folder_ = (fs::path(root) / str(".tessera-", ::getpid(), "-", counter++, ".tmp")).string();
+    folder_ = (fs::path(root) / new_temporary_name()).string();
   } while (!make());
 }
 

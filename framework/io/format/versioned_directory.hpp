@@ -19,12 +19,12 @@ std::vector<int64_t> list_versions(const std::string& root);
 /// Where a version of `root` lies, written as it is found there; a new one as "root/000001".
 std::string version_path(const std::string& root, int64_t version);
 
-/// A version that is being written, in a temporary folder ".tessera-PID-N.tmp" beside the others,
-/// locked while its process lives. What is not committed is removed again.
+/// A version that is being written, in a temporary folder beside the others that is named after its
+/// process (new_temporary_name()). What is not committed is removed again.
 class NewVersion {
  public:
   /// Makes `root` if need be, and removes from it the versions that killed processes left
-  /// unfinished: folders of such a name that nobody holds, with nothing but files of a version.
+  /// unfinished: folders of such a name that is_abandoned(), with nothing but files of a version.
   /// Throws FileError.
   explicit NewVersion(const std::string& root);
   ~NewVersion();

@@ -16,8 +16,8 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
 namespace {

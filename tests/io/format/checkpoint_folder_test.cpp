@@ -1,11 +1,7 @@
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
@@ -15,6 +11,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/owners.hpp"
 
 namespace checkpoint_folder_test {
 
@@ -97,25 +94,70 @@ TEST_CASE("removing a checkpoint removes its folder") {
 TEST_CASE("leftovers are removed, and nothing that is not one") {
   const test::TempFolder root;
   save(root / "c", 1);
-  const std::string dead = root / "tmp.c.4711.0";
+  const std::string dead = root / ("tmp.c." + test::ended_number());
   fs::copy(root / "c", dead);
-  const std::string mixed = root / "tmp.c.4711.1";
+  const std::string mixed = root / ("tmp.c." + test::ended_number(1));
   fs::create_directory(mixed);
   test::write_file(mixed + "/notes.txt", "mine");
-  test::write_file(mixed + "/shard-x.safetensors", "mine");
-  for (const std::string name : {"tmp", "tmp.c", "tmp.c.1", "tmp.c.x.1", "tmp.c.1.x", "c.1.2"}) {
-    fs::copy(root / "c", root / name);
-  }
-  fs::create_directory_symlink(root / "c", root / "tmp.c.4711.2");
+  test::write_file(mixed + "/shard-00000.safetensors", "beside mine");
+  const std::vector<std::string> others = {"tmp", "tmp.c", "tmp.c.1", "tmp.c.x.1", "tmp.c.1.x",
+                                           "tmp.." + test::ended_number(1) + "x", "c.1.2"};
+  for (const std::string& name : others) fs::copy(root / "c", root / name);
+  fs::create_directory_symlink(root / "c", root / ("tmp.c." + test::ended_number(2)));
   const StagingDirectory alive(checkpoint_place(root / "c"));
   CHECK(remove_leftovers(root.path()) == 1);
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(alive.path()));
   CHECK(fs::exists(mixed + "/notes.txt"));
-  CHECK(fs::exists(mixed + "/shard-x.safetensors"));
-  CHECK(is_checkpoint(root / "tmp.c.x.1"));
+  CHECK(fs::exists(mixed + "/shard-00000.safetensors"));
+  for (const std::string& name : others) CHECK(is_checkpoint(root / name));
   CHECK(state(root / "c") == 1);
   CHECK(remove_leftovers((root / "none").string()) == 0);
+}
+
+TEST_CASE("leftovers of other machines and of earlier versions are removed after a day") {
+  const test::TempFolder root;
+  save(root / "c", 1);
+  for (const std::string& name : {"tmp.c." + test::elsewhere_number(), std::string("tmp.c.12.0")}) {
+    const std::string folder = root / name;
+    fs::copy(root / "c", folder);
+    CHECK(remove_leftovers(root.path()) == 0);
+    CHECK(is_checkpoint(folder));
+    const auto old = fs::file_time_type::clock::now() - std::chrono::hours(25);
+    for (const auto& entry : fs::directory_iterator(folder)) fs::last_write_time(entry, old);
+    CHECK(remove_leftovers(root.path()) == 0);
+    fs::last_write_time(folder, old);
+    {
+      const FileDescriptor lock = try_lock_folder(folder);
+      CHECK(remove_leftovers(root.path()) == 0);
+    }
+    CHECK(remove_leftovers(root.path()) == 1);
+    CHECK_FALSE(fs::exists(folder));
+  }
+  const std::string known = root / ("tmp.c." + test::elsewhere_number(1));
+  fs::copy(root / "c", known);
+  CHECK(remove_leftovers(root.path(), {*owner_of(test::elsewhere_number())}) == 1);
+  CHECK_FALSE(fs::exists(known));
+}
+
+TEST_CASE("a former checkpoint stays aside while somebody may put another in its place") {
+  const test::TempFolder root;
+  save(root / "c", 1);
+  fs::rename(root / "c", root / "tmp.c.former");
+  const std::string elsewhere = root / ("tmp.c." + test::elsewhere_number());
+  fs::create_directory(elsewhere);
+  CHECK(remove_leftovers(root.path()) == 0);
+  CHECK(fs::exists(root / "tmp.c.former"));
+  fs::remove(elsewhere);
+  {
+    const StagingDirectory alive(checkpoint_place(root / "c"));
+    CHECK(remove_leftovers(root.path()) == 0);
+  }
+  CHECK(remove_leftovers(root.path()) == 1);
+  CHECK(state(root / "c") == 1);
+  fs::copy(root / "c", root / "tmp.c.former");
+  CHECK(remove_leftovers(root.path()) == 1);
+  CHECK_FALSE(fs::exists(root / "tmp.c.former"));
 }
 
 TEST_CASE("a replacement interrupted between its two renames loses nothing") {
@@ -162,40 +204,6 @@ TEST_CASE("who saves to a new place at the same time replaces, and fails at noth
   other.join();
   CHECK(failures == 0);
   CHECK(steps_in(root.path()).size() == 300);
-}
-
-TEST_CASE("a directory is claimed by one process at a time, until that one ends") {
-  const test::TempFolder root;
-  const std::string directory = root / "runs/one";
-  std::array<int, 2> pipe{};
-  REQUIRE(::pipe(pipe.data()) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto claim = claim_directory(directory);
-    const bool told = ::write(pipe[1], claim ? "y" : "n", 1) == 1;
-    ::pause();
-    ::_exit(told);
-  }
-  char answer = 0;
-  REQUIRE(::read(pipe[0], &answer, 1) == 1);
-  CHECK(answer == 'y');
-  CHECK_THROWS_WITH(claim_directory(directory, std::chrono::milliseconds(50)),
-                    Contains(directory) && Contains("another process"));
-  std::thread killer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    ::kill(child, SIGKILL);
-  });
-  const auto claim = claim_directory(directory, std::chrono::seconds(20));
-  killer.join();
-  ::waitpid(child, nullptr, 0);
-  for (const int end : pipe) ::close(end);
-  CHECK(claim != nullptr);
-  CHECK(claim_directory(directory) == claim);
-  fs::remove_all(directory);
-  // Another folder of the name is another directory.
-  CHECK(claim_directory(directory) != claim);
-  test::write_file(root / "file", "");
-  CHECK(claim_directory(root / "file/run") == nullptr);
 }
 
 }  // namespace checkpoint_folder_test

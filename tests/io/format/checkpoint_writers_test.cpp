@@ -3,6 +3,7 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -193,6 +194,50 @@ TEST_CASE("an error in any phase on any rank reaches every rank by its name") {
   check_refused(root.path(), save(folder, 2, {.before_call = before_commit}), {0}, "File exists");
   CHECK(save(folder, 3).texts == std::vector<std::string>(ranks));
   CHECK(value_at(folder) == 3);
+}
+
+TEST_CASE("a checkpoint of which a written file is gone or cut is not committed") {
+  const test::TempFolder root;
+  const std::string folder = root / "run/latest";
+  REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
+  const auto spoil = [&](const std::function<void(const fs::path&)>& how) {
+    return [&, how](int rank, size_t call) {
+      // Once all have written theirs; rank 1 wrote the third.
+      if (rank == 0 && call == 2) how(temporary_in(root.path()) / checkpoint_shard_file(2));
+    };
+  };
+  const auto wait_for = [](const fs::path& file) {
+    while (!fs::exists(file) || fs::file_size(file) < 100) std::this_thread::yield();
+  };
+  const Outcome gone = save(folder, 2, {.before_call = spoil([&](const fs::path& file) {
+    wait_for(file);
+    fs::remove(file);
+  })});
+  check_refused(root.path(), gone, {0}, "no such file");
+  CHECK_THAT(gone.texts[0], Contains("shard-00002.safetensors] the file that rank 1 wrote has"));
+  const Outcome cut = save(folder, 2, {.before_call = spoil([&](const fs::path& file) {
+    wait_for(file);
+    fs::resize_file(file, 40);
+  })});
+  check_refused(root.path(), cut, {0}, "Received: 40 bytes");
+}
+
+TEST_CASE("a checkpoint whose folder another process took away is not committed") {
+  const test::TempFolder root;
+  const std::string folder = root / "run/latest";
+  REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
+  for (const size_t call : {1, 2}) {
+    const auto take = [&](int rank, size_t at) {
+      if (rank != 0 || at != call) return;
+      const fs::path temporary = temporary_in(root.path());
+      while (call == 2 && names_in(temporary).size() < 3) std::this_thread::yield();
+      CHECK(take_away(temporary, checkpoint_place(folder)));
+    };
+    const Outcome outcome = save(folder, 2, {.before_call = take});
+    for (const std::string& text : outcome.texts) CHECK_FALSE(text.empty());
+    CHECK(value_at(folder) == 1);
+    CHECK(names_in(root / "run") == std::vector<std::string>{"latest"});
+  }
 }
 
 TEST_CASE("a folder that not all writers see is refused in words that help") {

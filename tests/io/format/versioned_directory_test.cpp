@@ -3,13 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/owners.hpp"
 
 namespace versioned_directory_test {
 
@@ -76,25 +79,49 @@ TEST_CASE("only leftovers of versions are removed") {
   const test::TempFolder folder;
   const std::string root = folder / "v";
   fs::create_directories(root);
-  test::write_file(root + "/.tessera-1-1.tmp", "a file that somebody writes");
-  for (const char* name : {".tessera-1-2.tmp", ".tessera-1-x.tmp", ".tessera-1.tmp", ".other"}) {
-    fs::create_directory(root + "/" + name);
+  const auto ended = [](int count) { return "/.tessera-" + test::ended_number(count) + ".tmp"; };
+  const std::string elsewhere = "/.tessera-" + test::elsewhere_number() + ".tmp";
+  const std::string earlier = "/.tessera-1-2.tmp";
+  test::write_file(root + ended(1), "a file that somebody writes");
+  for (const std::string& name : {ended(2), elsewhere, earlier, std::string("/.tessera-1-x.tmp"),
+                                  std::string("/.tessera-1.tmp"), std::string("/.other")}) {
+    fs::create_directory(root + name);
   }
-  for (const char* name : {".tessera-1-3.tmp/notes", ".tessera-1-4.tmp/.hidden"}) {
-    fs::create_directories(root + "/" + name);
+  for (const std::string& name : {ended(3) + "/notes", ended(4) + "/.hidden"}) {
+    fs::create_directories(root + name);
   }
-  test::write_file(root + "/.tessera-1-4.tmp/one.txt", "stays with the others");
+  test::write_file(root + ended(4) + "/one.txt", "stays with the others");
   NewVersion alive(root);
   test::write_file(alive.file("one.txt"), "text");
   CHECK(commit_one(root) == 1);
-  CHECK_FALSE(exists(root + "/.tessera-1-2.tmp"));
-  for (const char* name : {".tessera-1-1.tmp", ".tessera-1-x.tmp", ".tessera-1.tmp", ".other",
-                           ".tessera-1-3.tmp/notes", ".tessera-1-4.tmp/.hidden",
-                           ".tessera-1-4.tmp/one.txt"}) {
+  CHECK_FALSE(exists(root + ended(2)));
+  for (const std::string& name :
+       {ended(1), elsewhere, earlier, std::string("/.tessera-1-x.tmp"),
+        std::string("/.tessera-1.tmp"), std::string("/.other"), ended(3) + "/notes",
+        ended(4) + "/.hidden", ended(4) + "/one.txt"}) {
     CAPTURE(name);
-    CHECK(exists(root + "/" + name));
+    CHECK(exists(root + name));
   }
   CHECK(alive.commit(Json::object()) == 2);
+  // What is not known to be left over is so after a day.
+  for (const std::string& name : {elsewhere, earlier}) {
+    fs::last_write_time(root + name, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  }
+  CHECK(commit_one(root) == 3);
+  CHECK_FALSE(exists(root + elsewhere));
+  CHECK_FALSE(exists(root + earlier));
+}
+
+TEST_CASE("a version that was taken for a leftover in error is not committed") {
+  const test::TempFolder folder;
+  const std::string root = folder / "v";
+  std::optional<NewVersion> version(std::in_place, root);
+  const std::string file = version->file("one.txt");
+  test::write_file(file, "text");
+  // As remove_unfinished() takes it.
+  fs::rename(fs::path(file).parent_path(), root + "/" + new_temporary_name());
+  CHECK_THROWS_AS(version->commit(Json::object()), FileError);
+  CHECK(list_versions(root).empty());
 }
 
 TEST_CASE("a file or link with a version's number does not stand in the way") {

@@ -1,0 +1,262 @@
+#include <tessera/framework/io/format/directory_claim.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/io/format/checkpoint_path.hpp>
+
+namespace tessera::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// ".tessera-claim-NUMBER", by own_number(): each claim is a file of its own name, so that nobody
+// can remove another one than it means to.
+constexpr std::string_view claim_prefix = ".tessera-claim-";
+
+void sleep_a_little() {
+  // Not equally long in two processes that each found the other's claim.
+  static std::minstd_rand random(std::random_device{}());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 30));
+}
+
+/// When a file was renewed last; absent if it is gone.
+std::optional<std::pair<int64_t, int64_t>> renewed(const std::string& path) {
+  // Opened, as network file systems ask the server then.
+  const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return std::nullopt;
+  return std::pair<int64_t, int64_t>(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+/// The claims of other processes on a directory, for as long as they are watched.
+class OtherClaims {
+ public:
+  OtherClaims(std::string directory, const ClaimTimes& times)
+      : directory_(std::move(directory)), times_(times) {}
+
+  enum class Found { none, unknown, living };
+
+  /// Looks again. A claim is unknown as long as it may turn out to be void.
+  Found look(const std::string& own) {
+    std::error_code error;
+    Found found = Found::none;
+    for (fs::directory_iterator at(directory_, error), end; !error && at != end;
+         at.increment(error)) {
+      const std::string name = at->path().filename().string();
+      if (!name.starts_with(claim_prefix) || name == own) continue;
+      const std::optional<Owner> owner = owner_of(name.substr(claim_prefix.size()));
+      if (!owner) continue;
+      const Found one = judge(name, *owner);
+      if (one == Found::none) continue;
+      if (found != Found::living) holder_ = name;
+      found = std::max(found, one);
+    }
+    return found;
+  }
+
+  /// Removes the void claims and what their processes left, the claims last.
+  void remove_void() {
+    std::vector<Owner> owners;
+    for (const auto& [name, owner] : void_) owners.push_back(owner);
+    if (!owners.empty()) remove_leftovers(directory_, owners);
+    for (const auto& [name, owner] : void_) ::unlink((directory_ + "/" + name).c_str());
+  }
+
+  /// Who holds the directory, as the last look found.
+  std::string holder() const {
+    const std::optional<Owner> owner = owner_of(holder_.substr(claim_prefix.size()));
+    std::string host;
+    try {
+      host = one_line(read_file(directory_ + "/" + holder_, 256));
+    } catch (const FileError&) {
+      // It let go, or has not written it yet.
+    }
+    return str("another process that does, ", owner->pid, " on ", host.empty() ? "a host" : host);
+  }
+
+ private:
+  struct Watched {
+    std::pair<int64_t, int64_t> renewed;
+    Clock::time_point since;
+    bool beats = false;
+  };
+
+  Found judge(const std::string& name, const Owner& owner) {
+    if (void_.contains(name)) return Found::none;
+    const auto now = renewed(directory_ + "/" + name);
+    if (!now) return Found::none;
+    if (has_ended(owner)) {
+      void_.emplace(name, owner);
+      return Found::none;
+    }
+    if (owner.machine == this_process().machine) return Found::living;
+    Watched& watched = watched_.try_emplace(name, Watched{*now, Clock::now()}).first->second;
+    if (watched.renewed != *now) watched = {*now, Clock::now(), true};
+    if (Clock::now() - watched.since > times_.silence) {
+      void_.emplace(name, owner);
+      return Found::none;
+    }
+    return watched.beats ? Found::living : Found::unknown;
+  }
+
+  const std::string directory_;
+  const ClaimTimes times_;
+  std::map<std::string, Watched> watched_;
+  std::map<std::string, Owner> void_;
+  std::string holder_;
+};
+
+/// A claim of this process: a lock on the directory, which those of this machine see at once, and
+/// a file in it that is renewed.
+class OwnClaim final : public DirectoryClaim {
+ public:
+  OwnClaim(std::string directory, FileDescriptor lock)
+      : directory_(std::move(directory)), lock_(std::move(lock)) {}
+  ~OwnClaim() override { remove(); }
+
+  bool stands() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return !name_.empty() && exists(path());
+  }
+  void end() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    remove();
+  }
+  /// Whether its lock, if it has one, is on the directory that lies there now.
+  bool is_of_directory() const { return !lock_.valid() || is_at(lock_, directory_); }
+
+  /// Makes the file. Throws FileError if another process has one there.
+  void take(const ClaimTimes& times) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    remove();
+    OtherClaims others(directory_, times);
+    const Clock::time_point end = Clock::now() + times.patience;
+    for (;;) {
+      OtherClaims::Found found = others.look(name_);
+      if (found == OtherClaims::Found::none) {
+        // Who comes at the same time looks after making its own too: at most one finds none.
+        if (!make()) return;
+        found = others.look(name_);
+        if (found == OtherClaims::Found::none) break;
+        remove();
+      }
+      if (found == OtherClaims::Found::living && Clock::now() >= end) {
+        throw FileError(directory_, "one run at a time saves its checkpoints here",
+                        others.holder(), "end it, or use another directory");
+      }
+      sleep_a_little();
+    }
+    others.remove_void();
+    beating_ = std::thread([this, path = path(), beat = times.beat] { renew(path, beat); });
+  }
+
+ private:
+  std::string path() const { return directory_ + "/" + name_; }
+
+  /// False where nothing can be written; saving will say what is wrong.
+  bool make() {
+    name_ = str(claim_prefix, own_number());
+    const FileDescriptor file = open_descriptor(path(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (!file.valid()) {
+      name_.clear();
+      return false;
+    }
+    const std::string host = host_name();
+    // For the others' error only.
+    write_all(file.get(), std::as_bytes(std::span(host)));
+    return true;
+  }
+
+  void remove() {
+    if (beating_.joinable()) {
+      {
+        const std::lock_guard<std::mutex> lock(beat_mutex_);
+        stops_ = true;
+      }
+      wake_.notify_one();
+      beating_.join();
+      stops_ = false;
+    }
+    if (!name_.empty()) ::unlink(path().c_str());
+    name_.clear();
+  }
+
+  void renew(const std::string& path, std::chrono::milliseconds beat) {
+    std::unique_lock<std::mutex> lock(beat_mutex_);
+    // By its name, which is gone where somebody took the directory over.
+    while (!wake_.wait_for(lock, beat, [&] { return stops_; })) {
+      ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+    }
+  }
+
+  const std::string directory_;
+  const FileDescriptor lock_;
+  mutable std::mutex mutex_;
+  std::string name_;  ///< empty without a file
+  std::thread beating_;
+  std::mutex beat_mutex_;
+  std::condition_variable wake_;
+  bool stops_ = false;
+};
+
+/// The lock on a directory; absent, errno set, where it cannot be opened. Invalid where the file
+/// system has no locks. Throws FileError if another process holds it.
+std::optional<FileDescriptor> lock_directory(const std::string& path,
+                                             std::chrono::milliseconds patience) {
+  const Clock::time_point end = Clock::now() + patience;
+  for (;;) {
+    FileDescriptor lock = try_lock_folder(path);
+    if (lock.valid() || errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) return lock;
+    if (errno != EWOULDBLOCK) return std::nullopt;
+    if (Clock::now() >= end) break;
+    sleep_a_little();
+  }
+  throw FileError(path, "one run at a time saves its checkpoints here",
+                  "another process that does", "end it, or use another directory");
+}
+
+}  // namespace
+
+std::shared_ptr<DirectoryClaim> claim_directory(const std::string& directory,
+                                                const ClaimTimes& times) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<OwnClaim>> held;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  const std::string path = error ? directory : fs::canonical(directory, error).string();
+  // Saving will say what is wrong.
+  if (error) return nullptr;
+  std::weak_ptr<OwnClaim>& known = held[path];
+  std::shared_ptr<OwnClaim> claim = known.lock();
+  if (!claim || !claim->is_of_directory()) {
+    std::optional<FileDescriptor> locked = lock_directory(path, times.patience);
+    if (!locked) return nullptr;
+    claim = std::make_shared<OwnClaim>(path, std::move(*locked));
+    known = claim;
+  }
+  if (!claim->stands()) claim->take(times);
+  return claim;
+}
+
+}  // namespace tessera::detail
