@@ -1,6 +1,7 @@
 #include <tessera/metrics/f_score.hpp>
 
 #include <numeric>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/internal/epsilon.hpp>
@@ -85,6 +86,11 @@ class FBetaMetric : public Metric {
     classes_ = y_pred.size(1);
   }
 
+  void check_totals(size_t count) const override {
+    check_count(count % 3 == 0 && (classes_ == 0 || std::cmp_equal(count, 3 * classes_)),
+                classes_ == 0 ? "3 for each class" : str(3 * classes_), count);
+  }
+
   std::vector<double> result_values(const std::vector<double>& totals) const override {
     if (totals.empty()) return {0};
     std::vector<double> values;
@@ -111,8 +117,9 @@ class FBetaMetric : public Metric {
                        to_string(labels) + " and " + to_string(predictions),
                        "give one-hot labels and one score a class");
     }
-    if (classes_ == 0 || classes_ == predictions[1]) return;
-    throw ShapeError(name(), str("every batch has ", classes_, " classes"), to_string(predictions),
+    const auto classes = classes_ != 0 ? classes_ : static_cast<int64_t>(known_totals() / 3);
+    if (classes == 0 || classes == predictions[1]) return;
+    throw ShapeError(name(), str("every batch has ", classes, " classes"), to_string(predictions),
                      "use a new metric for other classes");
   }
 

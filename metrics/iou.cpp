@@ -122,6 +122,11 @@ class IoUMetric : public Metric {
         ops::where(counts, ids, whole_number(0, ids)), classes_ * classes_));
   }
 
+  void check_totals(size_t count) const override {
+    const auto expected = static_cast<size_t>(classes_ * classes_);
+    check_count(count == expected, str(expected, ", of ", classes_, " classes"), count);
+  }
+
   double result(const std::vector<double>& totals) const override {
     if (totals.empty()) return 0;
     const auto count = static_cast<size_t>(classes_);

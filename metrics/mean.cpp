@@ -57,6 +57,7 @@ class SumMetric : public Metric {
   double result(const std::vector<double>& totals) const override {
     return totals.empty() ? 0 : totals[0];
   }
+  void check_totals(size_t count) const override { check_count(count == 1, "1", count); }
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ class MeanMetric : public Metric {
   void update(const DTensor& y_true, const DTensor& y_pred,
               const DTensor& sample_weight = {}) override;
   double result(const std::vector<double>& totals) const override;
+  void check_totals(size_t count) const override { check_count(count == 2, "2", count); }
   Json config() const override { return {{"name", name()}}; }
 
   /// Adds values as Keras does: further axes than the first are averaged, `sample_weight` of lower

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -71,6 +72,11 @@ class R2Metric : public Metric {
         known);
   }
 
+  void check_totals(size_t count) const override {
+    check_count(count % 4 == 1 && (outputs_ == 0 || std::cmp_equal(count, 4 * outputs_ + 1)),
+                outputs_ == 0 ? "4 for each output, and 1" : str(4 * outputs_ + 1), count);
+  }
+
   std::vector<double> result_values(const std::vector<double>& totals) const override {
     if (totals.empty()) return {0};
     const size_t outputs = totals.size() / 4;
@@ -113,8 +119,9 @@ class R2Metric : public Metric {
                        to_string(labels) + " and " + to_string(predictions),
                        "give a number for each output");
     }
-    if (outputs_ == 0 || outputs_ == predictions[1]) return;
-    throw ShapeError(name(), str("every batch has ", outputs_, " outputs"), to_string(predictions),
+    const auto outputs = outputs_ != 0 ? outputs_ : static_cast<int64_t>(known_totals() / 4);
+    if (outputs == 0 || outputs == predictions[1]) return;
+    throw ShapeError(name(), str("every batch has ", outputs, " outputs"), to_string(predictions),
                      "use a new metric for other outputs");
   }
 

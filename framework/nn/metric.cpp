@@ -36,7 +36,14 @@ void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   });
 }
 
+void Metric::check_count(bool fits, const std::string& expected, size_t count) const {
+  if (fits) return;
+  throw ConfigError(name(), str("restored totals are those of the metric: ", expected), str(count),
+                    "give it the options that it had when they were saved");
+}
+
 void Metric::restore(std::vector<double> totals) {
+  if (!totals.empty()) check_totals(totals.size());
   stop_tracing("a metric was reset");
   state_ = DTensor();
   known_ = std::move(totals);

@@ -46,8 +46,11 @@ class Metric {
   std::vector<double> result_values() const;
   /// Starts anew.
   void reset() { restore({}); }
-  /// Starts from totals that totals() gave.
+  /// Starts from totals that totals() gave. Throws ConfigError if they are another metric's.
   void restore(std::vector<double> totals);
+  /// Throws ConfigError, by check_count(), unless the metric can have so many totals, which are not
+  /// 0. Any number is right for one that does not override it.
+  virtual void check_totals(size_t /*count*/) const {}
   /// The running totals of several metrics, with one reduction for all of them. Collective.
   static std::vector<std::vector<double>> totals(const std::vector<const Metric*>& metrics);
 
@@ -56,6 +59,10 @@ class Metric {
   /// Adds a float64 vector, often pending, to the first totals, and numbers that every process
   /// knows to the totals behind them.
   void add(const DTensor& totals, const std::vector<double>& known = {});
+  /// Throws ConfigError that names the metric and `expected`, "9 totals", unless `fits`.
+  void check_count(bool fits, const std::string& expected, size_t count) const;
+  /// How many totals restore() brought, or add() was given as numbers; 0 for none.
+  size_t known_totals() const { return known_.size(); }
 
  private:
   std::string name_;

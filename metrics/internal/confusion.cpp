@@ -129,8 +129,11 @@ void ConfusionMetric::check(const Shape& labels, const Shape& predictions) const
     throw ShapeError(name(), "predictions have top_k classes, and class_id is one of them",
                      to_string(predictions), "lower top_k or class_id");
   }
-  if (options_.multi_label && labels_ != 0 && labels_ != classes) {
-    throw ShapeError(name(), str("every batch has ", labels_, " labels"), to_string(predictions),
+  const auto restored = static_cast<int64_t>(known_totals() / (2 * (sorted_.size() + 1)));
+  const int64_t labels_before = labels_ != 0 ? labels_ : restored;
+  if (options_.multi_label && labels_before != 0 && labels_before != classes) {
+    throw ShapeError(name(), str("every batch has ", labels_before, " labels"),
+                     to_string(predictions),
                      "use a new metric for other labels");
   }
 }
@@ -178,6 +181,14 @@ std::vector<std::vector<Confusion>> ConfusionMetric::counts(
     all.push_back(std::move(by_threshold));
   }
   return all;
+}
+
+void ConfusionMetric::check_totals(size_t count) const {
+  const size_t each = 2 * (sorted_.size() + 1);
+  const auto labels = static_cast<size_t>(labels_);
+  const bool any = options_.multi_label && labels == 0;
+  const bool fits = any ? count % each == 0 : count == each * std::max<size_t>(1, labels);
+  check_count(fits, options_.multi_label ? str(each, " for each label") : str(each), count);
 }
 
 double ConfusionMetric::result(const std::vector<double>& totals) const {

@@ -39,6 +39,7 @@ class ConfusionMetric : public Metric {
   bool can_be_replayed() const override { return true; }
   void update(const DTensor& y_true, const DTensor& y_pred,
               const DTensor& sample_weight = {}) override;
+  void check_totals(size_t count) const override;
   /// The mean of result_values().
   double result(const std::vector<double>& totals) const override;
 

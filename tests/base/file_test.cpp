@@ -1,18 +1,19 @@
 #include <tessera/framework/base/internal/file.hpp>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include <array>
-#include <csignal>
+#include <chrono>
 #include <filesystem>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/byte_reader.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/owners.hpp"
 
 namespace file_test {
 
@@ -37,24 +38,6 @@ std::string gzip(const std::string& text) {
   deflateEnd(&stream);
   return out;
 }
-
-/// Limits the size of files this process may write, for one scope.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int);
-};
 
 size_t file_count(const test::TempFolder& folder) {
   size_t count = 0;
@@ -180,7 +163,7 @@ TEST_CASE("a failed write leaves the old file and nothing else") {
   const std::string path = (folder / "a.bin").string();
   write_file_atomically(path, "old");
   {
-    const FileSizeLimit limit(100000);
+    const test::FileSizeLimit limit(100000);
     CHECK_THROWS_WITH(write_file_atomically(path, std::string(200000, 'x')),
                       Contains("a.bin") && Contains("File too large"));
     CHECK_THROWS_AS(write_file_atomically((folder / "b.bin").string(), std::string(200000, 'x')),
@@ -188,6 +171,26 @@ TEST_CASE("a failed write leaves the old file and nothing else") {
   }
   CHECK(test::read_file(path) == "old");
   CHECK(file_count(folder) == 1);
+}
+
+TEST_CASE("a write removes what others left of theirs, and what nobody works on alone") {
+  const test::TempFolder folder;
+  const auto name = [](const std::string& number) { return ".tessera-" + number + ".tmp"; };
+  const std::string ended = folder / name(test::ended_number());
+  const std::string old = folder / name(test::elsewhere_number());
+  const std::string young = folder / name(test::elsewhere_number(1));
+  const std::string own = folder / new_temporary_name();
+  const std::string earlier = folder / ".tessera-12-3.tmp", other = folder / ".tessera-x.tmp";
+  for (const std::string& path : {ended, old, young, own, earlier, other}) {
+    test::write_file(path, "part");
+  }
+  std::filesystem::create_directory(folder / name(test::ended_number(1)));
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  write_file_atomically(folder / "a", "x");
+  for (const std::string& path : {ended, old}) CHECK_FALSE(exists(path));
+  for (const std::string& path : {young, own, earlier, other}) CHECK(exists(path));
+  CHECK(exists(folder / name(test::ended_number(1))));
 }
 
 TEST_CASE("only a regular file in an existing folder can be written") {

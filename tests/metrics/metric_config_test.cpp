@@ -67,6 +67,47 @@ DTensor value(const Shape& shape) {
 
 }  // namespace
 
+TEST_CASE("restored totals of another size are refused, by the metric's name") {
+  const auto refused = [](const MetricHandle& metric, size_t count) {
+    try {
+      metric.get()->restore(std::vector<double>(count, 1));
+    } catch (const ConfigError& error) {
+      const std::string name = "[" + metric.get()->name() + "]";
+      CHECK_THAT(error.what(), Contains(name + " restored totals are those of the metric") &&
+                                   Contains(str("Received: ", count, ".")));
+      return true;
+    }
+    return false;
+  };
+  struct Case {
+    MetricHandle metric;
+    std::vector<size_t> good, bad;
+  };
+  const std::vector<Case> cases = {
+      {MeanIoU(3), {0, 9}, {1, 4, 16}},
+      {BinaryIoU(), {0, 4}, {9}},
+      {Mean(), {0, 2}, {1, 3, 9}},
+      {Sum(), {0, 1}, {2}},
+      {RootMeanSquaredError(), {2}, {1, 9}},
+      {Precision(), {4}, {2, 8}},
+      {AUC({.num_thresholds = 5}), {0}, {2, 5, 400}},
+      {F1Score(), {0, 3, 9}, {2, 10}},
+      {R2Score(), {0, 5, 9}, {4, 8}}};
+  for (const Case& one : cases) {
+    CAPTURE(one.metric.get()->name());
+    for (const size_t count : one.good) CHECK_FALSE(refused(one.metric, count));
+    for (const size_t count : one.bad) CHECK(refused(one.metric, count));
+  }
+  // Of those that learn it from the batches.
+  const F1Score score;
+  score.get()->restore(std::vector<double>(9, 1));
+  const DTensor four = ones({2, 4});
+  CHECK_THROWS_WITH(score.get()->update(four, four), Contains("every batch has 3 classes"));
+  const R2Score r2;
+  r2.get()->restore(std::vector<double>(9, 1));
+  CHECK_THROWS_WITH(r2.get()->update(four, four), Contains("every batch has 2 outputs"));
+}
+
 TEST_CASE("metrics are known by Keras' names, class names and short names") {
   for (const auto& [class_name, name] : classes) {
     const std::shared_ptr<Metric> metric =

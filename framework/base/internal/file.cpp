@@ -7,16 +7,17 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/byte_reader.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -160,9 +161,8 @@ namespace {
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& folder, mode_t mode) {
-    static std::atomic<int> counter{0};
     do {
-      path_ = str(folder, ".tessera-", ::getpid(), "-", counter++, ".tmp");
+      path_ = folder + new_temporary_name();
       descriptor_ = open_descriptor(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
     } while (!descriptor_.valid() && errno == EEXIST);
     exists_ = descriptor_.valid();
@@ -198,6 +198,18 @@ std::string real_target(const std::string& path) {
   return ignored ? path : real.string();
 }
 
+/// Removes the temporary files that killed processes left in a folder.
+void remove_abandoned(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::optional<TemporaryName> name = temporary_name(at->path().filename().string());
+    std::error_code ignored;
+    if (!name || !fs::is_regular_file(at->symlink_status(ignored))) continue;
+    if (is_abandoned(at->path().string(), name->owner)) ::unlink(at->path().c_str());
+  }
+}
+
 /// Permissions of the new file: those of the old one, else what the umask leaves.
 mode_t target_mode(const std::string& target, bool& is_new) {
   struct stat info {};
@@ -225,9 +237,14 @@ void write_file_atomically(const std::string& path,
   for (std::span<const std::byte> part : parts) {
     good = good && write_all(file.descriptor(), part);
   }
-  good = good && sync_descriptor(file.descriptor()) && file.close() && file.rename_to(target) &&
-         sync_folder(folder);
+  good = good && sync_descriptor(file.descriptor()) && file.close() && file.rename_to(target);
   if (!good) fail_write(path);
+  if (!sync_folder(folder)) {
+    throw FileError(path, "the name of the new file, which is in place, must be on disk",
+                    std::strerror(errno),
+                    "write it again, else a power failure may bring the old one back");
+  }
+  remove_abandoned(folder);
 }
 
 void write_file_atomically(const std::string& path, std::string_view text) {

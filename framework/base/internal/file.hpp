@@ -51,12 +51,14 @@ class InputFile {
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
 /// Replaces the file at `path` by the parts, one after the other, in one step: a reader, a crash or
-/// a full disk sees the old file or the new one. The bytes are on disk when it returns. Throws
-/// FileError naming the path and the system's reason, leaving the old file and nothing else behind.
+/// a full disk sees the old file or the new one. The bytes are on disk when it returns, and what
+/// killed processes left of such writes in the folder is gone (is_abandoned()). Throws FileError
+/// naming the path and the system's reason, leaving the old file and nothing else behind, or saying
+/// that the new one is in place but not its name on disk.
 void write_file_atomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts);
 
-/// Replaces the file at `path` by a text in one step. Throws FileError, leaving the old file.
+/// Replaces the file at `path` by a text in one step, as the other one does.
 void write_file_atomically(const std::string& path, std::string_view text);
 
 }  // namespace tessera::detail

@@ -19,7 +19,11 @@ namespace {
 
 constexpr const char* damaged_fix = "restore the file, or use another checkpoint";
 
-std::string read_index(const FileDescriptor& folder, const std::string& path) {
+// Of the files of a checkpoint: systems allow a process 1024 in all, or more.
+constexpr size_t most_open = 256;
+
+std::string read_index(const std::shared_ptr<const FileDescriptor>& folder,
+                       const std::string& path) {
   const StoredFile index(folder, path, checkpoint_index_file);
   if (index.size() > max_checkpoint_index) {
     throw FileError(index.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
@@ -57,22 +61,35 @@ std::string read_header(const StoredFile& file, const CheckpointShard& shard) {
 
 }  // namespace
 
-StoredFile::StoredFile(const FileDescriptor& folder, const std::string& folder_path,
-                       const std::string& name)
-    : path_(folder_path + "/" + name),
-      descriptor_(open_descriptor(folder, name, O_RDONLY | O_NONBLOCK)) {
+StoredFile::StoredFile(std::shared_ptr<const FileDescriptor> folder,
+                       const std::string& folder_path, const std::string& name)
+    : folder_(std::move(folder)), name_(name), path_(folder_path + "/" + name) {
   struct stat info {};
-  if (!descriptor_.valid() || ::fstat(descriptor_.get(), &info) != 0) fail_read(path_);
-  if (!S_ISREG(info.st_mode)) {
-    throw FileError(path_, "a regular file", "a folder, device, pipe or socket", damaged_fix);
-  }
+  descriptor_ = open(info);
   size_ = static_cast<uint64_t>(info.st_size);
+  number_ = info.st_ino;
+}
+
+FileDescriptor StoredFile::open(struct stat& info) const {
+  FileDescriptor opened = open_descriptor(*folder_, name_, O_RDONLY | O_NONBLOCK);
+  if (!opened.valid() || ::fstat(opened.get(), &info) != 0) fail_read(path_);
+  if (S_ISREG(info.st_mode)) return opened;
+  throw FileError(path_, "a regular file", "a folder, device, pipe or socket", damaged_fix);
 }
 
 void StoredFile::read(uint64_t at, std::span<std::byte> out) const {
+  FileDescriptor again;
+  if (!descriptor_.valid()) {
+    struct stat info {};
+    again = open(info);
+    if (info.st_ino != number_) {
+      throw FileError(path_, "the file that was there when the checkpoint was opened",
+                      "another one", "open the checkpoint again");
+    }
+  }
+  const int descriptor = descriptor_.valid() ? descriptor_.get() : again.get();
   while (!out.empty()) {
-    const ssize_t got =
-        ::pread(descriptor_.get(), out.data(), out.size(), static_cast<off_t>(at));
+    const ssize_t got = ::pread(descriptor, out.data(), out.size(), static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_read(path_);
     if (got == 0) fail_at(path_, at, str(out.size(), " more bytes"), "the file ends");
@@ -87,12 +104,14 @@ std::string StoredFile::text(uint64_t count) const {
   return bytes;
 }
 
-CheckpointFiles::CheckpointFiles(const FileDescriptor& folder, const std::string& path)
+CheckpointFiles::CheckpointFiles(const std::shared_ptr<const FileDescriptor>& folder,
+                                 const std::string& path)
     : path_(path),
       index_(parse_checkpoint_index(read_index(folder, path),
                                     path + "/" + checkpoint_index_file)) {
   for (size_t i = 0; i < index_.shards.size(); ++i) {
     files_.emplace_back(folder, path, checkpoint_shard_file(i));
+    if (i >= most_open) files_.back().close();
   }
   place_pieces();
 }

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,7 +19,8 @@ namespace tessera::detail {
 /// A regular file of an open folder, read at any place. Failures are FileErrors.
 class StoredFile {
  public:
-  StoredFile(const FileDescriptor& folder, const std::string& folder_path, const std::string& name);
+  StoredFile(std::shared_ptr<const FileDescriptor> folder, const std::string& folder_path,
+             const std::string& name);
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
@@ -24,18 +28,28 @@ class StoredFile {
   void read(uint64_t at, std::span<std::byte> out) const;
   /// The first `count` bytes, at most size().
   std::string text(uint64_t count) const;
+  /// From here on the file is opened for each read. If it is not there any more, or another one
+  /// is, a read fails.
+  void close() { descriptor_ = FileDescriptor(); }
 
  private:
+  /// Opens it and tells which file it is.
+  FileDescriptor open(struct stat& info) const;
+
+  std::shared_ptr<const FileDescriptor> folder_;
+  std::string name_;
   std::string path_;
-  FileDescriptor descriptor_;
+  FileDescriptor descriptor_;  ///< invalid once closed
   uint64_t size_ = 0;
+  ino_t number_ = 0;  ///< the file system's
 };
 
-/// The open files of a checkpoint. Checks on opening that index, sizes and headers fit together.
+/// The files of a checkpoint, of which the first 256 stay open: a process may not have many more.
+/// Checks on opening that index, sizes and headers fit together.
 class CheckpointFiles {
  public:
   /// Opens the checkpoint in an open folder; `path` names it in errors. Throws FileError.
-  CheckpointFiles(const FileDescriptor& folder, const std::string& path);
+  CheckpointFiles(const std::shared_ptr<const FileDescriptor>& folder, const std::string& path);
 
   const std::string& path() const { return path_; }
   const CheckpointIndex& index() const { return index_; }

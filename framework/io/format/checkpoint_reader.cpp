@@ -35,10 +35,11 @@ std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
       throw FileError(place.path(), "a checkpoint must be there", std::strerror(ENOENT),
                       "name a folder that save() wrote");
     }
+    const auto folder = std::make_shared<const FileDescriptor>(std::move(opened));
     try {
-      return std::make_unique<CheckpointFiles>(opened, place.path());
+      return std::make_unique<CheckpointFiles>(folder, place.path());
     } catch (const FileError&) {
-      if (attempt == attempts || is_at(opened, place.path())) throw;
+      if (attempt == attempts || is_at(*folder, place.path())) throw;
     }
   }
 }

@@ -19,8 +19,9 @@ struct CheckpointShare {
 };
 
 /// A checkpoint that write_checkpoint() made, read in parts. It stays readable while it is open,
-/// even if another process replaces or removes it. Every failure is a FileError naming the file,
-/// and the tensor where there is one. May be read by several threads.
+/// even if another process replaces or removes it, if it has at most 256 files; more are not kept
+/// open. Every failure is a FileError naming the file, and the tensor where there is one. May be
+/// read by several threads.
 class CheckpointReader {
  public:
   /// Reads and checks the index, the files' sizes and their headers, not the tensors' bytes.

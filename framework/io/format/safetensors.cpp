@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
@@ -78,7 +79,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   std::array<std::byte, safetensors_length_bytes> start;
   const uint64_t length = ByteReader(std::span(start).first(file.read(start)), path)
                               .u64_little_endian("the header's length");
-  const uint64_t rest = file.stored_size() - safetensors_length_bytes;
+  // Of a packed file the header alone tells how much follows.
+  const bool packed = file.size_bound() != file.stored_size();
+  const uint64_t rest =
+      std::max(file.size_bound(), safetensors_length_bytes) - safetensors_length_bytes;
   if (length > std::min(rest, max_safetensors_header)) {
     fail_at(path, 0,
             str("the header has at most ", std::min(rest, max_safetensors_header), " bytes"),
@@ -89,13 +93,23 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
     fail_at(path, safetensors_length_bytes, str("a header of ", length, " bytes"),
             "the file ends inside it");
   }
-  SafetensorsHeader header = parse_safetensors_header(text, rest - length, path);
-  const size_t size = rest - length;
+  const std::optional<uint64_t> known =
+      packed ? std::nullopt : std::optional<uint64_t>(rest - length);
+  SafetensorsHeader header = parse_safetensors_header(text, known, path);
+  const uint64_t size = header.tensors.empty() ? 0 : header.tensors.back().end;
+  if (size > rest - length) {
+    fail_at(path, safetensors_length_bytes, str("tensors of at most ", rest - length, " bytes"),
+            str(size));
+  }
   data_ = std::make_unique_for_overwrite<std::byte[]>(size);
   const std::span<std::byte> data(data_.get(), size);
   if (file.read(data) != size) {
     fail_at(path, safetensors_length_bytes + length, str(size, " bytes of tensors"),
-            "the file has shrunk");
+            packed ? "the file ends inside them" : "the file has shrunk");
+  }
+  std::array<std::byte, 1> more;
+  if (file.read(more) != 0) {
+    fail_at(path, safetensors_length_bytes + length + size, "the end of the file", "more bytes");
   }
   for (SafetensorsEntry& entry : header.tensors) {
     tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),

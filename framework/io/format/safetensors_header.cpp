@@ -147,7 +147,8 @@ std::optional<uint64_t> safetensors_bytes(const Shape& shape, std::string_view d
   return *bits / 8;
 }
 
-SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes,
+SafetensorsHeader parse_safetensors_header(std::string_view text,
+                                           std::optional<uint64_t> data_bytes,
                                            const std::string& path) {
   const Json json = header_json(text, path);
   HeaderReader reader(path);
@@ -167,9 +168,9 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_
     reader.check_bytes(entry, end);
     end = entry.end;
   }
-  if (end != data_bytes) {
+  if (end != data_bytes.value_or(end)) {
     fail_at(path, safetensors_length_bytes + text.size(), str("the tensors take ", end, " bytes"),
-            str(data_bytes, " bytes after the header"));
+            str(*data_bytes, " bytes after the header"));
   }
   return header;
 }

@@ -44,10 +44,11 @@ inline constexpr const char* safetensors_metadata_key = "__metadata__";
 inline constexpr uint64_t safetensors_length_bytes = 8;
 
 /// Checks and reads a header's JSON text, which `data_bytes` bytes of tensors follow in the file
-/// `path`. Accepts what the reference implementation 0.8.0 does, but no name or key twice, no
-/// extent of 2^63 or more, no tensor written as a list and no nesting deeper than 64. Throws
-/// FileError.
-SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes,
+/// `path`; absent: as many as it tells. Accepts what the reference implementation 0.8.0 does, but
+/// no name or key twice, no extent of 2^63 or more, no tensor written as a list and no nesting
+/// deeper than 64. Throws FileError.
+SafetensorsHeader parse_safetensors_header(std::string_view json,
+                                           std::optional<uint64_t> data_bytes,
                                            const std::string& path);
 
 }  // namespace tessera::detail

@@ -240,8 +240,10 @@ Json MetricTracker::summed() const {
     const auto found = std::find_if(metrics_.begin(), metrics_.end(),
                                     [&](const auto& entry) { return entry.first == sum.name; });
     const double rows = static_cast<double>(std::max<int64_t>(1, loss_.rows()));
-    const double value =
-        found == metrics_.end() ? sum.value / rows : found->second->result(sum.totals);
+    const bool known = found != metrics_.end();
+    // They may be restored ones.
+    if (known && !sum.totals.empty()) found->second->check_totals(sum.totals.size());
+    const double value = known ? found->second->result(sum.totals) : sum.value / rows;
     values[sum.name] = {{"totals", sum.totals}, {"value", value}};
   }
   return values;

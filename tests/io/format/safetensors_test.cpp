@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/tar_file.hpp"
 
 namespace safetensors_test {
 
@@ -185,6 +186,30 @@ TEST_CASE("a header of many tensors reads in linear time") {
                 "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[", i, ",", i + 1, "]}");
   }
   CHECK(parse_safetensors_header(text + "}", 50000, "a").tensors.size() == 50000);
+}
+
+TEST_CASE("a packed file may be much larger than its bytes, and ends with its tensors") {
+  const test::TempFolder folder;
+  const std::string plain = folder / "a.safetensors", packed = folder / "a.safetensors.gz";
+  const std::vector<float> zeros(100'000);
+  write_safetensors(plain, {{"x", "F32", {100'000}, std::as_bytes(std::span(zeros))}});
+  const std::string bytes = test::read_file(plain);
+  const std::string small = test::gzip_bytes(bytes);
+  REQUIRE(small.size() < bytes.size() / 100);
+  test::write_file(packed, small);
+  const SafetensorsFile file(packed);
+  CHECK(bytes_of(file.at("x")) == std::string(400'000, '\0'));
+  test::write_file(packed, test::gzip_bytes(bytes + "x"));
+  CHECK_THROWS_WITH(SafetensorsFile(packed), Contains("the end of the file") && Contains("more"));
+  test::write_file(packed, test::gzip_bytes(bytes.substr(0, bytes.size() - 1)));
+  CHECK_THROWS_WITH(SafetensorsFile(packed), Contains("the file ends inside them"));
+  // As much as no packed file of this size can hold.
+  const std::string header =
+      R"({"x":{"dtype":"U8","shape":[1000000000],"data_offsets":[0,1000000000]}})";
+  std::string lying(8, '\0');
+  lying[0] = static_cast<char>(header.size());
+  test::write_file(packed, test::gzip_bytes(lying + header));
+  CHECK_THROWS_WITH(SafetensorsFile(packed), Contains("tensors of at most"));
 }
 
 }  // namespace safetensors_test
