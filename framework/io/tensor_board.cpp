@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -31,10 +32,11 @@ class LazyWriter {
     if (!writer_) writer_ = std::make_unique<EventFileWriter>(folder_);
     return *writer_;
   }
-  void close() {
+  /// Hands what was written to the system. Throws FileError.
+  void flush() {
     if (writer_) writer_->flush();
-    writer_.reset();
   }
+  void close() { writer_.reset(); }
 
  private:
   std::string folder_;
@@ -54,8 +56,10 @@ class Writer final : public Callback, public OccasionalWeightReader {
 
   void on_train_begin() override { train_batch_ = 0; }
   void on_train_end(const Logs&) override {
-    train_.close();
-    validation_.close();
+    for (LazyWriter* writer : {&train_, &validation_}) {
+      flush(*writer);
+      writer->close();
+    }
   }
 
   void on_epoch_begin(int64_t) override {
@@ -87,7 +91,7 @@ class Writer final : public Callback, public OccasionalWeightReader {
     for (const auto& [name, value] : logs) {
       validation_.get().scalar("evaluation_" + name + "_vs_iterations", value, step);
     }
-    validation_.get().flush();
+    flush(validation_);
   }
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
@@ -98,10 +102,24 @@ class Writer final : public Callback, public OccasionalWeightReader {
     if (!params().is_first_rank) return;
     write_values(epoch, logs);
     write_histograms(epoch, weights);
-    train_.get().flush();
+    flush(train_);
   }
 
  private:
+  /// A log that cannot be written does not end a run.
+  void flush(LazyWriter& writer) {
+    try {
+      writer.flush();
+    } catch (const FileError& error) {
+      warn_once(warned_of_file_, str("TensorBoard's values wait until they can be written: ",
+                                     error.what()));
+    }
+  }
+
+  void warn_once(bool& warned, const std::string& line) const {
+    if (!std::exchange(warned, true)) warn(line);
+  }
+
   void write_values(int64_t epoch, const Logs& logs) {
     const Optimizer& optimizer = optimizer_of(model());
     for (const auto& [name, value] : logs) {
@@ -131,8 +149,15 @@ class Writer final : public Callback, public OccasionalWeightReader {
     const std::vector<Variable> variables = model().weights();
     for (size_t i = 0; i < weights.size(); ++i) {
       const at::Tensor values = weights[i].to(at::kDouble).contiguous();
-      const std::span<const double> numbers(values.const_data_ptr<double>(),
-                                            static_cast<size_t>(values.numel()));
+      const double* first = values.const_data_ptr<double>();
+      std::vector<double> numbers(first, first + values.numel());
+      const size_t left_out = std::erase_if(
+          numbers, [](double value) { return !EventFileWriter::is_histogram_value(value); });
+      if (left_out > 0) {
+        warn_once(warned_of_values_, str("TensorBoard's histograms leave out values that are not "
+                                         "finite numbers below 1e300, as ", left_out, " of ",
+                                         variables[i].path(), " in epoch ", epoch + 1));
+      }
       train_.get().histogram(variables[i].path() + "/histogram", numbers, epoch);
     }
   }
@@ -143,6 +168,8 @@ class Writer final : public Callback, public OccasionalWeightReader {
   int64_t train_batch_ = 0;
   double batch_begin_ = 0;
   double epoch_begin_ = 0;
+  bool warned_of_file_ = false;
+  bool warned_of_values_ = false;
   int64_t epoch_iterations_ = 0;
 };
 

@@ -39,7 +39,9 @@ struct TensorBoardOptions {
 /// rate, histograms `<weight>/histogram` (keras.callbacks.TensorBoard).
 class TensorBoard : public CallbackHandle {
  public:
-  /// Throws ConfigError for a negative frequency. Writing throws FileError.
+  /// Throws ConfigError for a negative frequency. Training throws FileError where no event file can
+  /// be made; where it cannot be written, as on a full disk, it warns once and goes on, and what
+  /// was to be written follows later. Histograms leave out what is not finite, with a warning.
   explicit TensorBoard(const TensorBoardOptions& options = {});
 };
 

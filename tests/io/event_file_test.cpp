@@ -11,6 +11,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include "tests/support/catch.hpp"
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/files.hpp"
 
 namespace event_file_test {
@@ -165,8 +166,28 @@ TEST_CASE("a full disk is an error that names the file", "[event_file]") {
       "." + std::to_string(std::stoi(std::regex_replace(
                 writer.path(), std::regex(R"(.*\.(\d+)\.v2$)"), "$1")) + 1) + ".v2");
   std::filesystem::create_symlink("/dev/full", next);
-  CHECK_THROWS_WITH(EventFileWriter(folder.path().string(), {.clock = [] { return 5.0; }}),
-                    Catch::Contains("[" + next + "]") && Catch::Contains("No space left"));
+  EventFileWriter full(folder.path().string(), {.clock = [] { return 5.0; }});
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_WITH(full.flush(),
+                      Catch::Contains("[" + next + "]") && Catch::Contains("No space left"));
+  }
+}
+
+TEST_CASE("what a full disk does not take of an event file is written later", "[event_file]") {
+  const test::TempFolder folder;
+  EventFileWriter writer(folder.path().string());
+  writer.scalar("loss", 1, 0);
+  writer.flush();
+  const size_t size = test::read_file(writer.path()).size();
+  {
+    const test::FileSizeLimit limit(size + 1000);
+    for (int i = 0; i < 30000; ++i) writer.scalar("loss", i, i);
+    CHECK(test::read_file(writer.path()).size() == size);
+    CHECK_THROWS_WITH(writer.flush(), Catch::Contains("[" + writer.path() + "]"));
+    CHECK(test::read_file(writer.path()).size() == size);
+  }
+  writer.flush();
+  CHECK(records(writer.path()).size() == 30002);
 }
 
 // Hidden: tests/scripts/read_event_file.py runs it and reads the file with the real TensorBoard.

@@ -2,8 +2,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 
 #include <ATen/ATen.h>
@@ -12,8 +15,10 @@
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/thread_communicator.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace tensor_board_test {
 
@@ -78,14 +83,15 @@ std::vector<Written> golden(const std::string& board) {
 }
 
 /// Four steps an epoch, two epochs, with validation, of the golden file's model.
-void fit(const LayoutMap& layouts, const TensorBoardOptions& options) {
+void fit(const LayoutMap& layouts, const TensorBoardOptions& options,
+         const CallbackHandle& other = LambdaCallback({})) {
   const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
   model.compile({.optimizer = "sgd", .loss = "mse", .layouts = layouts});
   model.fit(at::ones({14, 3}), at::ones({14, 1}),
             {.batch_size = 4,
              .epochs = 2,
              .verbose = 0,
-             .callbacks = {TensorBoard(options)},
+             .callbacks = {other, TensorBoard(options)},
              .validation_data = {at::ones({5, 3}), at::ones({5, 1})}});
 }
 
@@ -141,6 +147,60 @@ TEST_CASE("what TensorBoard cannot write ends training on every process") {
   });
   CHECK_THAT(errors[0], Contains(folder / "train"));
   CHECK_THAT(errors[1], Contains("[step] every process goes on. Received: an error on rank 0: ["));
+}
+
+TEST_CASE("a full disk does not end training for TensorBoard, and its records follow") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const test::TempFolder folder;
+  std::optional<test::FileSizeLimit> full;
+  size_t records_before = 0;
+  const CallbackHandle disk = LambdaCallback(
+      {.on_epoch_begin =
+           [&](int64_t epoch) {
+             if (epoch == 1) records_before = written(folder.path()).size();
+           },
+       .on_epoch_end =
+           [&](int64_t epoch, Logs&) {
+             // The files of validation are shorter.
+             if (epoch == 0) full.emplace(700);
+             if (epoch == 1) full.reset();
+           }});
+  const test::Warnings warnings;
+  fit(LayoutMap(mesh), {.log_dir = folder.path(), .histogram_freq = 1}, disk);
+  CHECK(warnings.lines() == 1);
+  CHECK_THAT(warnings.text(), Contains("TensorBoard's values wait until they can be written: [") &&
+                                  Contains("/train/events.") && Contains("File too large"));
+  const std::vector<Written> all = golden("histograms");
+  // What was there in between was whole, else it could not be read.
+  CHECK(records_before < all.size() / 2);
+  CHECK(written(folder.path()) == all);
+}
+
+TEST_CASE("TensorBoard's histograms leave out values that are not finite, with one warning") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const test::TempFolder folder;
+  struct Spoiler : Callback {
+    void on_epoch_end(int64_t, Logs&) override {
+      at::Tensor values = model().weights()[0].value().full().clone();
+      values.view(-1).slice(0, 0, 5) = NAN;
+      const Variable weight = model().weights()[0];
+      Variable(weight).assign(copy_to_mesh(values, weight.layout()));
+    }
+  };
+  const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
+  model.compile({.optimizer = "sgd", .loss = "mse", .layouts = LayoutMap(mesh)});
+  const test::Warnings warnings;
+  model.fit(at::ones({4, 3}), at::ones({4, 1}),
+            {.verbose = 0,
+             .callbacks = {Spoiler(), TensorBoard({.log_dir = folder.path(),
+                                                   .histogram_freq = 1})}});
+  CHECK(warnings.lines() == 1);
+  CHECK_THAT(warnings.text(), Contains("leave out values that are not finite numbers") &&
+                                  Contains("as 5 of hidden/kernel in epoch 1"));
+  const std::vector<Written> found = written(folder.path());
+  for (const char* tag : {"hidden/kernel/histogram", "out/bias/histogram"}) {
+    CHECK(std::count(found.begin(), found.end(), Written{"train", tag, 0}) == 1);
+  }
 }
 
 TEST_CASE("wrong options of TensorBoard are refused") {

@@ -1,17 +1,22 @@
 #include <tessera/tessera.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/standard_output.hpp"
 #include "tests/support/thread_communicator.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace callbacks_test {
 
@@ -238,6 +243,38 @@ TEST_CASE("the first process alone prints and writes") {
   CHECK(text.find("Epoch 2/4") == text.rfind("Epoch 2/4"));
   const std::string lines = test::read_file(log);
   CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
+}
+
+TEST_CASE("a full disk does not end training for CSVLogger, and its lines follow") {
+  const test::TempFolder folder;
+  const std::string log = folder / "log.csv";
+  const Sequential model = test::compiled_small(four());
+  std::optional<test::FileSizeLimit> full;
+  std::vector<std::string> texts;
+  const CallbackHandle disk = LambdaCallback(
+      {.on_epoch_begin =
+           [&](int64_t epoch) {
+             if (epoch > 0) texts.push_back(test::read_file(log));
+             // Room for a part of a line.
+             if (epoch == 2) full.emplace(std::filesystem::file_size(log) + 5);
+             if (epoch == 4) full.reset();
+           },
+       .on_train_end = [&](const Logs&) { texts.push_back(test::read_file(log)); }});
+  const test::Warnings warnings;
+  const History history =
+      model.fit(test::small_data(8), {.batch_size = 4, .epochs = 6, .verbose = 0,
+                                      .callbacks = {CSVLogger(log), disk}});
+  CHECK(history.epoch.size() == 6);
+  CHECK(warnings.lines() == 1);
+  CHECK_THAT(warnings.text(), Contains("[" + log + "]") && Contains("CSVLogger wait until") &&
+                                  Contains("File too large"));
+  std::vector<int64_t> lines;
+  for (const std::string& text : texts) {
+    CHECK(text.ends_with("\r\n"));
+    lines.push_back(std::count(text.begin(), text.end(), '\n'));
+  }
+  CHECK(lines == std::vector<int64_t>{2, 3, 3, 3, 6, 7});
+  CHECK_THAT(texts.back(), Contains("\n2,") && Contains("\n3,") && Contains("\n5,"));
 }
 
 TEST_CASE("early stopping knows which way a value is to go") {

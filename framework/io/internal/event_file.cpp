@@ -31,6 +31,8 @@ enum DataType : int32_t { dt_float = 1, dt_double = 2, dt_string = 7 };
 
 // Records wait in memory up to this size.
 constexpr size_t buffer_bytes = size_t{1} << 20;
+// On a full disk they wait up to this size.
+constexpr size_t max_pending_bytes = size_t{64} << 20;
 
 constexpr std::array<uint32_t, 256> crc_table = [] {
   std::array<uint32_t, 256> table{};
@@ -141,15 +143,8 @@ EventFileWriter::EventFileWriter(const std::string& folder, EventFileOptions opt
   path_ = (std::filesystem::path(folder) /
            str("events.out.tfevents.", static_cast<int64_t>(now), '.', host_name(), '.', ::getpid(),
                '.', counter++, options_.filename_suffix)).string();
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  errno = 0;
-  if (!failure) file_.open(path_, std::ios::binary);
-  if (failure || !file_) {
-    throw FileError(path_, "the folder must be writable",
-                    failure ? failure.message() : std::strerror(errno),
-                    "check the folder, its permissions and the free space");
-  }
+  // A full disk may have space later.
+  if (!open() && errno != ENOSPC && errno != EDQUOT) fail();
   std::string source, event;
   protozero::pbf_writer(source).add_string(1, "tensorflow.core.util.events_writer");
   protozero::pbf_writer writer(event);
@@ -157,12 +152,25 @@ EventFileWriter::EventFileWriter(const std::string& folder, EventFileOptions opt
   writer.add_string(file_version, "brain.Event:2");
   writer.add_message(source_metadata, source);
   pending_ = tf_record(event);
-  flush();
+  write_pending();
 }
 
-EventFileWriter::~EventFileWriter() {
-  file_.write(pending_.data(), static_cast<std::streamsize>(pending_.size()));
+EventFileWriter::~EventFileWriter() { write_pending(); }
+
+bool EventFileWriter::open() {
+  std::error_code failure;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failure);
+  if (!failure) return file_.open(path_, true);
+  errno = failure.value();
+  return false;
 }
+
+void EventFileWriter::fail() const {
+  throw FileError(path_, "the folder must be writable", std::strerror(errno),
+                  "check the folder, its permissions and the free space");
+}
+
+bool EventFileWriter::is_histogram_value(double value) { return std::abs(value) < 1e300; }
 
 void EventFileWriter::scalar(const std::string& tag, double value, int64_t step) {
   const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
@@ -177,8 +185,7 @@ void EventFileWriter::text(const std::string& tag, const std::string& text, int6
 void EventFileWriter::histogram(const std::string& tag, std::span<const double> values,
                                 int64_t step, int buckets) {
   // The difference of two values must be finite too.
-  const auto bad = std::find_if_not(values.begin(), values.end(),
-                                    [](double value) { return std::abs(value) < 1e300; });
+  const auto bad = std::find_if_not(values.begin(), values.end(), is_histogram_value);
   if (bad != values.end()) {
     throw ConfigError("histogram " + in_quotes(tag),
                       "the values must be finite numbers below 1e300", str(*bad),
@@ -200,19 +207,20 @@ void EventFileWriter::write_event(int64_t step, const std::string& summary) {
   // Like every default, step 0 is left out.
   if (step != 0) writer.add_int64(event_step, step);
   writer.add_message(summary_field, summary);
-  pending_ += tf_record(event);
-  if (pending_.size() > buffer_bytes) flush();
+  const std::string record = tf_record(event);
+  if (pending_.size() + record.size() <= max_pending_bytes) pending_ += record;
+  // Where it fails, flush() tries again and says so.
+  if (pending_.size() > buffer_bytes && !failed_) write_pending();
+}
+
+bool EventFileWriter::write_pending() {
+  failed_ = !(file_.is_open() || open()) || !file_.append(pending_);
+  if (!failed_) pending_.clear();
+  return !failed_;
 }
 
 void EventFileWriter::flush() {
-  errno = 0;
-  file_.write(pending_.data(), static_cast<std::streamsize>(pending_.size()));
-  file_.flush();
-  if (!file_) {
-    throw FileError(path_, "the file must be writable", std::strerror(errno),
-                    "check the folder, its permissions and the free space");
-  }
-  pending_.clear();
+  if (!write_pending()) fail();
 }
 
 }  // namespace tessera::detail

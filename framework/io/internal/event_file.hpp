@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include <tessera/framework/base/internal/record_file.hpp>
 
 namespace tessera::detail {
 
@@ -19,11 +20,13 @@ struct EventFileOptions {
 
 /// Writes what TensorBoard shows, as TensorFlow 2's tf.summary writes it: a TFRecord file
 /// `events.out.tfevents.<seconds>.<host>.<process>.<number>.v2` of protocol buffers, each record
-/// with its length and masked CRC-32C. Records are kept in memory until flush(). Every failure is a
-/// FileError that names the file. Keras name: tf.summary.create_file_writer.
+/// with its length and masked CRC-32C. Records are kept in memory until flush(). What a full disk
+/// does not take is kept too, up to 64 MiB, and written once there is space: the file ends with a
+/// whole record. Keras name: tf.summary.create_file_writer.
 class EventFileWriter {
  public:
-  /// Creates the folder, if it is missing, and a file in it with the version record.
+  /// Creates the folder, if it is missing, and a file in it, whose first record is the version.
+  /// Throws FileError naming the file, but not for a full disk.
   explicit EventFileWriter(const std::string& folder, EventFileOptions options = {});
   /// flush(), but silent.
   ~EventFileWriter();
@@ -39,21 +42,32 @@ class EventFileWriter {
   void text(const std::string& tag, const std::string& text, int64_t step);
 
   /// How many of `values` fall into each of `buckets` intervals of one width between the least and
-  /// the greatest (tf.summary.histogram). Throws ConfigError unless |value| < 1e300 and
+  /// the greatest (tf.summary.histogram). Throws ConfigError unless each is_histogram_value() and
   /// `buckets` is positive.
   void histogram(const std::string& tag, std::span<const double> values, int64_t step,
                  int buckets = 30);
 
-  /// Hands all records to the system, for readers to see.
+  /// Whether a value is a finite number below 1e300.
+  static bool is_histogram_value(double value);
+
+  /// Hands all records to the system, for readers to see. Throws FileError naming the file; they
+  /// are written with the next flush() that succeeds.
   void flush();
 
  private:
+  /// Makes the file; false leaves errno.
+  bool open();
+  /// Throws FileError with errno's text.
+  [[noreturn]] void fail() const;
+  /// flush(), but false leaves errno.
+  bool write_pending();
   void write_event(int64_t step, const std::string& summary);
 
   std::string path_;
   EventFileOptions options_;
-  std::ofstream file_;
+  RecordFile file_;
   std::string pending_;
+  bool failed_ = false;
 };
 
 /// CRC-32C (Castagnoli) of the bytes.

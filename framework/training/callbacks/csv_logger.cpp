@@ -1,11 +1,15 @@
 #include <tessera/framework/training/callbacks/csv_logger.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/record_file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
@@ -33,9 +37,9 @@ class Logger final : public Callback {
     keys_.clear();
     if (!params().is_first_rank) return;
     has_head_ = options_.append && has_a_line(filename_);
-    const auto mode = options_.append ? std::ios::app : std::ios::trunc;
-    file_ = std::ofstream(filename_, std::ios::binary | mode);
-    check();
+    waiting_.clear();
+    warned_ = false;
+    if (!file_.open(filename_, !options_.append)) fail_write(filename_);
   }
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
@@ -49,7 +53,7 @@ class Logger final : public Callback {
     write(row);
   }
 
-  void on_train_end(const Logs&) override { file_.close(); }
+  void on_train_end(const Logs&) override { file_ = RecordFile(); }
 
  private:
   void choose_keys(const Logs& logs) {
@@ -68,21 +72,25 @@ class Logger final : public Callback {
   }
 
   void write(const std::vector<std::string>& row) {
-    file_ << join(row, options_.separator) << "\r\n" << std::flush;
-    check();
-  }
-
-  void check() const {
-    if (file_) return;
-    throw FileError(filename_, "the log can be written", "an error of the system",
-                    "look for a missing folder or a full disk");
+    waiting_ += join(row, options_.separator) + "\r\n";
+    if (file_.append(waiting_)) {
+      waiting_.clear();
+      return;
+    }
+    // A log that cannot be written does not end a run.
+    const char* reason = std::strerror(errno);
+    if (std::exchange(warned_, true)) return;
+    warn(FileError(filename_, "the lines of CSVLogger wait until they can be written", reason,
+                   "make space").what());
   }
 
   std::string filename_;
   CSVLoggerOptions options_;
   bool has_head_ = false;
   std::vector<std::string> keys_;
-  std::ofstream file_;
+  RecordFile file_;
+  std::string waiting_;  ///< lines that are not in the file yet
+  bool warned_ = false;
 };
 
 }  // namespace

@@ -17,7 +17,9 @@ struct CSVLoggerOptions {
 /// that an epoch lacks. Keras name: keras.callbacks.CSVLogger.
 class CSVLogger : public CallbackHandle {
  public:
-  /// Throws ConfigError unless the separator is one character. Writing throws FileError.
+  /// Throws ConfigError unless the separator is one character. Training throws FileError where the
+  /// file cannot be opened; where it cannot be written, as on a full disk, it warns once and goes
+  /// on, and the lines follow later.
   explicit CSVLogger(const std::string& filename, const CSVLoggerOptions& options = {});
 };
 
