@@ -1,6 +1,7 @@
 #include <tessera/framework/io/checkpoint.hpp>
 
 #include <exception>
+#include <future>
 #include <iostream>
 #include <thread>
 #include <utility>
@@ -32,19 +33,34 @@ struct Checkpoint::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Runs `write` on another thread, on every process.
-  void start(std::function<void()> write) {
+  /// Runs `write` on another thread, on every process. Where one gets no thread none begins, and
+  /// all throw.
+  void start(const Mesh& mesh, const std::string& where, std::function<void()> write) {
+    std::promise<bool> begins;
+    try {
+      collectively(mesh, where, [&] {
+        thread = std::thread(
+            [this, told = begins.get_future(), write = std::move(write)]() mutable {
+              if (told.get()) run(write);
+              // Lets go of the memory that variables would write to.
+              write = nullptr;
+            });
+      });
+    } catch (...) {
+      begins.set_value(false);
+      if (thread.joinable()) thread.join();
+      throw;
+    }
     saving = true;
-    thread = std::thread([this, write = std::move(write)]() mutable {
-      const c10::InferenceMode inference;
-      try {
-        write();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      // Lets go of the memory that variables would write to.
-      write = nullptr;
-    });
+    begins.set_value(true);
+  }
+  void run(const std::function<void()>& write) {
+    const c10::InferenceMode inference;
+    try {
+      write();
+    } catch (...) {
+      error = std::current_exception();
+    }
   }
   /// Throws what the other thread threw.
   void join() {
@@ -79,7 +95,7 @@ void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& op
     if (then) then();
   };
   if (options.asynchronous) {
-    state_->start(std::move(write));
+    state_->start(mesh, folder, std::move(write));
   } else {
     collectively(mesh, folder, write);
   }

@@ -92,8 +92,10 @@ c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   held->counts = counts;
   held->device = thread_state().device.value_or(no_device);
   held->bytes = static_cast<int64_t>(bytes);
-  counts->add(held->device, held->bytes);
-  return watched_memory(data, held.release(), &Held::remove);
+  const int64_t device = held->device;
+  c10::DataPtr watched = watched_memory(data, std::move(held), &Held::remove);
+  counts->add(device, static_cast<int64_t>(bytes));
+  return watched;
 }
 
 }  // namespace tessera

@@ -74,6 +74,25 @@ TEST_CASE("an error waits for what runs, is thrown once, and cancels what does n
   CHECK_THROWS_WITH(queue.wait(waiting), Contains("cancelled"));
 }
 
+TEST_CASE("a closure that was cancelled by an error does not run again after that was thrown") {
+  ClosureQueue queue(2);
+  const ClosurePtr failed = queue.add({}), running = queue.add({});
+  take(queue);
+  take(queue);
+  queue.fail(failed, error("first"));
+  // The program is told, and goes on, before the other worker is lost.
+  CHECK_THROWS_WITH(queue.add({}), "first");
+  const ClosurePtr next = queue.add({});
+  queue.put_back(running);
+  CHECK_THROWS_WITH(queue.wait(running), Contains("is lost"));
+  CHECK(take(queue) == next);
+  // Of a later one the error knows nothing.
+  queue.put_back(next);
+  CHECK(take(queue) == next);
+  queue.finish(next, 0, {});
+  CHECK(queue.idle());
+}
+
 TEST_CASE("values come back from messages; messages that lie are refused") {
   const ClosureValue value{.json = {{"a", 0.1}},
                            .tensors = {at::arange(6).reshape({2, 3}), at::zeros({0, 4}),

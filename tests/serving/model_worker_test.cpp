@@ -1,6 +1,7 @@
 #include <tessera/framework/serving/internal/model_worker.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,70 @@ TEST_CASE("what a model of whole numbers cannot take is named as it is") {
   CHECK(ask("[1, 16777216, 3]").status == 400);
   CHECK_THAT(ask("[1, 16777216, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
   CHECK_THAT(ask("[1, -4e9, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
+}
+
+TEST_CASE("a model of weights that are not finite is at fault itself, and the log says so once") {
+  const Sequential model({Embedding(4, 2, {.name = "words"})});
+  model.build({-1, 1});
+  Variable table = model.weights()[0];
+  at::Tensor values = at::ones({4, 2});
+  values[3].fill_(NAN);
+  table.assign(pack(values, table.layout()));
+  const test::TempFolder folder;
+  export_model(model, folder / "e", {.sample = at::zeros({1, 1}, at::kLong)});
+  RunningServer server(folder / "e");
+  CHECK(server.post(predict, R"({"instances": [[1]]})").status == 200);
+  for (int i = 0; i < 2; ++i) {
+    const test::HttpAnswer answer = server.post(predict, R"({"instances": [[3]]})");
+    CHECK(answer.status == 500);
+    CHECK_THAT(answer.body, Contains("words/embeddings") && Contains("finite numbers"));
+  }
+  CHECK(server.post(predict, R"({"instances": [[1]]})").status == 200);
+  REQUIRE(server.warnings().size() == 1);
+  CHECK_THAT(server.warnings()[0], Contains("version 1 cannot answer: [words/embeddings]"));
+}
+
+TEST_CASE("numbers too large for a model of finite weights are the request's fault") {
+  const Sequential model({Dense(1, {.kernel_initializer = "ones"})});
+  model.build({-1, 2});
+  const test::TempFolder folder;
+  export_model(model, folder / "e", {.sample = at::ones({1, 2})});
+  RunningServer server(folder / "e");
+  const test::HttpAnswer answer = server.post(predict, R"({"instances": [[3e38, 3e38]]})");
+  CHECK(answer.status == 400);
+  CHECK_THAT(answer.body, Contains("send smaller numbers"));
+  CHECK(server.warnings().empty());
+}
+
+TEST_CASE("an exception at the top of the worker's thread is a line, and the next is answered") {
+  const test::TempFolder folder;
+  test::export_sample(folder / "e");
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  std::vector<int> statuses;
+  {
+    ModelWorker worker(folder / "e", {.warn = [&](const std::string& line) {
+                         const std::lock_guard lock(mutex);
+                         warnings.push_back(line);
+                       }});
+    // Of another version: refused before the model is called.
+    worker.submit(parse_predict_request(body), 7,
+                  [](const HttpResponse&) { throw std::runtime_error("no way to the client"); });
+    worker.submit(parse_predict_request(body), std::nullopt, [&](const HttpResponse& response) {
+      const std::lock_guard lock(mutex);
+      statuses.push_back(response.status);
+    });
+    for (int i = 0; i < 500; ++i) {
+      std::this_thread::sleep_for(10ms);
+      const std::lock_guard lock(mutex);
+      if (!statuses.empty() && !warnings.empty()) break;
+    }
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Contains("no way to the client"));
+  // They may have been taken together: then both were given up.
+  REQUIRE(statuses.size() == 1);
+  CHECK((statuses[0] == 200 || statuses[0] == 500));
 }
 
 }  // namespace model_worker_test

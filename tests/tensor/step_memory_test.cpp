@@ -4,13 +4,32 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <vector>
 
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "tests/support/catch.hpp"
+
+namespace step_memory_test {
+
+/// Which of this thread's next allocations of objects fails; 0: none.
+thread_local int failing_allocation = 0;
+
+}  // namespace step_memory_test
+
+// They stand before the C++ library's.
+void* operator new(size_t bytes) {
+  int& next = step_memory_test::failing_allocation;
+  if (next > 0 && --next == 0) throw std::bad_alloc();
+  if (void* const memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace step_memory_test {
 
@@ -47,6 +66,29 @@ std::pair<const void*, const void*> chain(MemoryPlanner& memory, int64_t length)
 }
 
 }  // namespace
+
+TEST_CASE("a request that no memory can be watched for leaves its place free") {
+  MemoryPlanner memory(make_step_buffer());
+  chain(memory, 3);
+  int failures = 0;
+  for (int n = 1; n < 20; ++n) {
+    MemoryPlanner::Run run(memory);
+    run.at(0);
+    failing_allocation = n;
+    try {
+      const at::Tensor asked = bytes(many);
+      failing_allocation = 0;
+      break;
+    } catch (const std::exception&) {
+      ++failures;
+    }
+  }
+  failing_allocation = 0;
+  CHECK(failures > 0);
+  const int64_t misses = memory.stats().misses;
+  chain(memory, 3);
+  CHECK(memory.stats().misses == misses);
+}
 
 TEST_CASE("tensors that do not live together share memory, from the second run on") {
   MemoryPlanner memory(make_step_buffer());

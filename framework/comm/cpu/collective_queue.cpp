@@ -101,6 +101,9 @@ void CollectiveQueue::guard(const std::function<void()>& action) {
     fail(error.what());
   } catch (const std::exception& error) {
     fail(CommError(channel_->name(), "a collective runs to its end", error.what(), "").what());
+  } catch (...) {
+    fail(CommError(channel_->name(), "a collective runs to its end", "no known exception", "")
+             .what());
   }
   check();
 }
@@ -108,28 +111,38 @@ void CollectiveQueue::guard(const std::function<void()>& action) {
 void CollectiveQueue::start(Lock& lock, Entry& entry) {
   running_ = true;
   lock.unlock();
+  std::exception_ptr error;
   try {
     guard([&] { entry.op->start(); });
   } catch (const CommError&) {
-    // Told to whoever waits.
+    // Told to whoever waits, as the queue has ended.
+  } catch (...) {
+    error = std::current_exception();
   }
   lock.lock();
+  entry.error = error;
   entry.started = true;
   running_ = false;
+  // Who came meanwhile saw that one runs.
+  changed_.notify_all();
+  if (urgent_ || closed_) wake_.notify_one();
 }
 
 void CollectiveQueue::run_front(Lock& lock) {
   const EntryPtr entry = entries_.front();
   running_ = true;
   lock.unlock();
-  std::string error;
+  std::exception_ptr error = entry->error;
   try {
-    guard([&] {
-      if (!entry->started) entry->op->start();
-      entry->op->finish();
-    });
-  } catch (const CommError& caught) {
-    error = caught.what();
+    if (!error) {
+      guard([&] {
+        if (!entry->started) entry->op->start();
+        entry->op->finish();
+      });
+    }
+  } catch (...) {
+    // Not only CommError: there may be no memory for one. Nothing leaves the thread.
+    error = std::current_exception();
   }
   entry->op.reset();
   lock.lock();
@@ -151,7 +164,7 @@ void CollectiveQueue::wait(const EntryPtr& entry) {
       run_front(lock);
     }
   }
-  if (!entry->error.empty()) throw CommError(entry->error);
+  if (entry->error) std::rethrow_exception(entry->error);
 }
 
 void CollectiveQueue::serve() {

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -39,7 +40,7 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
     std::unique_ptr<CollectiveTask> op;
     bool started = false;
     bool done = false;
-    std::string error;  ///< line of what it ended with
+    std::exception_ptr error;  ///< what it ended with
   };
   using EntryPtr = std::shared_ptr<Entry>;
   using Lock = std::unique_lock<std::mutex>;

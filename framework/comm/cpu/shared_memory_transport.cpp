@@ -180,6 +180,7 @@ void SharedMemoryTransport::wait(int peer, Post& post) {
       move_all();
       gone = neighbour(peer)->gone();
     }
+    if (post.done && post.error) std::rethrow_exception(post.error);
     if (post.done) return;
     check();
     if (gone) fail(peer, "it left");

@@ -72,6 +72,17 @@ bool ShmPeer::push(Post& post) {
   return true;
 }
 
+/// In whichever thread moves messages: what the reader throws is its owner's, and the rest of the
+/// message goes by unread, so that those behind it come.
+void ShmPeer::read(Post& post, std::span<const std::byte> piece) {
+  if (post.error) return;
+  try {
+    post.reader(piece.data(), post.moved, piece.size());
+  } catch (...) {
+    post.error = std::current_exception();
+  }
+}
+
 /// Whether the message that is next in the ring was received to its end.
 bool ShmPeer::pull() {
   if (!current_ && !begin_message()) return false;
@@ -82,7 +93,7 @@ bool ShmPeer::pull() {
     if (content.empty()) return false;
     const size_t count = std::min({content.size(), post.bytes - post.moved, piece_bytes});
     if (post.reader) {
-      post.reader(content.data(), post.moved, count);
+      read(post, content.first(count));
     } else {
       std::memcpy(post.memory + post.moved, content.data(), count);
     }

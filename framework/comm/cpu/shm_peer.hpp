@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
+#include <span>
 
 #include <tessera/framework/comm/cpu/shm_segment.hpp>
 #include <tessera/framework/comm/cpu/transport.hpp>
@@ -22,6 +24,7 @@ struct Post {
   bool read_now = false;  ///< its owner waits, so that `reader` may be called
   bool headed = false;    ///< the header was sent
   size_t moved = 0;
+  std::exception_ptr error = {};  ///< what `reader` threw, for its owner; written before `done`
   std::atomic<bool> done{false};
 };
 using PostPtr = std::shared_ptr<Post>;
@@ -51,6 +54,7 @@ class ShmPeer {
  private:
   bool push(Post& post);
   bool pull();
+  static void read(Post& post, std::span<const std::byte> piece);
   bool begin_message();
 
   pid_t process_;

@@ -98,6 +98,22 @@ void CoordinatorRuntime::fail(std::exception_ptr error, const std::string& line)
   finish(line);
 }
 
+void CoordinatorRuntime::fail_in_thread(const std::string& name) noexcept {
+  const std::exception_ptr caught = std::current_exception();
+  try {
+    try {
+      std::rethrow_exception(caught);
+    } catch (const std::exception& error) {
+      const CommError line(name, "its coordinator attends it", error.what(), "");
+      std::cerr << str(line.what(), '\n') << std::flush;
+      fail(std::make_exception_ptr(line), line.what());
+    }
+  } catch (...) {
+    // Where there is no memory for a line, whoever waits is thrown what there is.
+    closures_->end(caught);
+  }
+}
+
 void CoordinatorRuntime::throw_if_failed() const {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);

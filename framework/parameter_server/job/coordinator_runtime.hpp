@@ -64,6 +64,8 @@ class CoordinatorRuntime {
   /// Whether a worker can take closures of the present fit.
   bool is_ready(const TaskState& worker) const;
   void state_changed();
+  /// In a catch clause at the top of a thread for the task `name`: ends the job with the exception.
+  void fail_in_thread(const std::string& name) noexcept;
   /// A task that was attended is gone.
   void lost(const TaskConnection& task, const std::string& reason);
   /// A task works for another coordinator.

@@ -67,10 +67,14 @@ bool TaskConnection::set_state(const TaskState& state) {
 }
 
 void TaskConnection::run(const std::stop_token& stop) {
-  while (!stop.stop_requested() && !told_over_) {
-    attend(stop);
-    lead_.check_workers();
-    if (!told_over_) pause(retry_after, stop);
+  try {
+    while (!stop.stop_requested() && !told_over_) {
+      attend(stop);
+      lead_.check_workers();
+      if (!told_over_) pause(retry_after, stop);
+    }
+  } catch (...) {
+    lead_.fail_in_thread(name_);
   }
 }
 

@@ -129,8 +129,8 @@ void ClosureQueue::put_back(const ClosurePtr& closure) {
   closure->stage = Closure::Stage::waiting;
   running_.erase(closure->number());
   ++counts_.rescheduled;
-  if (error_) {
-    // Its like were cancelled when the error came.
+  if (closure->number() <= cancelled_) {
+    // Its like were cancelled when the error came, which may have been thrown since.
     const auto cancelled = std::make_exception_ptr(
         StateError("ClusterCoordinator", "a closure runs before it is fetched",
                    "another one failed, and the worker of this one is lost", ""));
@@ -168,6 +168,7 @@ void ClosureQueue::fail(const ClosurePtr& closure, std::exception_ptr error) {
   running_.erase(closure->number());
   close(closure, error);
   if (!error_) error_ = std::move(error);
+  cancelled_ = counts_.scheduled;
   cancel([](const Closure&) { return true; }, "it was cancelled, as another one failed");
 }
 

@@ -85,6 +85,7 @@ class ClosureQueue {
   std::deque<ClosurePtr> ended_;  ///< not given by next_done() yet
   std::set<int64_t> open_;        ///< numbers of those that wait or run
   std::set<int64_t> running_;
+  int64_t cancelled_ = 0;         ///< up to this number none begins again, as another one failed
   std::exception_ptr error_, over_;
   Counts counts_;
 };

@@ -48,14 +48,18 @@ void WorkerConnection::on_change() {
 }
 
 void WorkerConnection::run(const std::stop_token& stop) {
-  const auto may = [this] { return lead_.is_ready(task_.state()); };
-  while (const ClosurePtr closure = lead_.closures()->take(may, stop)) {
-    try {
-      run_closure(closure, stop);
-    } catch (const std::exception& error) {
-      const StateError placed(place(*closure) + error.what());
-      lead_.closures()->fail(closure, std::make_exception_ptr(placed));
+  try {
+    const auto may = [this] { return lead_.is_ready(task_.state()); };
+    while (const ClosurePtr closure = lead_.closures()->take(may, stop)) {
+      try {
+        run_closure(closure, stop);
+      } catch (const std::exception& error) {
+        const StateError placed(place(*closure) + error.what());
+        lead_.closures()->fail(closure, std::make_exception_ptr(placed));
+      }
     }
+  } catch (...) {
+    lead_.fail_in_thread(task_.name());
   }
 }
 

@@ -104,15 +104,45 @@ void ModelWorker::run() {
   changed_.notify_all();
   auto next_look = Clock::now() + options_.poll;
   while (true) {
-    std::vector<Job> jobs = take_batch(next_look);
-    if (!jobs.empty()) answer(jobs);
-    if (Clock::now() >= next_look) {
-      reload();
-      next_look = Clock::now() + options_.poll;
+    std::vector<Job> jobs;
+    try {
+      take_batch(next_look, jobs);
+      if (!jobs.empty()) answer(jobs);
+      if (Clock::now() >= next_look) {
+        next_look = Clock::now() + options_.poll;
+        reload();
+      }
+    } catch (...) {
+      give_up(jobs);
     }
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
   }
+}
+
+/// In a catch clause: answers what is not answered, so that nobody waits and the thread goes on.
+void ModelWorker::give_up(std::vector<Job>& jobs) noexcept {
+  try {
+    std::string text = "an unknown exception";
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      text = error.what();
+    } catch (...) {
+    }
+    text = text.substr(0, text.find('\n'));
+    for (Job& job : jobs) {
+      if (job.respond) respond(job, error_response(500, text));
+    }
+    warn(text);
+  } catch (...) {
+    // Where there is no memory for a line a request's own time limit ends it.
+  }
+}
+
+void ModelWorker::respond(Job& job, const HttpResponse& response) {
+  const HttpRespond respond = std::exchange(job.respond, nullptr);
+  respond(response);
 }
 
 int64_t ModelWorker::rows_waiting() const {
@@ -121,19 +151,18 @@ int64_t ModelWorker::rows_waiting() const {
   return rows;
 }
 
-std::vector<ModelWorker::Job> ModelWorker::take_batch(Clock::time_point until) {
+void ModelWorker::take_batch(Clock::time_point until, std::vector<Job>& jobs) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [this] { return stopping_ || !waiting_.empty(); });
-  if (waiting_.empty()) return {};
+  if (waiting_.empty()) return;
   changed_.wait_for(lock, options_.batch_window, [this] {
     const bool hurried = stopping_ || options_.batch_window.count() == 0;
     return hurried || rows_waiting() >= options_.max_batch;
   });
-  return take_alike();
+  take_alike(jobs);
 }
 
-std::vector<ModelWorker::Job> ModelWorker::take_alike() {
-  std::vector<Job> jobs;
+void ModelWorker::take_alike(std::vector<Job>& jobs) {
   int64_t rows = 0;
   while (!waiting_.empty()) {
     Job& next = waiting_.front();
@@ -144,7 +173,6 @@ std::vector<ModelWorker::Job> ModelWorker::take_alike() {
     jobs.push_back(std::move(next));
     waiting_.pop_front();
   }
-  return jobs;
 }
 
 std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
@@ -172,9 +200,9 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
 }
 
 void ModelWorker::answer(std::vector<Job>& jobs) {
-  const auto refused = [this](const Job& job) {
+  const auto refused = [this](Job& job) {
     const std::optional<HttpResponse> refusal = misfit(job);
-    if (refusal) job.respond(*refusal);
+    if (refusal) respond(job, *refusal);
     return refusal.has_value();
   };
   std::erase_if(jobs, refused);
@@ -189,20 +217,34 @@ void ModelWorker::answer(std::vector<Job>& jobs) {
 /// After a batch has failed: so that no request fails for another's sake.
 void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   for (Job& job : jobs) {
-    std::vector<Job> alone;
-    alone.push_back(std::move(job));
     try {
-      predict(alone);
+      predict(std::span(&job, 1));
+    } catch (const StateError& error) {
+      // The model's fault and not the request's.
+      respond(job, error_response(500, error.what()));
+      if (std::exchange(faulty_version_, model_->version) != model_->version) {
+        warn(str("version ", model_->version, " cannot answer: ", error.what()));
+      }
     } catch (const Error& error) {
-      alone[0].respond(error_response(400, error.what()));
+      respond(job, error_response(400, error.what()));
     } catch (const std::exception& error) {
       const std::string text = error.what();
-      alone[0].respond(error_response(500, text.substr(0, text.find('\n'))));
+      respond(job, error_response(500, text.substr(0, text.find('\n'))));
     }
   }
 }
 
-void ModelWorker::predict(const std::vector<Job>& jobs) {
+/// Throws StateError if not all weights of the model are finite, as after a training that diverged.
+void ModelWorker::check_weights() const {
+  for (const Variable& weight : model_->model.weights()) {
+    const at::Tensor values = weight.value().full();
+    if (!values.is_floating_point() || at::isfinite(values).all().item<bool>()) continue;
+    throw StateError(weight.path(), "the weights of a model are finite numbers", "others",
+                     "export a version that was trained without them");
+  }
+}
+
+void ModelWorker::predict(std::span<Job> jobs) {
   at::Tensor outputs;
   if (model_->text) {
     std::vector<std::string_view> texts;
@@ -219,6 +261,7 @@ void ModelWorker::predict(const std::vector<Job>& jobs) {
   }
   outputs = outputs.to(at::kFloat).contiguous();
   if (!at::isfinite(outputs).all().item<bool>()) {
+    check_weights();
     throw ConfigError("request", "the model gives finite numbers", "an overflow",
                       "send smaller numbers");
   }
@@ -239,7 +282,7 @@ void ModelWorker::predict(const std::vector<Job>& jobs) {
     values += shape[0] * width;
     if (!names.empty()) names = names.subspan(rows);
   }
-  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].respond({.body = std::move(replies[i])});
+  for (size_t i = 0; i < jobs.size(); ++i) respond(jobs[i], {.body = std::move(replies[i])});
 }
 
 void ModelWorker::reload() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,12 +70,16 @@ class ModelWorker {
   using Clock = std::chrono::steady_clock;
 
   void run();
-  std::vector<Job> take_batch(Clock::time_point until);
-  std::vector<Job> take_alike();
+  void take_batch(Clock::time_point until, std::vector<Job>& jobs);
+  void take_alike(std::vector<Job>& jobs);
   int64_t rows_waiting() const;
   void answer(std::vector<Job>& jobs);
   void answer_alone(std::vector<Job>& jobs);
-  void predict(const std::vector<Job>& jobs);
+  void predict(std::span<Job> jobs);
+  void check_weights() const;
+  void give_up(std::vector<Job>& jobs) noexcept;
+  /// Answers a request, once.
+  static void respond(Job& job, const HttpResponse& response);
   std::optional<HttpResponse> misfit(const Job& job) const;
   void reload();
   bool try_version(int64_t version);
@@ -86,6 +91,7 @@ class ModelWorker {
   // Of the thread alone.
   std::optional<ExportedModel> model_;
   std::map<int64_t, std::string> refused_;  ///< by version, how its files looked
+  int64_t faulty_version_ = -1;             ///< of which was warned that it cannot answer
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

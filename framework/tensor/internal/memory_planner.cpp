@@ -238,7 +238,7 @@ c10::DataPtr MemoryPlanner::measure(size_t bytes, uint64_t request, c10::Allocat
     note->request = measured_->requests.size();
     measured_->requests.push_back({bytes, request, now_});
   }
-  return watched_memory(data, note.release(), &Note<Measured>::remove);
+  return watched_memory(data, std::move(note), &Note<Measured>::remove);
 }
 
 /// What was planned for the request, if nobody holds any of it; taken.
@@ -274,7 +274,13 @@ c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
   chunk->plan = own->plan_;
   chunk->buffer = own->buffer_;
   chunk->buffer->take();
-  return watched_memory(chunk->buffer->start() + chunk->offset, chunk, &PlannedBlock::give_back);
+  void* const data = chunk->buffer->start() + chunk->offset;
+  try {
+    return watched_memory(data, static_cast<void*>(chunk), &PlannedBlock::give_back);
+  } catch (...) {
+    PlannedBlock::give_back(chunk);
+    throw;
+  }
 }
 
 MemoryPlanner::Stats MemoryPlanner::stats() const {
