@@ -138,7 +138,7 @@ LayerHandle Layer::track(const LayerHandle& handle) {
   if (building_) {
     // All others have their names.
     std::map<std::string, int64_t> counts;
-    name_sublayers(sublayer_prefix(), counts, false);
+    name_sublayers(sublayer_prefix(), counts);
   }
   return handle;
 }
@@ -152,20 +152,16 @@ void Layer::name_sublayers() {
   // All names below are given by the one that is part of no other.
   if (in_model()) return;
   std::map<std::string, int64_t> counts;
-  name_sublayers(sublayer_prefix(), counts, false);
+  name_sublayers(sublayer_prefix(), counts);
 }
 
-void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts,
-                           bool anew) {
-  const auto keeps = [&](const Layer& layer) {
-    return layer.own_name_ || (!layer.name_.empty() && !anew && !layer.provisional_names_);
-  };
+void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
   const auto order = naming_order();
   std::map<std::string, const Layer*> taken;
   // Names that another model gave may clash here, and then give way.
   for (const bool own : {true, false}) {
     for (const auto& layer : order) {
-      if (!keeps(*layer) || layer->own_name_ != own) continue;
+      if (layer->name().empty() || layer->has_own_name() != own) continue;
       const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
       if (fresh || at->second == layer.get() || !own) continue;
       const char* const kind = is_model() ? "model" : "layer";
@@ -176,7 +172,7 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
   std::set<const Layer*> named;
   for (const auto& layer : order) {
     if (!named.insert(layer.get()).second) continue;
-    std::string name = keeps(*layer) ? layer->name() : "";
+    std::string name = layer->name();
     if (!name.empty() && taken.at(name) != layer.get()) name.clear();
     while (name.empty()) {
       const std::string base = snake_case(layer->class_name());
@@ -185,35 +181,36 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
       if (taken.emplace(next, layer.get()).second) name = next;
     }
     layer->set_path(name, prefix + name);
-    layer->name_sublayers(prefix + name + "/", counts, anew || layer->provisional_names_);
-    layer->provisional_names_ = false;
+    // A plain layer numbers those inside by itself, so that paths say the same wherever it stands.
+    std::map<std::string, int64_t> own_counts;
+    layer->name_sublayers(prefix + name + "/", layer->is_model() ? counts : own_counts);
   }
 }
 
 Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
-  const AbstractScope plans_only(default_mesh());
   const NoRecording untaped;
   const CallContext inference;
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
-  const Inputs zeros = zeros_of(inputs, unknown, policy_.compute);
-  Shapes shapes;
-  for (const DTensor& output : call_all(zeros, inference)) shapes.push_back(output.shape());
-  clear_losses();
-  return shapes;
+  const auto call = [&] {
+    Shapes shapes;
+    const Inputs zeros = zeros_of(inputs, unknown, policy_.compute);
+    for (const DTensor& output : call_all(zeros, inference)) shapes.push_back(output.shape());
+    clear_losses();
+    return shapes;
+  };
+  try {
+    const AbstractScope plans_only(default_mesh());
+    return call();
+  } catch (const StateError&) {
+    // It reads numbers, which a plan does not have.
+    return call();
+  }
 }
 
 void Layer::build_sublayers(const Shapes& inputs) {
   const auto unbuilt = [](const auto& layer) { return !layer->built(); };
   if (!is_model() && std::none_of(sublayers_.begin(), sublayers_.end(), unbuilt)) return;
-  try {
-    planned_shapes(inputs, 2);
-  } catch (const StateError&) {
-    const NoRecording untaped;
-    const CallContext inference;
-    const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
-    call_all(zeros_of(inputs, 1, policy_.compute), inference);
-    clear_losses();
-  }
+  planned_shapes(inputs, 2);
 }
 
 Shapes Layer::planned_output_shapes(const Shapes& inputs) const {
@@ -234,9 +231,7 @@ Shape Layer::output_shape(const Shapes& inputs) const {
   if (!shape_from_call_) shape_from_call_ = true;
   // build() asks only whether the inputs fit, which the call will show.
   if (building_) return {};
-  const bool alone = !built() && !in_model();
   const Shapes shapes = planned_output_shapes(inputs);
-  if (alone) const_cast<Layer*>(this)->provisional_names_ = true;
   if (shapes.size() == 1) return shapes[0];
   throw ShapeError(class_name() + " " + path(), "the layer has one output",
                    str(shapes.size(), " outputs"), "override output_shapes()");

@@ -127,6 +127,8 @@ class Layer {
 
   /// Weights in Keras' order: the layer's own as added, then those of each layer inside.
   virtual std::vector<Variable> weights() const;
+  /// Those of add_weight() alone, without the layers inside.
+  const std::vector<Variable>& own_weights() const { return weights_; }
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
@@ -173,10 +175,10 @@ class Layer {
   /// Names and shapes weights with add_weight().
   virtual void make_weights(const Shapes&) {}
   /// Builds the layers inside for these inputs, by default by planning a call, so that the layer is
-  /// whole before any number is computed. A call() that reads numbers is run on zeros instead.
+  /// whole before any number is computed.
   virtual void build_sublayers(const Shapes& inputs);
-  /// The shapes of the outputs of a call without numbers; an extent that depends on an unknown one
-  /// is -1. Builds the layer.
+  /// The shapes of the outputs of a call without numbers, or on zeros if it reads them; an extent
+  /// that depends on an unknown one is -1. Builds the layer.
   Shapes planned_output_shapes(const Shapes& inputs) const;
   /// Computes the output; a layer of several outputs overrides call_all() instead.
   virtual DTensor call(const Inputs& inputs, const CallContext& context);
@@ -209,8 +211,8 @@ class Layer {
   /// The shapes of a call's outputs if unknown extents are `unknown`.
   Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
   std::string sublayer_prefix() const;
-  /// Numbers unnamed layers, and gives all their paths; `anew`: keeps chosen names only.
-  void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts, bool anew);
+  /// Numbers unnamed layers, and gives all their paths.
+  void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts);
 
   std::string name_;
   bool own_name_ = false;
@@ -219,8 +221,6 @@ class Layer {
   DTypePolicy policy_;
   bool built_ = false;
   bool building_ = false;
-  /// Whether the names inside were given before a model knew the layer.
-  bool provisional_names_ = false;
   /// Whether output_shape() is found by a call.
   mutable bool shape_from_call_ = false;
   Shapes built_for_;

@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -181,6 +182,10 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
 }
 
 std::vector<at::Tensor> unpack(const DTensor& value) {
+  if (is_abstract()) {
+    throw StateError("unpack", "the value has numbers", "a plan, which has none",
+                     "plan with a model that does not read shards");
+  }
   resolve(value);
   std::vector<at::Tensor> shards;
   const int devices = static_cast<int>(value.mesh().local_ids().size());

@@ -1,7 +1,6 @@
 #include <tessera/layers/internal/wrapper.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::detail {
 
@@ -9,11 +8,6 @@ std::shared_ptr<Layer> WrapperLayer::add_inner(const LayerHandle& handle) {
   if (handle->is_model()) {
     throw ConfigError("wrapper " + name(), "it is made of a layer", handle->class_name(),
                       "give a layer of its own");
-  }
-  // Not numbered among the model's.
-  if (handle->name().empty()) {
-    const std::string name = snake_case(handle->class_name());
-    handle->set_path(name, name);
   }
   return track(handle).layer();
 }

@@ -145,8 +145,8 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   const FitOptions ordered{.batch_size = 4, .verbose = 0, .shuffle = false};
   const Sequential model = compiled();
   CHECK_THAT(error_of([&] { model.fit(TensorDataset(rows), ordered); }),
-             Contains("nan at epoch 1, step 7: x[0] of the batch, row 2 has infinite numbers or "
-                      "NaN."));
+             Contains("nan at epoch 1, step 7 in the part of cpu:2, cpu:3: x[0] of the batch, row 2 has "
+                      "infinite numbers or NaN."));
   // The step has changed nothing, so that training goes on from there.
   for (const at::Tensor& weight : model.get_weights()) {
     CHECK(at::isfinite(weight).all().item<bool>());
@@ -161,7 +161,7 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   const tessera::detail::BlockPolicyScope blocks(tessera::detail::BlockPolicy::per_device);
   const Sequential apart = compiled();
   CHECK_THAT(error_of([&] { apart.fit(TensorDataset(rows), ordered); }),
-             Contains("nan at epoch 1, step 7 in the part of cpu:"));
+             Contains("nan at epoch 1, step 7 in the part of cpu:2: x[0]"));
 }
 
 TEST_CASE("after an error in a step the next fit works") {

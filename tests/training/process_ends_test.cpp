@@ -191,7 +191,8 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
       CHECK(end.steps.size() == 2);
     }
     CHECK_THROWS_WITH(test::compiled_small(create_mesh({{"batch", 4}})).fit(data, options),
-                      Contains("nan at epoch 1, step 2. To fix"));
+                      Contains("nan at epoch 1, step 2 in the part of cpu:2, cpu:3: x[0] of the "
+                               "batch, row 2 has infinite numbers or NaN."));
   }
 }
 

@@ -139,10 +139,10 @@ TEST_CASE("what cannot be replayed ends the recording, and steps stay eager") {
              }),
              Contains("read on the host"));
   CHECK_THAT(why([](const DTensor& x, const CallContext&) {
-               return x + Variable("fresh", filled({5}, 1, at::kDouble)).value();
+               return x + Variable("fresh", filled({5}, 1, at::kDouble), false).value();
              }),
              Contains("a Variable was made"));
-  const Variable other("other", filled({5}, 1, at::kDouble));
+  const Variable other("other", filled({5}, 1, at::kDouble), false);
   CHECK_THAT(why([&](const DTensor& x, const CallContext&) { return x + other.value(); }),
              Contains("not one of the model's weights"));
   CHECK_THAT(why([](const DTensor& x, const CallContext& context) {

@@ -53,7 +53,7 @@ class Rows {
     append("loss", "");
   }
   void add_layers(const Layer& model) {
-    if (!model.Layer::weights().empty()) add(model.path(), model.class_name());
+    if (!model.own_weights().empty()) add(model.path(), model.class_name());
     for (const auto& layer : model.sublayers()) {
       if (layer->is_model()) {
         add_layers(*layer);

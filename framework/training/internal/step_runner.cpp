@@ -31,6 +31,9 @@ std::string culprits(const Mesh& mesh, const Blocks& parts) {
   return str(" (the part of ", rank_names(ranks), ")");
 }
 
+/// A NaN's sign tells nothing.
+std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : str(loss); }
+
 }  // namespace
 
 void check_one_number(const DTensor& loss) {
@@ -48,7 +51,7 @@ double read_loss(const DTensor& loss) {
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts) {
   if (std::isfinite(loss)) return;
   const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
-  throw StateError("fit", "the loss stays finite", str(loss, place, culprits(mesh, parts)),
+  throw StateError("fit", "the loss stays finite", str(loss_text(loss), place, culprits(mesh, parts)),
                    "lower the learning rate, or look for bad values in the data");
 }
 
@@ -67,7 +70,7 @@ DTensor StepRunner::train_step(const Batch& batch) {
     const FitPosition& at = state_.progress.position;
     const std::string devices = found.devices();
     throw StateError("fit", "the loss stays finite",
-                     str(found.loss(), place_of(Phase::train, at.epoch, at.step + 1),
+                     str(loss_text(found.loss()), place_of(Phase::train, at.epoch, at.step + 1),
                          devices.empty() ? "" : " in the part of " + devices, ": ",
                          source_of_non_finite(trainer_.layer(), batch)),
                      "lower the learning rate, or look for bad values in the data");
