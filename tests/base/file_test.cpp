@@ -158,6 +158,21 @@ TEST_CASE("a link is followed when its file is replaced") {
   CHECK(std::filesystem::is_symlink(link));
 }
 
+TEST_CASE("a link that others planted is replaced and not followed") {
+  const test::TempFolder folder;
+  const std::string target = (folder / "target").string();
+  const std::string link = (folder / "link").string();
+  test::write_file(target, "old");
+  chmod(target.c_str(), 0777);
+  std::filesystem::create_symlink(target, link);
+  write_file_atomically(link, "new", Links::replaced);
+  CHECK(test::read_file(target) == "old");
+  CHECK_FALSE(std::filesystem::is_symlink(link));
+  CHECK(test::read_file(link) == "new");
+  CHECK((mode_of(link) & 0111) == 0);
+  CHECK_THROWS_AS(write_file_atomically(folder.path().string(), "x", Links::replaced), FileError);
+}
+
 TEST_CASE("a failed write leaves the old file and nothing else") {
   const test::TempFolder folder;
   const std::string path = (folder / "a.bin").string();

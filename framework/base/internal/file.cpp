@@ -226,10 +226,10 @@ mode_t target_mode(const std::string& target, bool& is_new) {
 }  // namespace
 
 void write_file_atomically(const std::string& path,
-                           std::span<const std::span<const std::byte>> parts) {
-  const std::string target = real_target(path);
-  bool is_new = false;
-  const mode_t mode = target_mode(target, is_new);
+                           std::span<const std::span<const std::byte>> parts, Links links) {
+  const std::string target = links == Links::followed ? real_target(path) : path;
+  bool is_new = true;
+  const mode_t mode = links == Links::followed ? target_mode(target, is_new) : 0666;
   const size_t slash = target.rfind('/');
   const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
   TemporaryFile file(folder, mode);
@@ -247,9 +247,9 @@ void write_file_atomically(const std::string& path,
   remove_abandoned(folder);
 }
 
-void write_file_atomically(const std::string& path, std::string_view text) {
+void write_file_atomically(const std::string& path, std::string_view text, Links links) {
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  write_file_atomically(path, std::span(&part, 1));
+  write_file_atomically(path, std::span(&part, 1), links);
 }
 
 }  // namespace tessera::detail

@@ -50,15 +50,21 @@ class InputFile {
 /// holds more than `max_bytes`.
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
+/// What becomes of a symbolic link at a path that is written: the file it points to is replaced, or
+/// the link is and nothing is taken from what lies there, as in a folder where others may plant one.
+enum class Links { followed, replaced };
+
 /// Replaces the file at `path` by the parts, one after the other, in one step: a reader, a crash or
 /// a full disk sees the old file or the new one. The bytes are on disk when it returns, and what
 /// killed processes left of such writes in the folder is gone (is_abandoned()). Throws FileError
 /// naming the path and the system's reason, leaving the old file and nothing else behind, or saying
 /// that the new one is in place but not its name on disk.
 void write_file_atomically(const std::string& path,
-                           std::span<const std::span<const std::byte>> parts);
+                           std::span<const std::span<const std::byte>> parts,
+                           Links links = Links::followed);
 
 /// Replaces the file at `path` by a text in one step, as the other one does.
-void write_file_atomically(const std::string& path, std::string_view text);
+void write_file_atomically(const std::string& path, std::string_view text,
+                           Links links = Links::followed);
 
 }  // namespace tessera::detail

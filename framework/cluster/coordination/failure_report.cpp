@@ -140,7 +140,8 @@ std::string write_report(const std::string& job, const std::string& reason,
   if (!any) return "";
   try {
     const std::string path = report_path(job);
-    write_file_atomically(path, to_json_text(json));
+    // Anybody may have made a link of this name: numbers of processes can be foreseen.
+    write_file_atomically(path, to_json_text(json), Links::replaced);
     return path;
   } catch (const std::exception&) {
     // The reason matters more than the report.

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
@@ -11,6 +13,7 @@
 
 #include "tests/cluster/coordination/coordination_ranks.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 namespace failure_report_test {
 
@@ -215,6 +218,22 @@ TEST_CASE("the report has the last calls of every rank") {
   CHECK(one.at("calls").at(1).at("number") == 118);
   CHECK(one.at("calls").at(1).at("fingerprint") == "0000000000000076");
   CHECK(report.at("ranks").at(2).at("note") == "a note");
+  test::leave_all(ranks);
+}
+
+TEST_CASE("the report follows no link that somebody planted under its name") {
+  auto ranks = test::join_all(1);
+  ranks[0]->set_calls([] { return std::vector<CallRecord>{call(118, false)}; });
+  const std::filesystem::path folder = std::getenv("TESSERA_REPORT_DIR");
+  const std::filesystem::path victim = folder / "victim";
+  const std::filesystem::path report = folder / str("tessera-run-", ::getpid(), ".json");
+  test::write_file(victim.string(), "precious");
+  std::filesystem::remove(report);
+  std::filesystem::create_symlink(victim, report);
+  ranks[0]->abort("[test] the reason.");
+  CHECK(report_of(ranks[0]->reason(20s)) == report.string());
+  CHECK(test::read_file(victim.string()) == "precious");
+  CHECK(read_json_file(report.string()).at("format") == "tessera failure report");
   test::leave_all(ranks);
 }
 
