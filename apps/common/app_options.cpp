@@ -64,6 +64,8 @@ std::vector<Option> process_options(CommonOptions& o) {
        text(o.coordinator, "HOST:PORT")},
       {"rank", group, "of this process", integer(o.rank, 0, max_processes - 1)},
       {"processes", group, "of the run", integer(o.processes, 1, max_processes)},
+      {"insecure", group, "listen beyond this host without a secret, for whoever comes",
+       toggle(o.insecure)},
       {"timeout", group, "seconds until a process that others wait for is given up",
        integer(o.timeout, 1, max_seconds)},
       {"connect-timeout", group, "seconds until all processes have to be there",

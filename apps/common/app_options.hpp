@@ -50,6 +50,8 @@ struct CommonOptions {
   std::string coordinator;
   std::optional<int64_t> rank;
   std::optional<int64_t> processes;
+  /// Whether it may listen beyond this host without a secret.
+  bool insecure = false;
   /// Seconds until a process that others wait for is given up, and until all have to be there.
   int64_t timeout = 120;
   int64_t connect_timeout = 300;

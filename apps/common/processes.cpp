@@ -32,7 +32,8 @@ DistributedOptions distributed_options(const CommonOptions& options) {
   const auto number = [](const std::optional<int64_t>& value) {
     return static_cast<int>(value.value_or(-1));
   };
-  return {.cluster = {options.coordinator, number(options.rank), number(options.processes)},
+  return {.cluster = {options.coordinator, number(options.rank), number(options.processes),
+                      options.insecure},
           .devices = options.devices,
           .device_type = options.device == "cuda" ? Device::Type::cuda : Device::Type::cpu,
           .connect_timeout = std::chrono::seconds(options.connect_timeout),

@@ -33,10 +33,11 @@ constexpr const char* help =
     "\n"
     "PROGRAM is a path, an application beside this one, or a program in PATH. Each process finds\n"
     "the others by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT or by TF_CONFIG,\n"
-    "and what it prints comes behind \"[rank] \", with --ps behind \"[worker 0] \"; none of them\n"
-    "reads this program's input. A restarted program goes on from its checkpoints if it keeps\n"
-    "some (--checkpoint-dir). With --ps the end of the chief is the end of all, and the job goes\n"
-    "on while a worker is left. The exit code is that of the process that failed first.\n";
+    "proves to them that it knows their secret (TESSERA_SECRET), and what it prints comes behind\n"
+    "\"[rank] \", with --ps behind \"[worker 0] \"; none of them reads this program's\n"
+    "input. A restarted program goes on from its checkpoints if it keeps some (--checkpoint-dir).\n"
+    "With --ps the end of the chief is the end of all, and the job goes on while a worker is\n"
+    "left. The exit code is that of the process that failed first.\n";
 
 struct Arguments {
   bool help = false;

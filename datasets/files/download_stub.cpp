@@ -1,4 +1,4 @@
-// Takes the place of download.cpp and its like where libcurl or OpenSSL is missing.
+// Takes the place of download.cpp and its like where libcurl is missing.
 #include <tessera/datasets/files/download.hpp>
 
 #include <tessera/framework/base/error.hpp>
@@ -12,7 +12,7 @@ namespace {
 [[noreturn]] void refuse(const std::string& url, const std::string& path) {
   throw ConfigError(url, "downloads need libcurl", "a build without it",
                     "put the files at " + path +
-                        ", or install libcurl4-openssl-dev and libssl-dev and build again");
+                        ", or install libcurl4-openssl-dev and build again");
 }
 
 }  // namespace

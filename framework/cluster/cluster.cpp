@@ -81,6 +81,7 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
   if (!cluster) cluster = cluster_from_slurm(variables);
   if (!cluster) return {};
   if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
+  cluster->insecure = flags.insecure;
   return *cluster;
 }
 

@@ -32,6 +32,11 @@ struct Cluster {
   std::string source = {};
   /// "host:port" of all tasks by type, from TF_CONFIG.
   std::vector<std::pair<TaskType, std::vector<std::string>>> tasks = {};
+  /// What its processes prove to each other that they know, 32 characters at least; empty: that of
+  /// TESSERA_SECRET, or of the file that TESSERA_SECRET_FILE names.
+  std::string secret = {};
+  /// Whether without a secret this process may listen beyond its host, for whoever comes.
+  bool insecure = false;
 };
 
 /// What the command line says; empty and -1: nothing.
@@ -39,6 +44,7 @@ struct ClusterFlags {
   std::string coordinator;  ///< "host:port"
   int rank = -1;
   int size = -1;
+  bool insecure = false;    ///< see Cluster::insecure
 };
 
 namespace detail {

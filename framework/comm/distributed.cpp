@@ -78,19 +78,21 @@ void leave_run() {
 std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                                              const DistributedOptions& options, Device first,
                                              const Facts& facts) {
+  const JobAccess access = job_access(cluster);
   const std::shared_ptr<Coordination> control =
       Coordination::join({.rank = cluster.rank,
                      .size = cluster.size,
                      .address = cluster.address,
                      .port = cluster.port,
                      .job = cluster.job,
+                     .access = access,
                      .connect_timeout = options.connect_timeout,
                      .timeout = options.timeout});
   // Before engines, which would wait for each other in vain.
   compare(*control, where, facts);
   try {
     return std::make_shared<ProcessCommunicator>(
-        control, make_engine(control, options, first),
+        control, make_engine(control, options, access.secret, first),
         ProcessCommunicatorOptions{.always_check = options.always_check});
   } catch (const std::exception& error) {
     const std::string reason = control->reason(std::chrono::seconds(1));

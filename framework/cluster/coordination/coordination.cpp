@@ -16,6 +16,7 @@ std::shared_ptr<Coordination> Coordination::join(const CoordinationOptions& opti
     throw ConfigError("control", "the port of rank 0 is between 1 and 65535", str(options.port),
                       "give all ranks the same port of rank 0's host");
   }
+  if (options.size > 1) check_access("control", "rank 0", options.address, options.access);
   return std::make_shared<CoordinationClient>(options);
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/cluster/internal/job_secret.hpp>
+
 namespace tessera::detail {
 
 /// How one process joins the others that run its program.
@@ -17,9 +19,11 @@ struct CoordinationOptions {
   /// only if that is it, else on all addresses of its host.
   std::string address = "127.0.0.1";
   int port = 0;
-  /// Processes of another run, and whatever else connects, do not know it. Rank 0 with none lets
-  /// any in.
+  /// Processes of another run have another one. It is no secret; rank 0 with none lets any in.
   std::string job = {};
+  /// What every process proves that it knows, to rank 0 as rank 0 to it. Without a secret rank 0
+  /// lets in whoever comes, beyond loopback only if told to.
+  JobAccess access = {};
   /// How long rank 0 waits until every rank is there, and the others until they reach it.
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
   /// After how long a rank is given up that does not answer, or does not arrive where others wait.
@@ -63,7 +67,8 @@ class Coordination {
   /// Joins the run: returns when every rank is there. Strangers that connect are turned away.
   /// Throws CommError naming the address, the port that is taken, the ranks that are missing after
   /// the time-out or the one that died meanwhile; ConfigError, while the others go on waiting, for
-  /// a rank twice, another number of ranks or another job.
+  /// a rank twice, another number of ranks, another job or another secret, and for an address
+  /// beyond loopback without one.
   static std::shared_ptr<Coordination> join(const CoordinationOptions& options);
   virtual ~Coordination() = default;
 

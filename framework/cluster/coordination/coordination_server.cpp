@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
@@ -37,8 +38,13 @@ CoordinationServer::CoordinationServer(const CoordinationOptions& options)
       begin_(now_),
       next_beat_(now_),
       next_line_(now_ + 1500ms),
+      next_warning_(now_),
       next_accept_(now_) {
-  if (options.size > 1) listener_ = listen_on(options.address, options.port);
+  if (options.size > 1) {
+    listener_ = listen_on(options.address, options.port);
+    const std::string open = check_access("control", "rank 0", options.address, options.access);
+    if (!open.empty()) say(open);
+  }
   auto [own_end, hub_end] = connected_pair();
   own_end_ = std::move(own_end);
   connections_.push_back({FrameSocket(std::move(hub_end), max_hello_bytes), true});
@@ -225,22 +231,58 @@ constexpr auto close_time = 1s;
 }  // namespace
 
 void CoordinationServer::greet(Connection& connection, const Frame& frame) {
+  if (!connection.nonce.empty()) return judge_proof(connection, frame);
   if (frame.type != FrameType::hello) {
     throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " first of all"));
   }
   Hello hello = decode_hello(frame.body);
-  const std::string refused = refusal(connection, hello);
-  if (!refused.empty()) {
-    connection.refused = true;
-    connection.deadline = now_ + 1s;
-    connection.socket.send(FrameType::refused, refused);
-    return connection.socket.finish_sending();
+  if (options_.access.secret.empty()) return admit(connection, std::move(hello), "");
+  connection.hello = frame.body;
+  connection.nonce = random_nonce();
+  connection.socket.send(FrameType::challenge, connection.nonce);
+}
+
+void CoordinationServer::judge_proof(Connection& connection, const Frame& frame) {
+  if (frame.type != FrameType::proof) {
+    throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " instead of a proof"));
   }
+  const Hello hello = decode_hello(connection.hello);
+  const auto expected = [&](const char* role) {
+    return proof_of(options_.access.secret, {role, connection.hello, connection.nonce});
+  };
+  if (same_proof(frame.body, expected(proof_of_rank))) {
+    return admit(connection, hello, expected(proof_of_hub));
+  }
+  const std::string who =
+      str(one_line(hello.peer.describe()), " at ", other_address(connection.socket.descriptor()));
+  if (next_warning_ <= now_) {
+    next_warning_ = now_ + line_interval;
+    say(str("[control] turned away ", who, ": it knows another secret"));
+  }
+  refuse(connection,
+         ConfigError("control", str("all processes that meet at ",
+                                    address_text(options_.address, options_.port),
+                                    " know one secret"),
+                     str("another one of ", who),
+                     "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET")
+             .what());
+}
+
+void CoordinationServer::refuse(Connection& connection, const std::string& text) {
+  connection.refused = true;
+  connection.deadline = now_ + 1s;
+  connection.socket.send(FrameType::refused, text);
+  connection.socket.finish_sending();
+}
+
+void CoordinationServer::admit(Connection& connection, Hello hello, const std::string& proof) {
+  const std::string refused = refusal(connection, hello);
+  if (!refused.empty()) return refuse(connection, refused);
   connection.rank = hello.peer.rank;
   connection.socket.set_max_body(max_body_bytes);
   hello.peer.address = other_address(connection.socket.descriptor());
   present_[static_cast<size_t>(connection.rank)] = hello.peer;
-  connection.socket.send(FrameType::accepted);
+  connection.socket.send(FrameType::accepted, proof);
 }
 
 std::string CoordinationServer::refusal(const Connection& connection, const Hello& hello) const {

@@ -43,7 +43,10 @@ class CoordinationServer {
     bool own = false;  ///< rank 0's
     int rank = -1;     ///< none before the hello
     bool refused = false;
-    /// By when the hello must come or, after a refusal, the other side close.
+    /// The hello of one that has to prove itself, and by what.
+    std::string hello = {};
+    std::string nonce = {};
+    /// By when it must say who it is and prove it or, after a refusal, the other side close.
     Time deadline = {};
     bool gone = false;
   };
@@ -54,6 +57,9 @@ class CoordinationServer {
   void serve(Connection& connection);
   void handle(Connection& connection, const Frame& frame);
   void greet(Connection& connection, const Frame& frame);
+  void judge_proof(Connection& connection, const Frame& frame);
+  void admit(Connection& connection, Hello hello, const std::string& proof);
+  void refuse(Connection& connection, const std::string& text);
   std::string refusal(const Connection& connection, const Hello& hello) const;
   void close(Connection& connection);
   void remove_closed();
@@ -89,6 +95,7 @@ class CoordinationServer {
   Time begin_;
   Time next_beat_;
   Time next_line_;
+  Time next_warning_;  ///< when one may be said of whoever knows another secret
   Time next_accept_;
   Time deadline_ = {};    ///< when the phase ends, asking or over
   std::mutex end_mutex_;  ///< guards the thread's handle

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -99,6 +100,14 @@ bool is_own_end(int descriptor) {
   ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size);
   ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &other_size);
   return own_size == other_size && std::memcmp(&own, &other, own_size) == 0;
+}
+
+int own_port(int descriptor) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &size);
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(name).sin_port);
 }
 
 std::string digits(const sockaddr_storage& name, socklen_t size) {
@@ -188,6 +197,20 @@ FileDescriptor listen_on(const std::string& address, int port) {
                         : std::string("give all ranks another port"));
 }
 
+FileDescriptor listen_at(const std::string& address, int& port, std::string& error) {
+  const Addresses addresses = resolve(address, 0, error);
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (socket.valid() && ::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
+        ::listen(socket.get(), SOMAXCONN) == 0) {
+      port = own_port(socket.get());
+      return socket;
+    }
+    error = std::strerror(errno);
+  }
+  return FileDescriptor();
+}
+
 FileDescriptor accept_from(const FileDescriptor& listener) {
   FileDescriptor accepted(
       ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -237,10 +260,6 @@ std::string own_address(int descriptor) {
   socklen_t size = sizeof name;
   const bool known = ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &size) == 0;
   return known ? digits(name, size) : "";
-}
-
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
 }
 
 int poll_time(steady_clock::time_point time) {

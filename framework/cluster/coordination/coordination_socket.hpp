@@ -19,6 +19,8 @@ class FrameSocket {
   int descriptor() const { return descriptor_.get(); }
   bool valid() const { return descriptor_.valid(); }
   void close() { descriptor_.reset(); }
+  /// The connection, for others to go on with.
+  FileDescriptor release() { return std::move(descriptor_); }
   void set_max_body(size_t bytes) { in_.set_max_body(bytes); }
 
   /// Sends what fits at once and keeps the rest for flush(). A connection that is gone shows where
@@ -63,6 +65,10 @@ std::string address_text(const std::string& host, int port);
 /// port.
 FileDescriptor listen_on(const std::string& address, int port);
 
+/// A socket that listens at one address of this host, on a port that it tells. Invalid with the
+/// system's reason in `error`.
+FileDescriptor listen_at(const std::string& address, int& port, std::string& error);
+
 /// The next connection, not blocking; invalid where there is none, errno set.
 FileDescriptor accept_from(const FileDescriptor& listener);
 
@@ -77,9 +83,6 @@ std::pair<FileDescriptor, FileDescriptor> connected_pair();
 /// Addresses in digits of a connection's other and own side; empty for one inside the process.
 std::string other_address(int descriptor);
 std::string own_address(int descriptor);
-
-/// Whether an address is of this host alone.
-bool is_loopback(const std::string& address);
 
 /// Milliseconds until `time` for poll(2): at least 0, rounded up.
 int poll_time(std::chrono::steady_clock::time_point time);

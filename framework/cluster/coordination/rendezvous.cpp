@@ -19,32 +19,72 @@ namespace {
 
 constexpr size_t max_refusal_bytes = 2000;
 
-/// Waits for rank 0's answer; false with why there is none.
-bool is_accepted(FrameSocket& socket, steady_clock::time_point deadline, std::string& error) {
-  while (steady_clock::now() < deadline) {
-    pollfd entry{socket.descriptor(), POLLIN, 0};
-    if (::poll(&entry, 1, poll_time(deadline)) <= 0) continue;
-    const bool open = socket.receive();
-    const std::optional<Frame> frame = socket.next();
-    if (frame && frame->type == FrameType::accepted) return true;
-    if (frame && frame->type == FrameType::refused) {
-      throw ConfigError(one_line(frame->body, max_refusal_bytes));
-    }
-    if (frame || !open) {
-      error = "it closed the connection";
-      return false;
-    }
+/// A connection to rank 0 over which this rank says who it is.
+class Introduction {
+ public:
+  Introduction(const CoordinationOptions& options, FileDescriptor connection)
+      : options_(options), socket_(std::move(connection)) {
+    const Peer self{options.rank, ::getpid(), host_name(), ""};
+    hello_ = encode_hello({options.job, options.size, self, random_nonce()});
+    socket_.send(FrameType::hello, hello_);
   }
-  error = "it does not answer";
-  return false;
-}
 
-FrameSocket say_hello(const CoordinationOptions& options, FileDescriptor connection) {
-  FrameSocket socket(std::move(connection));
-  const Peer self{options.rank, ::getpid(), host_name(), ""};
-  socket.send(FrameType::hello, encode_hello({options.job, options.size, self}));
-  return socket;
-}
+  /// Waits until rank 0 lets this rank in; false with why it does not.
+  bool is_accepted(steady_clock::time_point deadline, std::string& error) {
+    while (steady_clock::now() < deadline) {
+      pollfd entry{socket_.descriptor(), POLLIN, 0};
+      if (::poll(&entry, 1, poll_time(deadline)) <= 0) continue;
+      const bool open = socket_.receive();
+      const std::optional<Frame> frame = socket_.next();
+      if (frame && frame->type == FrameType::accepted) {
+        check_proof(frame->body);
+        return true;
+      }
+      if (frame && frame->type == FrameType::refused) {
+        throw ConfigError(one_line(frame->body, max_refusal_bytes));
+      }
+      if (frame && frame->type == FrameType::challenge && nonce_.empty()) {
+        prove(frame->body);
+        continue;
+      }
+      if (frame || !open) {
+        error = "it closed the connection";
+        return false;
+      }
+    }
+    error = "it does not answer";
+    return false;
+  }
+
+  FrameSocket take_socket() { return std::move(socket_); }
+
+ private:
+  void prove(const std::string& nonce) {
+    if (options_.access.secret.empty()) fail("asks for the secret of its job", "none here");
+    nonce_ = nonce;
+    socket_.send(FrameType::proof, proof_of(options_.access.secret, {proof_of_rank, hello_, nonce}));
+  }
+
+  void check_proof(const std::string& proof) const {
+    const std::string& secret = options_.access.secret;
+    if (secret.empty() || same_proof(proof, proof_of(secret, {proof_of_hub, hello_, nonce_}))) {
+      return;
+    }
+    fail("proves that it knows the secret of the job",
+         nonce_.empty() ? "it has none" : "it knows another one");
+  }
+
+  [[noreturn]] void fail(const std::string& does, const std::string& received) const {
+    throw ConfigError("control",
+                      str("rank 0 at ", address_text(options_.address, options_.port), " ", does),
+                      received, "give all processes the same TESSERA_SECRET_FILE or TESSERA_SECRET");
+  }
+
+  const CoordinationOptions& options_;
+  FrameSocket socket_;
+  std::string hello_;
+  std::string nonce_;  ///< what rank 0 asked to prove the secret by
+};
 
 [[noreturn]] void fail_to_join(const CoordinationOptions& options, const std::string& error) {
   const double seconds = std::chrono::duration<double>(options.connect_timeout).count();
@@ -59,10 +99,10 @@ FrameSocket say_hello(const CoordinationOptions& options, FileDescriptor connect
 
 FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection) {
   std::string error;
-  FrameSocket socket = say_hello(options, std::move(connection));
+  Introduction introduction(options, std::move(connection));
   const auto deadline = steady_clock::now() + options.connect_timeout;
-  if (!is_accepted(socket, deadline, error)) fail_to_join(options, error);
-  return socket;
+  if (!introduction.is_accepted(deadline, error)) fail_to_join(options, error);
+  return introduction.take_socket();
 }
 
 FrameSocket find_hub(const CoordinationOptions& options) {
@@ -71,9 +111,9 @@ FrameSocket find_hub(const CoordinationOptions& options) {
   for (auto pause = 10ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 250ms)) {
     FileDescriptor connection = connect_to(options.address, options.port, deadline, error);
     if (connection.valid()) {
-      FrameSocket socket = say_hello(options, std::move(connection));
+      Introduction introduction(options, std::move(connection));
       try {
-        if (is_accepted(socket, deadline, error)) return socket;
+        if (introduction.is_accepted(deadline, error)) return introduction.take_socket();
       } catch (const BadFrame&) {
         error = "something else answers there";
       }

@@ -10,7 +10,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr uint32_t magic = 0x43525354;  // "TSRC"
-constexpr uint64_t protocol_version = 1;
+constexpr uint64_t protocol_version = 2;
 constexpr size_t head_bytes = 9;
 
 void put(std::string& out, uint64_t value, int count) {
@@ -138,7 +138,7 @@ void BodyReader::finish() const {
 std::string encode_hello(const Hello& hello) {
   BodyWriter body;
   body.number(protocol_version).text(hello.job).number(static_cast<uint64_t>(hello.size));
-  return body.peer(hello.peer).bytes();
+  return body.peer(hello.peer).text(hello.nonce).bytes();
 }
 
 Hello decode_hello(std::string_view body) {
@@ -150,6 +150,7 @@ Hello decode_hello(std::string_view body) {
   hello.job = reader.text();
   hello.size = static_cast<int64_t>(reader.number());
   hello.peer = reader.peer();
+  hello.nonce = reader.text();
   reader.finish();
   return hello;
 }

@@ -19,8 +19,10 @@ struct BadFrame : std::runtime_error {
 /// What the processes of a run tell each other, each over its one connection to rank 0.
 enum class FrameType : uint8_t {
   hello,     ///< to rank 0, first of all: who this is
+  challenge, ///< its answer where there is a secret: what to prove it by
+  proof,     ///< to rank 0: that this process knows the secret
   refused,   ///< its answer: why not, before the connection is closed
-  accepted,  ///< its answer: wait until all are there
+  accepted,  ///< its answer: wait until all are there; its own proof
   started,   ///< all are there: the peers
   beat,      ///< both ways: still here; to rank 0 with the last call
   gather,    ///< to rank 0: a key and this rank's text
@@ -111,7 +113,13 @@ struct Hello {
   std::string job;
   int64_t size = 0;
   Peer peer;
+  /// What rank 0 is to prove by that it knows the secret, too.
+  std::string nonce = {};
 };
+
+/// What proofs of the secret begin with, for which side makes one.
+inline constexpr const char* proof_of_rank = "control: rank";
+inline constexpr const char* proof_of_hub = "control: rank 0";
 
 std::string encode_hello(const Hello& hello);
 /// Throws BadFrame for a body that is no hello of this version of the protocol.

@@ -37,6 +37,10 @@ HostPort read_host_port(const std::string& where, const std::string& text) {
   return {host, read_integer(where + ", port", text.substr(colon + 1), 1, highest_port)};
 }
 
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 int read_integer(const std::string& where, const std::string& text, int minimum, int maximum) {
   int number = 0;
   const char* end = text.data() + text.size();

@@ -17,6 +17,9 @@ struct HostPort {
 /// Host and port from "host:port" or "[::1]:port". Throws ConfigError naming `where`.
 HostPort read_host_port(const std::string& where, const std::string& text);
 
+/// Whether a host, a name or digits, is this one by its loopback address.
+bool is_loopback(const std::string& host);
+
 /// The integer that `text` is, in [minimum, maximum]. Throws ConfigError naming `where`.
 int read_integer(const std::string& where, const std::string& text, int minimum, int maximum);
 

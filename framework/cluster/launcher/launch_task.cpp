@@ -11,6 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/cluster.hpp>
+#include <tessera/framework/cluster/internal/job_secret.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
@@ -45,12 +46,13 @@ Environment own_variables() {
 Environment shared_variables(const LaunchOptions& options) {
   Environment variables = own_variables();
   // They speak of another run.
-  for (const char* name : {"TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
+  for (const char* name : {"TESSERA_SECRET_FILE", "TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
                            "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART", "RANK", "WORLD_SIZE",
                            "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     variables.erase(name);
   }
   variables["TESSERA_JOB"] = random_name();
+  variables["TESSERA_SECRET"] = make_secret();
   variables.emplace("OMP_NUM_THREADS",
                     std::to_string(std::max(1, core_count() / options.processes)));
   return variables;

@@ -38,10 +38,10 @@ int free_port();
 
 /// Runs `command`, of which the first word is the program's path, as processes of this machine that
 /// find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or by TF_CONFIG.
-/// TESSERA_JOB is theirs alone, TESSERA_RESTART counts how often each was started again, and
-/// OMP_NUM_THREADS shares the cores out among `processes` unless it is set. Every line that they
-/// write comes out whole behind "[rank] ", on the stream it was written to; a parameter server
-/// job's behind "[chief] ", "[worker 0] ", "[ps 1] ", "[evaluator] ".
+/// TESSERA_JOB and TESSERA_SECRET are theirs alone, TESSERA_RESTART counts how often each was
+/// started again, and OMP_NUM_THREADS shares the cores out among `processes` unless it is set.
+/// Every line that they write comes out whole behind "[rank] ", on the stream it was written to; a
+/// parameter server job's behind "[chief] ", "[worker 0] ", "[ps 1] ", "[evaluator] ".
 ///
 /// Where one fails the others are ended, and the one that failed first is named. In a parameter
 /// server job this goes for chief and ps, and the last worker; the job goes on while a worker or

@@ -1,7 +1,5 @@
 #include <tessera/framework/comm/cpu/gloo_transport.hpp>
 
-#include <array>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -11,6 +9,8 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cpu/gloo_pair.hpp>
+#include <tessera/framework/comm/cpu/peer_sockets.hpp>
 #include <tessera/framework/comm/internal/signal_guard.hpp>
 
 namespace tessera::detail {
@@ -18,8 +18,6 @@ namespace {
 
 /// Gloo ends a wait after a while, and all connections with it. Who is alive is not its to judge.
 constexpr std::chrono::hours gloo_patience{24 * 365};
-/// What a text of addresses gives each of them.
-constexpr size_t address_bytes = gloo::transport::Address::kMaxByteSize;
 
 using Buffer = gloo::transport::UnboundBuffer;
 using BufferPtr = std::unique_ptr<Buffer>;
@@ -152,11 +150,21 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
     const SignalGuard guard(SignalGuard::Which::all);
-    gloo::transport::tcp::attr where(options.address.c_str());
-    device_ = gloo::transport::tcp::CreateDevice(where);
+    std::vector<FileDescriptor> peers = connect_peers({.rank = rank_,
+                                                       .size = size_,
+                                                       .address = options.address,
+                                                       .secret = options.secret,
+                                                       .timeout = options.timeout,
+                                                       .gather = options.gather});
+    device_ = gloo_device();
     context_ = device_->createContext(rank_, size_);
     context_->setTimeout(options.timeout);
-    connect(options.gather);
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      hand_over(*context_, peer, *device_, peers[static_cast<size_t>(peer)]);
+    }
+    // Nobody may leave while others still connect to it.
+    options.gather("connected");
   }
   ~GlooTransport() override {
     const SignalGuard guard(SignalGuard::Which::pipe);
@@ -213,36 +221,11 @@ class GlooTransport final : public Transport {
     }
   }
 
-  void connect(const std::function<std::vector<std::string>(const std::string&)>& gather) {
-    std::string mine(address_bytes * static_cast<size_t>(size_), '\0');
-    for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
-      const std::vector<char> bytes = context_->createPair(peer)->address().bytes();
-      std::memcpy(&mine[address_bytes * static_cast<size_t>(peer)], bytes.data(), bytes.size());
-      used_bytes_ = bytes.size();
-    }
-    const std::vector<std::string> all = gather(mine);
-    for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
-      const std::string& theirs = all.at(static_cast<size_t>(peer));
-      if (theirs.size() != mine.size()) pending_.fail(peer, "addresses of another kind");
-      const char* address = theirs.data() + address_bytes * static_cast<size_t>(rank_);
-      try {
-        context_->getPair(peer)->connect({address, address + used_bytes_});
-      } catch (const std::exception& error) {
-        pending_.fail(peer, error.what());
-      }
-    }
-    // Nobody may leave while others still connect to it.
-    gather("connected");
-  }
-
   int rank_;
   int size_;
-  size_t used_bytes_ = 0;
   Pending pending_;
   Scratch scratch_;
-  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<gloo::transport::tcp::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
 };
 
@@ -267,8 +250,7 @@ std::unique_ptr<Transport> gloo_transport(const GlooOptions& options) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw CommError("gloo", "this process listens at " + options.address, error.what(),
-                    "pass an address of this host that the others reach");
+    throw CommError("gloo", "Gloo serves the connections of this process", error.what(), "");
   }
 }
 

@@ -16,6 +16,9 @@ struct GlooOptions {
   int size = 1;
   /// The address or host name by which the other ranks reach this process.
   std::string address = "127.0.0.1";
+  /// What every process of the job proves that it knows before Gloo hears from it; empty: what the
+  /// ranks agree on by `gather`.
+  std::string secret = {};
   /// How long to wait for each connection.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   /// The texts of all ranks, by rank, from that of this one. Called twice.

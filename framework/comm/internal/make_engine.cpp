@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds max_for_a_connection = std::chrono::seconds(
 }  // namespace
 
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
-                                    const DistributedOptions& options, Device first) {
+                                    const DistributedOptions& options,
+                                    const std::string& secret, Device first) {
   const int rank = control->rank(), size = control->size();
   if (options.device_type == Device::Type::cuda) {
     const auto gather = [control](const std::string& key, const std::string& text) {
@@ -33,6 +34,7 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
     return gloo_transport({.rank = rank,
                          .size = size,
                          .address = address,
+                         .secret = secret,
                          .timeout = std::min(options.connect_timeout, max_for_a_connection),
                          .gather = gather_as("gloo")});
   };

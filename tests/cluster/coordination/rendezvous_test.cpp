@@ -140,6 +140,85 @@ TEST_CASE("who does not belong is told so, and the others go on") {
   CHECK(errors == std::vector<std::string>(3));
 }
 
+TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place") {
+  const int port = free_port();
+  const std::string secret(32, 's');
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto with = [&](int rank, const std::string& known) {
+    CoordinationOptions options = rank_options(rank, 4, port);
+    options.access.secret = known;
+    options.say = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      lines.push_back(line);
+    };
+    return options;
+  };
+  auto hub = join_later(with(0, secret));
+  wait_for(port);
+  // One that says so, one that proves nothing, and one that proves it by another secret.
+  const Hello hello{"", 4, {2, 4711, "host", ""}, random_nonce()};
+  const FileDescriptor silent = connect_and_send(port, hello_frame(hello));
+  const FileDescriptor wrong = connect_and_send(
+      port, hello_frame(hello) + encode_frame(FrameType::proof, std::string(32, 'x')));
+  CHECK_THAT(test::read_all(wrong), Contains("know one secret. Received: another one of rank 2"));
+  CHECK_THROWS_WITH(Coordination::join(with(2, std::string(32, 'o'))),
+                    Contains(str("[control] all processes that meet at 127.0.0.1:", port,
+                                 " know one secret. Received: another one of rank 2 (pid ")) &&
+                        Contains(") at 127.0.0.1. To fix: give all of them the same "
+                                 "TESSERA_SECRET_FILE or TESSERA_SECRET"));
+  CHECK_THROWS_WITH(Coordination::join(with(2, "")),
+                    Contains(str("[control] rank 0 at 127.0.0.1:", port,
+                                 " asks for the secret of its job. Received: none here")));
+  test::Ranks ranks(4);
+  const auto errors = test::on_threads(4, [&](int rank) {
+    auto& control = ranks[static_cast<size_t>(rank)];
+    control = rank == 0 ? hub.get() : Coordination::join(with(rank, secret));
+    CHECK(control->gather("key", str(rank)) == std::vector<std::string>{"0", "1", "2", "3"});
+    control->leave();
+  });
+  CHECK(errors == std::vector<std::string>(4));
+  REQUIRE_FALSE(lines.empty());
+  CHECK(lines[0] == "[control] turned away rank 2 (pid 4711 on host) at 127.0.0.1: it knows another "
+                    "secret");
+}
+
+TEST_CASE("rank 0 proves that it knows the secret, too") {
+  const int port = free_port();
+  auto hub = join_later([&] {
+    CoordinationOptions options = rank_options(0, 2, port);
+    options.connect_timeout = 3s;
+    return options;
+  }());
+  CoordinationOptions one = rank_options(1, 2, port);
+  one.access.secret = std::string(32, 's');
+  CHECK_THROWS_WITH(Coordination::join(one),
+                    Contains(str("[control] rank 0 at 127.0.0.1:", port,
+                                 " proves that it knows the secret of the job. Received: it has "
+                                 "none")));
+  CHECK_THROWS_AS(hub.get(), CommError);
+}
+
+TEST_CASE("a run beyond this host needs a secret, on every rank") {
+  for (const int rank : {0, 1}) {
+    CoordinationOptions options = rank_options(rank, 2, free_port());
+    options.address = "192.0.2.1";
+    CHECK_THROWS_WITH(Coordination::join(options),
+                      Contains("[control] rank 0 listens beyond this host, at 192.0.2.1, only for "
+                               "those that know the secret"));
+  }
+  std::vector<std::string> lines;
+  CoordinationOptions zero = rank_options(0, 2, free_port());
+  zero.address = "0.0.0.0";
+  zero.access.insecure = true;
+  zero.connect_timeout = 100ms;
+  zero.say = [&](const std::string& line) { lines.push_back(line); };
+  CHECK_THROWS_WITH(Coordination::join(zero), Contains("no sign of rank 1"));
+  CHECK(lines == std::vector<std::string>{
+                     "Warning: [control] rank 0 listens beyond this host, at 0.0.0.0, without a "
+                     "secret: whoever reaches it may take part"});
+}
+
 TEST_CASE("options of a rank are checked before it connects") {
   CHECK_THROWS_AS(Coordination::join({.rank = 3, .size = 3, .port = 1, .say = {}}), ConfigError);
   CHECK_THROWS_AS(Coordination::join({.rank = -1, .size = 3, .port = 1, .say = {}}), ConfigError);

@@ -40,6 +40,7 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
   LaunchOptions options = job();
   options.evaluator = true;
   const Run result = run(script(folder, "echo $TF_CONFIG; echo $TESSERA_JOB >> $D/jobs;"
+                                        "echo $TESSERA_SECRET >> $D/secrets;"
                                         "[ -z \"$RANK$WORLD_SIZE$MASTER_ADDR$TESSERA_RESTART\" ] "
                                         "&& [ $OMP_NUM_THREADS -ge 1 ]"),
                          options);
@@ -66,6 +67,11 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
   }
   CHECK(labels == std::set<std::string>{"chief", "worker 0", "worker 1", "ps 0", "ps 1",
                                         "evaluator"});
+  const std::string secrets = read_file(folder / "secrets");
+  CHECK(secrets.size() == 6 * 65);
+  for (size_t at = 0; at < secrets.size(); at += 65) {
+    CHECK(secrets.substr(at, 65) == secrets.substr(0, 65));
+  }
   const std::string jobs = read_file(folder / "jobs");
   CHECK(jobs.size() == 6 * 17);
   for (size_t at = 0; at < jobs.size(); at += 17) CHECK(jobs.substr(at, 17) == jobs.substr(0, 17));

@@ -1,0 +1,129 @@
+#include <tessera/framework/cluster/internal/job_secret.hpp>
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <set>
+
+#include "tests/cluster/cluster_cases.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+namespace job_secret_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+JobAccess access_of(const Values& values, const Cluster& cluster = {}) {
+  return job_access(cluster, environment_of(values));
+}
+
+std::string error_of(const Values& values) {
+  try {
+    access_of(values);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string hexadecimal(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the secret of a job comes from its cluster, a variable or a file", "[cluster]") {
+  const TempFolder folder;
+  const std::string path = (folder / "secret").string();
+  const std::string secret(40, 's');
+  write_file(path, "  " + secret + "\n");
+  ::chmod(path.c_str(), 0600);
+  CHECK(access_of({}).secret.empty());
+  CHECK_FALSE(access_of({}).insecure);
+  CHECK(access_of({{"TESSERA_SECRET", secret}}).secret == secret);
+  CHECK(access_of({{"TESSERA_SECRET_FILE", path}}).secret == secret);
+  Cluster cluster;
+  cluster.secret = std::string(32, 'c');
+  CHECK(access_of({{"TESSERA_SECRET", secret}}, cluster).secret == cluster.secret);
+  CHECK(access_of({{"TESSERA_INSECURE", "1"}}).insecure);
+  CHECK_FALSE(access_of({{"TESSERA_INSECURE", "0"}}).insecure);
+  CHECK(find_cluster({"h:1", 0, 2, true}, environment_of({})).insecure);
+  cluster = {};
+  cluster.insecure = true;
+  CHECK(access_of({}, cluster).insecure);
+  CHECK_THAT(error_of({{"TESSERA_SECRET", secret}, {"TESSERA_SECRET_FILE", path}}),
+             Contains("[TESSERA_SECRET] is not set beside TESSERA_SECRET_FILE"));
+  CHECK_THAT(error_of({{"TESSERA_SECRET", "short"}}),
+             Contains("[TESSERA_SECRET] a secret has 32 to 4096 characters. Received: 5. To fix: "
+                      "draw one by: openssl rand -hex 32"));
+  CHECK_THAT(error_of({{"TESSERA_INSECURE", "yes"}}), Contains("[TESSERA_INSECURE] must be"));
+}
+
+TEST_CASE("a file of a secret that others may read is refused", "[cluster]") {
+  const TempFolder folder;
+  const std::string path = (folder / "secret").string();
+  write_file(path, std::string(64, 's'));
+  for (const mode_t mode : {0640, 0604, 0620, 0601}) {
+    ::chmod(path.c_str(), mode);
+    CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", path}}),
+               Contains("[TESSERA_SECRET_FILE] names a file that only its owner") &&
+                   Contains("chmod 600 " + path));
+  }
+  ::chmod(path.c_str(), 0400);
+  CHECK(error_of({{"TESSERA_SECRET_FILE", path}}).empty());
+  CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", (folder / "none").string()}}),
+             Contains("No such file"));
+  CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", folder.path().string()}}), Contains("names a file"));
+  write_file((folder / "long").string(), std::string(5000, 's'));
+  ::chmod((folder / "long").c_str(), 0600);
+  CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", (folder / "long").string()}}),
+             Contains("a secret has 32 to 4096 characters"));
+}
+
+TEST_CASE("beyond loopback there is a secret, or a word that there is none", "[cluster]") {
+  const auto said = [](const std::string& host, const JobAccess& access) {
+    try {
+      return check_access("control", "rank 0", host, access);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const std::string host : {"127.0.0.1", "::1", "localhost"}) CHECK(said(host, {}).empty());
+  CHECK(said("host1", {std::string(32, 's'), false}).empty());
+  CHECK(said("host1", {"", true}) ==
+        "Warning: [control] rank 0 listens beyond this host, at host1, without a secret: whoever "
+        "reaches it may take part");
+  CHECK_THAT(said("10.0.0.7", {}),
+             Contains("[control] rank 0 listens beyond this host, at 10.0.0.7, only for those that "
+                      "know the secret of the job. Received: no secret. To fix: ") &&
+                 Contains("TESSERA_SECRET_FILE") && Contains("--insecure"));
+}
+
+TEST_CASE("proofs are HMAC-SHA256 of texts that cannot be mistaken for others", "[cluster]") {
+  // openssl dgst -sha256 -hmac key, of "1:a2:bc".
+  CHECK(hexadecimal(proof_of("key", {"a", "bc"})) ==
+        "1285c12d1467a2dda4fe0f874da6e8e15938a9e56a374ff0ac2a1778900e98f6");
+  CHECK_FALSE(same_proof(proof_of("key", {"a", "bc"}), proof_of("key", {"ab", "c"})));
+  CHECK_FALSE(same_proof(proof_of("key", {"a"}), proof_of("kez", {"a"})));
+  CHECK(same_proof(proof_of("key", {"a"}), proof_of("key", {"a"})));
+  CHECK_FALSE(same_proof(proof_of("key", {"a"}), ""));
+  std::set<std::string> drawn;
+  for (int i = 0; i < 100; ++i) drawn.insert(random_nonce());
+  CHECK(drawn.size() == 100);
+  CHECK(drawn.begin()->size() == 32);
+  CHECK(make_secret().size() == 64);
+  CHECK(make_secret() != make_secret());
+}
+
+}  // namespace job_secret_test
