@@ -24,6 +24,7 @@ extern "C" void mnist_parameter_servers(const StrategyFlags& flags,
       .devices_per_worker = common.devices.value_or(1),
       .connect_timeout = std::chrono::seconds(common.connect_timeout),
       .timeout = std::chrono::seconds(common.timeout)};
+  options.cluster.insecure = common.insecure;
   if (flags.max_part_bytes) {
     options.variable_partitioner = strategy::MaxSizePartitioner(*flags.max_part_bytes);
   }

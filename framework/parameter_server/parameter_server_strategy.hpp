@@ -22,7 +22,7 @@ namespace tessera::strategy {
 struct ParameterServerOptions {
   /// How variables are cut; an empty one: not.
   Partitioner variable_partitioner = {};
-  /// Which task this is, of which cluster; without a source: from TF_CONFIG.
+  /// Which task this is, of which cluster; without a source: from TF_CONFIG, with this secret.
   Cluster cluster = {};
   /// Virtual CPUs of each worker, over which it cuts its batches.
   int64_t devices_per_worker = 1;

@@ -27,6 +27,7 @@ class JobTasks {
  public:
   using Program = std::function<void(strategy::ParameterServerStrategy&)>;
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
+  std::string secret = {};
 
   JobTasks(int workers, int servers, bool evaluator = false) {
     const std::vector<int> ports = free_ports(1 + workers + servers + (evaluator ? 1 : 0));
@@ -47,6 +48,7 @@ class JobTasks {
     Cluster cluster = cluster_;
     cluster.type = type;
     cluster.rank = index + (type == TaskType::worker ? 1 : 0);
+    cluster.secret = secret;
     return {.cluster = cluster,
             .connect_timeout = connect_timeout,
             .timeout = std::chrono::seconds(5)};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
@@ -13,6 +14,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
+#include <tessera/framework/parameter_server/internal/rpc_identity.hpp>
 
 namespace tessera::detail {
 
@@ -20,13 +22,34 @@ namespace {
 
 /// Handlers that wait: streams of the coordinator, pulls and pushes, and some for strangers.
 constexpr int spare_threads = 60;
+/// How long whoever connects may take to prove that it knows the secret.
+constexpr int handshake_milliseconds = 10'000;
 
 std::string listen_address(const HostPort& at) {
-  const bool loopback = at.host == "localhost" || at.host == "::1" || at.host.starts_with("127.");
-  if (!loopback) return str("[::]:", at.port);
+  if (!is_loopback(at.host)) return str("[::]:", at.port);
   const bool six = at.host == "::1";
   return six ? str("[::1]:", at.port)
              : str(at.host == "localhost" ? "127.0.0.1" : at.host, ":", at.port);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::string& secret) {
+  if (secret.empty()) return grpc::InsecureChannelCredentials();
+  const RpcIdentity own = identity_of(secret);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = own.certificate;
+  options.pem_private_key = own.key;
+  options.pem_cert_chain = own.certificate;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::string& secret) {
+  if (secret.empty()) return grpc::InsecureServerCredentials();
+  const RpcIdentity own = identity_of(secret);
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = own.certificate;
+  options.pem_key_cert_pairs.push_back({own.key, own.certificate});
+  return grpc::SslServerCredentials(options);
 }
 
 /// gRPC would write what strangers send to standard error, byte by byte as they send it.
@@ -37,7 +60,8 @@ void silence_log() {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
+                                            const std::string& secret) {
   silence_log();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -46,13 +70,22 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetMaxReceiveMessageSize(max_wire_bytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!secret.empty()) arguments.SetSslTargetNameOverride(identity_name);
+  return grpc::CreateCustomChannel(address, channel_credentials(secret), arguments);
+}
+
+bool is_other_secret(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         status.error_message().find("andshake failed") != std::string::npos;
 }
 
 std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::string& address,
-                                          int clients,
+                                          const JobAccess& access, int clients,
                                           const std::vector<grpc::Service*>& services) {
   silence_log();
+  const HostPort at = read_host_port(where, address);
+  const std::string open = check_access(where, "this task", at.host, access);
+  if (!open.empty()) std::cerr << open + "\n" << std::flush;
   grpc::ResourceQuota quota("tessera");
   quota.SetMaxThreads(spare_threads + 4 * clients);
   grpc::ServerBuilder builder;
@@ -60,8 +93,8 @@ std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::s
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(max_wire_bytes);
-  builder.AddListeningPort(listen_address(read_host_port(where, address)),
-                           grpc::InsecureServerCredentials(), &port);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, handshake_milliseconds);
+  builder.AddListeningPort(listen_address(at), server_credentials(access.secret), &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {

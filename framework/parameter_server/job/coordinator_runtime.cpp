@@ -40,7 +40,8 @@ CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
     for (size_t i = 0; i < addresses.size(); ++i) {
       const int index = static_cast<int>(i);
       to.push_back(std::make_unique<TaskConnection>(*this, type, index,
-                                                    cluster.name_of(type, index), addresses[i]));
+                                                    cluster.name_of(type, index), addresses[i],
+                                                    cluster.access.secret));
     }
   };
   links(TaskType::ps, servers_);
@@ -48,7 +49,8 @@ CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
   for (size_t i = 0; i < cluster.workers.size(); ++i) {
     const int index = static_cast<int>(i);
     workers_.push_back(std::make_unique<WorkerConnection>(
-        *this, index, cluster.name_of(TaskType::worker, index), cluster.workers[i]));
+        *this, index, cluster.name_of(TaskType::worker, index), cluster.workers[i],
+        cluster.access.secret));
   }
   for (const auto& link : servers_) link->start();
   for (const auto& link : evaluators_) link->start();
@@ -142,7 +144,7 @@ void CoordinatorRuntime::throw_missing(const std::vector<std::string>& tasks) co
   throw CommError("ClusterCoordinator", "all parameter servers and a worker come",
                   str("nothing of ", join(tasks, ", "), " for ",
                       seconds(options_.connect_timeout), " s"),
-                  "start them, and check addresses and firewall");
+                  "start them with the same secret, and check addresses and firewall");
 }
 
 void CoordinatorRuntime::connect(const JobProgram& program) {

@@ -15,6 +15,8 @@ namespace {
 
 /// How long a stranger may take to say which job it is of.
 constexpr auto first_beat_limit = 10s;
+/// How many may be silent at a time; the oldest makes room.
+constexpr size_t max_silent = 8;
 /// The coordinator's next beat comes within a second.
 constexpr auto leave_limit = 2s;
 
@@ -27,7 +29,9 @@ grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stre
   try {
     Watchdog::Call call(watch_, first_beat_limit, [context] { context->TryCancel(); });
     rpc::CoordinatorBeat beat;
-    if (!stream->Read(&beat)) return {grpc::StatusCode::CANCELLED, "no beat came"};
+    if (!read_first(*context, *stream, beat)) {
+      return {grpc::StatusCode::CANCELLED, "no beat came"};
+    }
     if (const grpc::Status refused = begin(beat); !refused.ok()) return refused;
     call.set_limit(timeout_);
     return talk(beat, *stream, call);
@@ -35,6 +39,22 @@ grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stre
     end(one_line(error.what(), max_line_bytes));
     return {grpc::StatusCode::INTERNAL, "the task failed"};
   }
+}
+
+bool HeartbeatService::read_first(grpc::ServerContext& context, Stream& stream,
+                                  rpc::CoordinatorBeat& beat) {
+  {
+    const std::lock_guard lock(silent_mutex_);
+    silent_.push_back(&context);
+    if (silent_.size() > max_silent) {
+      silent_.front()->TryCancel();
+      silent_.pop_front();
+    }
+  }
+  const bool came = stream.Read(&beat);
+  const std::lock_guard lock(silent_mutex_);
+  silent_.remove(&context);
+  return came;
 }
 
 grpc::Status HeartbeatService::begin(const rpc::CoordinatorBeat& beat) {

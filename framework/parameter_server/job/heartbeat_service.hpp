@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -50,6 +51,8 @@ class HeartbeatService final : public rpc::Task::Service {
 
  private:
   using Stream = grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>;
+  /// Reads the first beat; false if none comes soon, or if others make it give its thread back.
+  bool read_first(grpc::ServerContext& context, Stream& stream, rpc::CoordinatorBeat& beat);
   grpc::Status begin(const rpc::CoordinatorBeat& beat);
   grpc::Status talk(rpc::CoordinatorBeat& beat, Stream& stream, Watchdog::Call& call);
   bool hear(const rpc::CoordinatorBeat& beat);
@@ -61,6 +64,10 @@ class HeartbeatService final : public rpc::Task::Service {
   const std::function<void()> on_news_;
   std::atomic<int64_t> version_{0};
   std::atomic<bool> ended_{false};
+
+  /// Calls that have said nothing yet, the oldest first: each holds a thread.
+  std::mutex silent_mutex_;
+  std::list<grpc::ServerContext*> silent_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera::detail {
 
@@ -17,7 +18,9 @@ std::vector<std::string> tasks_of(const Cluster& cluster, TaskType type) {
 }
 
 Cluster found_cluster(const Cluster& given) {
-  const Cluster cluster = given.source.empty() ? find_cluster() : given;
+  Cluster cluster = given.source.empty() ? find_cluster() : given;
+  cluster.secret = given.secret;
+  cluster.insecure = given.insecure;
   if (!cluster.tasks.empty()) return cluster;
   const std::string from = cluster.source.empty() ? "nothing" : cluster.source;
   throw ConfigError(strategy_name, "TF_CONFIG describes the cluster and this task", from,
@@ -70,6 +73,15 @@ ServerCluster server_cluster(const Cluster& given) {
   result.workers = required(cluster, TaskType::worker, "a worker at least");
   result.servers = required(cluster, TaskType::ps, "a parameter server at least");
   result.evaluators = tasks_of(cluster, TaskType::evaluator);
+  result.access = job_access(cluster);
+  for (const auto& [type, addresses] : cluster.tasks) {
+    for (const std::string& address : addresses) {
+      // Nobody listens for a coordinator.
+      if (type == TaskType::chief) continue;
+      check_access(strategy_name, str("a task \"", to_string(type), "\""),
+                   read_host_port(cluster.source, address).host, result.access);
+    }
+  }
   return result;
 }
 

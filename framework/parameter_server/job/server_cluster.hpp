@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <tessera/framework/cluster/cluster.hpp>
+#include <tessera/framework/cluster/internal/job_secret.hpp>
 
 namespace tessera::detail {
 
@@ -14,6 +15,7 @@ struct ServerCluster {
   std::vector<std::string> workers, servers, evaluators;  ///< "host:port"
   std::string coordinator;
   std::string source;  ///< what errors call the description, "TF_CONFIG"
+  JobAccess access;    ///< what tasks prove to each other that they know
 
   const std::vector<std::string>& addresses(TaskType task_type) const;
   /// The address of this task; empty for an evaluator that the cluster does not list.
@@ -26,7 +28,8 @@ struct ServerCluster {
 };
 
 /// The cluster as a parameter server job wants it; one without a source is looked for in the
-/// environment. Throws ConfigError naming the key that is missing.
+/// environment. Throws ConfigError naming the key that is missing, and where a task would listen
+/// beyond its host without a secret.
 ServerCluster server_cluster(const Cluster& given);
 
 }  // namespace tessera::detail

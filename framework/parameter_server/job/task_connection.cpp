@@ -1,6 +1,7 @@
 #include <tessera/framework/parameter_server/job/task_connection.hpp>
 
 #include <condition_variable>
+#include <iostream>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
@@ -34,9 +35,10 @@ bool same(const TaskState& a, const TaskState& b) {
 }  // namespace
 
 TaskConnection::TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
-                   const std::string& address, std::function<void()> on_change)
+                   const std::string& address, const std::string& secret,
+                   std::function<void()> on_change)
     : lead_(lead), type_(type), index_(index), name_(std::move(name)),
-      channel_(make_channel(address)), stub_(rpc::Task::NewStub(channel_)),
+      channel_(make_channel(address, secret)), stub_(rpc::Task::NewStub(channel_)),
       on_change_(std::move(on_change)) {}
 
 void TaskConnection::start() {
@@ -96,7 +98,16 @@ void TaskConnection::attend(const std::stop_token& stop) {
     lead_.lost(*this, reason);
   } else if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
     lead_.refused(*this, one_line(status.error_message(), max_line_bytes));
+  } else if (is_other_secret(status)) {
+    say_other_secret();
   }
+}
+
+void TaskConnection::say_other_secret() {
+  if (std::exchange(said_other_secret_, true)) return;
+  const CommError error(name_, "all tasks of a job know one secret", "another one there, or none",
+                        "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET");
+  std::cerr << str(error.what(), "\n") << std::flush;
 }
 
 std::string TaskConnection::talk(Stream& stream, Watchdog::Call& call,

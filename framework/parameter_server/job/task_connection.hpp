@@ -32,7 +32,8 @@ class TaskConnection {
  public:
   /// `on_change` is called on the thread whenever state() has changed.
   TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
-                 const std::string& address, std::function<void()> on_change = {});
+                 const std::string& address, const std::string& secret,
+                 std::function<void()> on_change = {});
   void start();
   /// Ends the call and the thread.
   void stop();
@@ -51,6 +52,7 @@ class TaskConnection {
   void attend(const std::stop_token& stop);
   std::string talk(Stream& stream, Watchdog::Call& call, const std::stop_token& stop);
   bool set_state(const TaskState& state);
+  void say_other_secret();
 
   CoordinatorRuntime& lead_;
   const TaskType type_;
@@ -62,6 +64,7 @@ class TaskConnection {
   mutable std::mutex mutex_;
   TaskState state_;
   std::atomic<bool> told_over_{false};
+  bool said_other_secret_ = false;
   std::jthread thread_;
 };
 

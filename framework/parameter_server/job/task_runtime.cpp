@@ -38,7 +38,7 @@ TaskRuntime::TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
     services.push_back(parameters_.get());
   }
   if (cluster.address().empty()) return;
-  server_ = open_server(cluster.key(), cluster.address(),
+  server_ = open_server(cluster.key(), cluster.address(), cluster.access,
                         static_cast<int>(cluster.workers.size()) + 1, services);
 }
 
@@ -90,7 +90,7 @@ std::unique_ptr<StoreClient> TaskRuntime::make_store() const {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   std::vector<std::string> names;
   for (size_t i = 0; i < cluster_.servers.size(); ++i) {
-    channels.push_back(make_channel(cluster_.servers[i]));
+    channels.push_back(make_channel(cluster_.servers[i], cluster_.access.secret));
     names.push_back(cluster_.name_of(TaskType::ps, static_cast<int>(i)));
   }
   return std::make_unique<StoreClient>(attendance_.news().job, channels, names, options_.timeout);

@@ -16,7 +16,7 @@ namespace tessera::detail {
 class WorkerConnection {
  public:
   WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
-                   const std::string& address);
+                   const std::string& address, const std::string& secret);
 
   void start();
   void stop();
