@@ -75,13 +75,14 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
   for (size_t i = 0; i < strides().size(); ++i) {
     WindowAxis axis{.size = kernel_size()[i], .stride = strides()[i],
                     .dilation = dilation_rate()[i]};
-    const int64_t n = x[i + 1], spread = (n - 1) * axis.stride + axis.reach();
+    const int64_t n = x[i + 1];
     if (n < 0) {
       list.push_back(-1);
       axes.push_back(axis);
       continue;
     }
-    int64_t extent = same ? n * axis.stride : std::max(spread, n * axis.stride);
+    const int64_t all = times(n, axis.stride), spread = all - axis.stride + axis.reach();
+    int64_t extent = same ? all : std::max(spread, all);
     if (arguments_.output_padding) {
       const int64_t cells = arguments_.output_padding->values[i];
       extent = spread + cells - (same ? axis.reach() / 2 * 2 : 0);

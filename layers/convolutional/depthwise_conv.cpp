@@ -50,7 +50,7 @@ DepthwiseConvLayer::DepthwiseConvLayer(int64_t spatial, const DepthwiseConvArgum
 }
 
 Shape DepthwiseConvLayer::image_shape(const Shape& x) const {
-  return shape_of(x[0], outputs(x, windows(x)), channels_of(x) * arguments_.depth_multiplier);
+  return shape_of(x[0], outputs(x, windows(x)), times(channels_of(x), arguments_.depth_multiplier));
 }
 
 void DepthwiseConvLayer::make_weights(const Shapes& inputs) {

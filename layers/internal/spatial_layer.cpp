@@ -155,6 +155,14 @@ std::vector<WindowAxis> SpatialLayer::windows(const Shape& x, const std::vector<
   return axes;
 }
 
+int64_t SpatialLayer::times(int64_t extent, int64_t factor) const {
+  int64_t product = 0;
+  constexpr int64_t most = int64_t{1} << 62;
+  if (!__builtin_mul_overflow(extent, factor, &product) && product < most) return product;
+  throw ShapeError(where(), "spatial axes of fewer than 2^62 elements",
+                   str(factor, " times ", extent), "use a smaller size");
+}
+
 std::vector<int64_t> SpatialLayer::outputs(const Shape& x, const std::vector<WindowAxis>& axes) {
   std::vector<int64_t> list;
   for (size_t i = 0; i < axes.size(); ++i) {

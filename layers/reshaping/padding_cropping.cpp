@@ -1,6 +1,7 @@
 #include <tessera/layers/reshaping/padding_cropping.hpp>
 
 #include <algorithm>
+#include <limits>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -38,6 +39,12 @@ class PaddingCroppingLayer final : public SpatialLayer {
 /// Keras' name of the counts.
 std::string argument(Border border) {
   return border == Border::padding ? "padding" : "cropping";
+}
+
+std::string received(const std::vector<AxisPads::Pair>& counts) {
+  std::string text = str(counts.size(), " pairs");
+  for (const auto& [before, after] : counts) text += str(", (", before, ", ", after, ")");
+  return text;
 }
 
 AxisPads take_pads(JsonObject& config, const std::string& key, const AxisPads& fallback) {
@@ -88,13 +95,14 @@ PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const
     for (int64_t n : each(counts.one, argument(border), 0)) counts_.emplace_back(n, n);
   }
   const bool good = std::all_of(counts_.begin(), counts_.end(), [](const AxisPads::Pair& pair) {
-    return std::min(pair.first, pair.second) >= 0;
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    return std::min(pair.first, pair.second) >= 0 && std::max(pair.first, pair.second) <= most;
   });
   if (good && static_cast<int64_t>(counts_.size()) == spatial) return;
   throw ConfigError(class_name() + " " + name(),
-                    str(argument(border), " has counts of at least 0 before and after each of ",
+                    str(argument(border), " has counts from 0 to 2147483647 before and after each of ",
                         spatial, " spatial axes"),
-                    str(counts_.size(), " pairs"), "give one number, or pairs");
+                    received(counts_), "give one number, or pairs");
 }
 
 Json PaddingCroppingLayer::config() const {

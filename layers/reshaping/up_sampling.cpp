@@ -89,7 +89,7 @@ Json UpSamplingLayer::config() const {
 Shape UpSamplingLayer::image_shape(const Shape& x) const {
   Shape y = x;
   for (size_t i = 0; i < size_.size(); ++i) {
-    if (y[i + 1] >= 0) y[i + 1] *= size_[i];
+    if (y[i + 1] >= 0) y[i + 1] = times(y[i + 1], size_[i]);
   }
   return y;
 }

@@ -79,6 +79,12 @@ SEEDS = {
         index([("w", "F64", [2, 2], [piece([r, c], [r + 1, c + 1]) for r in (0, 1)
                                      for c in (0, 1)])]),
     ],
+    "layout_file": [json.dumps(file).encode() for file in (
+        {"mesh": {"batch": 2, "model": 2}, "data": {"x": ["batch", None], "y": ["batch"]},
+         "layouts": [{"match": "hidden/kernel", "layout": [None, "model"]}]},
+        {"layouts": [{"match": ".*/bias", "layout": [["batch", "model"]], "use": [None],
+                      "slots": ["batch"], "optional": True}], "on_multiple": "first"},
+        {"mesh": {"batch": -1}, "data": {}, "layouts": []}, {})],
     "predict_request": [json.dumps(body).encode() for body in (
         {"instances": ["a text", "na\u00efve"]},
         {"instances": [{"text": "a"}, {"text": "b"}], "signature_name": "serving_default"},

@@ -20,6 +20,39 @@ Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
 
 }  // namespace
 
+TEST_CASE("no layouts file makes another library throw") {
+  const std::vector<std::string> nasty = {
+      "null", "true", "0", "-1", "1.5", "9223372036854775807", "18446744073709551615", "\"\"",
+      "\"batch\"", "\"(\"", "[]", "{}", "[[]]", "[null]", "[\"batch\", \"batch\"]",
+      "[[\"batch\", \"batch\"]]", "[1]", "{\"x\": 1}", "[{\"match\": 1, \"layout\": 2}]",
+      "[{\"match\": \"(\", \"layout\": []}]"};
+  const std::vector<std::string> forms = {
+      "$", "[$]", "{\"mesh\": $}", "{\"mesh\": {\"batch\": $}}", "{\"data\": $}",
+      "{\"data\": {\"x\": $}}", "{\"layouts\": $}", "{\"layouts\": [$]}", "{\"on_multiple\": $}",
+      "{\"layouts\": [{\"match\": $, \"layout\": []}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": $}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [$]}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [[$]]}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"use\": $}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"slots\": $}]}",
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"optional\": $}]}", "{\"other\": $}"};
+  int refused = 0;
+  for (const std::string& form : forms) {
+    for (const std::string& value : nasty) {
+      std::string text = form;
+      text.replace(text.find('$'), 1, value);
+      CAPTURE(text);
+      try {
+        make_layout_map(parse(text), grid());
+      } catch (const Error& error) {
+        ++refused;
+        CHECK(std::string(error.what()).find('\n') == std::string::npos);
+      }
+    }
+  }
+  CHECK(refused > 250);
+}
+
 TEST_CASE("a layouts file is read from disk") {
   const test::TempFolder folder;
   test::write_file(folder / "layouts.json", R"({

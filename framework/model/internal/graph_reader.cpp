@@ -1,6 +1,8 @@
 #include <tessera/framework/model/internal/graph_reader.hpp>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -169,36 +171,56 @@ void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments
   for (size_t i = 0; mask.is_array() && i < mask.size(); ++i) add_mask(i, mask[i], at.index(i));
 }
 
+/// In passes over the calls in their order, each as soon as what it reads is there.
 void GraphReader::run() {
   const auto found = [this](const TensorName& name) { return find(name); };
-  for (bool progress = true; progress && !calls_.empty();) {
+  std::map<CallName, std::vector<size_t>> waiting;  // for the outputs of that call
+  std::set<size_t> left, pass, next;
+  for (size_t i = 0; i < calls_.size(); ++i) left.insert(i);
+  pass = left;
+  for (bool progress = true; progress && !left.empty(); pass = std::exchange(next, {})) {
     progress = operations_.run(found);
-    for (auto call = calls_.begin(); call != calls_.end();) {
-      const bool done = try_call(*call);
-      progress = progress || done;
-      call = done ? calls_.erase(call) : call + 1;
+    while (!pass.empty()) {
+      const size_t at = *pass.begin();
+      pass.erase(pass.begin());
+      const Call& call = calls_[at];
+      const Tried tried = try_call(call);
+      if (!tried.done) {
+        if (tried.missing) {
+          waiting[*tried.missing].push_back(at);
+        } else {
+          next.insert(at);  // for a mask that operations make
+        }
+        continue;
+      }
+      progress = true;
+      left.erase(at);
+      const auto freed = waiting.extract(call.name);
+      if (freed.empty()) continue;
+      for (const size_t other : freed.mapped()) (other > at ? pass : next).insert(other);
     }
   }
-  if (!calls_.empty()) fail_at(calls_[0]);
+  if (!left.empty()) fail_at(calls_[*left.begin()]);
 }
 
-bool GraphReader::try_call(const Call& call) {
+GraphReader::Tried GraphReader::try_call(const Call& call) {
   std::vector<SymbolicTensor> inputs;
   for (const TensorName& name : call.inputs) {
     const SymbolicTensor* tensor = find(name);
-    if (tensor == nullptr) return false;
+    if (tensor == nullptr) return {false, CallName(name.layer, name.call)};
     inputs.push_back(*tensor);
   }
   const auto& [layer, number] = call.name;
   for (const Mask& mask : call.masks) {
-    if (!try_mask(layer, mask, inputs[mask.input])) return false;
+    if (!try_mask(layer, mask, inputs[mask.input])) return {false, std::nullopt};
   }
   // Calls of one layer are made in their order, so that they are counted as written.
-  if (number > 0 && !tensors_.contains({layer, number - 1})) return false;
+  const CallName before(layer, number - 1);
+  if (number > 0 && !tensors_.contains(before)) return {false, before};
   const std::vector<SymbolicTensor> outputs = layers_.at(layer).outputs(inputs);
   if (!outputs.empty()) masks_.add(*outputs[0].node());
   tensors_[call.name] = outputs;
-  return true;
+  return {true, std::nullopt};
 }
 
 /// Puts a mask onto an input, if it is there. One that operations made must be the input's own.

@@ -42,7 +42,12 @@ class GraphReader {
 
   void add_call(const CallName& name, const Json& json, const JsonPath& path);
   static void add_named(Call& call, const Layer& layer, Arguments& arguments);
-  bool try_call(const Call& call);
+  /// Whether a call was made; else the call whose outputs are missing, if that is the reason.
+  struct Tried {
+    bool done;
+    std::optional<CallName> missing;
+  };
+  Tried try_call(const Call& call);
   bool try_mask(const std::string& layer, const Mask& mask, SymbolicTensor& input) const;
   const SymbolicTensor* find(const TensorName& name) const;
   [[noreturn]] void fail_at(const Call& call) const;
