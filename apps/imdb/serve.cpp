@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/model_server.hpp>
 
@@ -22,6 +23,8 @@ struct ServeFlags {
   std::string folder;
   std::string name = "imdb";
   std::string host = "127.0.0.1";
+  std::string token_file;
+  bool insecure = false;
   int64_t port = 8501;
   int64_t batch_window = 0;
   int64_t max_batch = 256;
@@ -47,6 +50,10 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
   options.add({"port", network, "0 for a free one", app::integer(flags.port, 0, 65535)});
   options.add({"host", network, "address to listen on, in digits",
                app::text(flags.host, "ADDRESS")});
+  options.add({"token-file", network, "what requests must carry as \"Authorization: Bearer\"",
+               app::input_file(flags.token_file, "FILE")});
+  options.add({"insecure", network, "listen beyond this host without a token, for whoever asks",
+               app::toggle(flags.insecure)});
   options.add({"max-body", network, "bytes of a request",
                app::integer(flags.max_body, 1, int64_t{1} << 30)});
   options.add({"access-log", network, "a line on the standard error for each answer",
@@ -69,6 +76,8 @@ int serve_main(int argc, const char* const* argv) {
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
   check_name(flags.name);
+  const std::string token =
+      flags.token_file.empty() ? "" : read_secret_file("--token-file", flags.token_file);
   at::set_num_threads(static_cast<int>(flags.threads));
   ModelServer server(flags.folder,
                      {.name = flags.name,
@@ -76,6 +85,8 @@ int serve_main(int argc, const char* const* argv) {
                                  .batch_window = std::chrono::milliseconds(flags.batch_window)},
                       .http = {.host = flags.host,
                                .port = flags.port,
+                               .token = token,
+                               .insecure = flags.insecure,
                                .max_body = flags.max_body,
                                .signals = true,
                                .access_log = flags.access_log}});

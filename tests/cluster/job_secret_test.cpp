@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <set>
 
+#include <tessera/framework/base/internal/secret.hpp>
+
 #include "tests/cluster/cluster_cases.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -114,10 +116,10 @@ TEST_CASE("proofs are HMAC-SHA256 of texts that cannot be mistaken for others", 
   // openssl dgst -sha256 -hmac key, of "1:a2:bc".
   CHECK(hexadecimal(proof_of("key", {"a", "bc"})) ==
         "1285c12d1467a2dda4fe0f874da6e8e15938a9e56a374ff0ac2a1778900e98f6");
-  CHECK_FALSE(same_proof(proof_of("key", {"a", "bc"}), proof_of("key", {"ab", "c"})));
-  CHECK_FALSE(same_proof(proof_of("key", {"a"}), proof_of("kez", {"a"})));
-  CHECK(same_proof(proof_of("key", {"a"}), proof_of("key", {"a"})));
-  CHECK_FALSE(same_proof(proof_of("key", {"a"}), ""));
+  CHECK_FALSE(same_secret(proof_of("key", {"a", "bc"}), proof_of("key", {"ab", "c"})));
+  CHECK_FALSE(same_secret(proof_of("key", {"a"}), proof_of("kez", {"a"})));
+  CHECK(same_secret(proof_of("key", {"a"}), proof_of("key", {"a"})));
+  CHECK_FALSE(same_secret(proof_of("key", {"a"}), ""));
   std::set<std::string> drawn;
   for (int i = 0; i < 100; ++i) drawn.insert(random_nonce());
   CHECK(drawn.size() == 100);

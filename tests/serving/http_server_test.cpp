@@ -11,6 +11,7 @@
 #include "tests/serving/echo_server.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/http_client.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace http_server_test {
 
@@ -18,6 +19,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
+using test::EchoHandler;
 using test::EchoServer;
 using test::HttpAnswer;
 using test::HttpClient;
@@ -202,6 +204,77 @@ TEST_CASE("connections beyond the cap are answered with 503") {
     answer = test::http_post(server.port(), "/echo", "x");
   }
   CHECK(answer.status == 200);
+}
+
+TEST_CASE("a server with a token answers who has it") {
+  const std::string token(40, 't');
+  EchoServer server({.token = token});
+  const auto ask = [&](const std::string& fields) {
+    return HttpClient(server.port()).ask("GET /echo HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n");
+  };
+  CHECK(ask("Authorization: Bearer " + token + "\r\n").status == 200);
+  CHECK(ask("authorization: bearer " + token + "\r\n").status == 200);
+  for (const std::string& fields :
+       {std::string(), "Authorization: Bearer " + token + "x\r\n", std::string("Authorization: \r\n"),
+        "Authorization: Bearer " + token.substr(1) + "\r\n", "Authorization: Basic " + token + "\r\n",
+        std::string("Authorization: Bearer \r\n")}) {
+    CAPTURE(fields);
+    const HttpAnswer answer = ask(fields);
+    check_refusal(answer, 401);
+    CHECK_THAT(answer.head, Contains("WWW-Authenticate: Bearer"));
+  }
+  // Before anything of the body, and of the path, is looked at.
+  check_refusal(test::http_post(server.port(), "/none", "x"), 401);
+}
+
+TEST_CASE("a server beyond this host needs a token, or a word that there is none") {
+  EchoHandler handler;
+  CHECK_THROWS_WITH(HttpServer({.host = "0.0.0.0"}, handler),
+                    Contains("[serve] a server beyond this host asks clients for a token. Received: "
+                             "0.0.0.0 without one"));
+  CHECK_THROWS_WITH(HttpServer({.token = "short"}, handler), Contains("32 to 4096 characters"));
+  CHECK(HttpServer({.host = "0.0.0.0", .token = std::string(32, 't')}, handler).port() > 0);
+  const test::Warnings warnings;
+  CHECK(HttpServer({.host = "0.0.0.0", .insecure = true}, handler).port() > 0);
+  CHECK_THAT(warnings.text(), Contains("Warning: [serve] listens beyond this host, at 0.0.0.0"));
+  CHECK(HttpServer({.host = "127.0.0.2"}, handler).port() > 0);
+}
+
+TEST_CASE("a client that holds every connection leaves room for another one") {
+  EchoServer server({.max_connections = 6});
+  std::vector<std::unique_ptr<HttpClient>> greedy;
+  for (int i = 0; i < 6; ++i) {
+    greedy.push_back(std::make_unique<HttpClient>(server.port()));
+    CHECK(greedy.back()->post("/echo", "x").status == 200);
+  }
+  // The longest idle one goes; the first has just asked again.
+  CHECK(greedy[0]->post("/echo", "x").status == 200);
+  std::vector<std::unique_ptr<HttpClient>> others;
+  for (int i = 0; i < 3; ++i) {
+    others.push_back(std::make_unique<HttpClient>(server.port(), "127.0.0.2"));
+    CHECK(others.back()->post("/echo", "x").status == 200);
+  }
+  // Both have as many: neither takes from the other.
+  HttpClient fourth(server.port(), "127.0.0.2");
+  check_refusal(fourth.read(), 503);
+  check_refusal(test::http_post(server.port(), "/echo", "x"), 503);
+  for (const auto& other : others) CHECK(other->post("/echo", "x").status == 200);
+  std::vector<int> left;
+  for (const auto& client : greedy) left.push_back(client->post("/echo", "x").status);
+  CHECK(left == std::vector<int>{200, 0, 0, 0, 200, 200});
+}
+
+TEST_CASE("connections that answer are not closed for others") {
+  EchoServer server({.max_connections = 3});
+  std::vector<std::unique_ptr<HttpClient>> busy;
+  for (int i = 0; i < 3; ++i) {
+    busy.push_back(std::make_unique<HttpClient>(server.port()));
+    busy.back()->send(test::post_bytes("/never", "x"));
+  }
+  // Until all are under way.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  HttpClient other(server.port(), "127.0.0.2");
+  check_refusal(other.read(), 503);
 }
 
 TEST_CASE("a client that hangs up harms nobody") {

@@ -33,7 +33,12 @@ std::chrono::steady_clock::time_point end_of(double seconds) {
 
 }  // namespace
 
-HttpClient::HttpClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+HttpClient::HttpClient(int port, const std::string& from)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  ::inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+  ::bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof(own));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));

@@ -18,8 +18,9 @@ struct HttpAnswer {
 /// A connection to a server on this machine that sends any bytes at all.
 class HttpClient {
  public:
-  /// Connects. Throws std::runtime_error if it cannot.
-  explicit HttpClient(int port);
+  /// Connects, from another address of loopback if one is given. Throws std::runtime_error if it
+  /// cannot.
+  explicit HttpClient(int port, const std::string& from = "127.0.0.1");
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
@@ -250,7 +251,7 @@ void CoordinationServer::judge_proof(Connection& connection, const Frame& frame)
   const auto expected = [&](const char* role) {
     return proof_of(options_.access.secret, {role, connection.hello, connection.nonce});
   };
-  if (same_proof(frame.body, expected(proof_of_rank))) {
+  if (same_secret(frame.body, expected(proof_of_rank))) {
     return admit(connection, hello, expected(proof_of_hub));
   }
   const std::string who =

@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::detail {
@@ -67,7 +68,7 @@ class Introduction {
 
   void check_proof(const std::string& proof) const {
     const std::string& secret = options_.access.secret;
-    if (secret.empty() || same_proof(proof, proof_of(secret, {proof_of_hub, hello_, nonce_}))) {
+    if (secret.empty() || same_secret(proof, proof_of(secret, {proof_of_hub, hello_, nonce_}))) {
       return;
     }
     fail("proves that it knows the secret of the job",

@@ -1,10 +1,7 @@
 #include <tessera/framework/cluster/internal/job_secret.hpp>
 
-#include <fcntl.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,8 +9,7 @@
 #include <new>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/file_descriptor.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera::detail {
@@ -22,39 +18,6 @@ namespace {
 constexpr const char* secret_variable = "TESSERA_SECRET";
 constexpr const char* secret_file_variable = "TESSERA_SECRET_FILE";
 constexpr size_t nonce_bytes = 32;
-/// Fewer could be tried one after the other by whoever has seen a proof.
-constexpr size_t min_secret_bytes = 32;
-constexpr size_t max_secret_bytes = 4096;
-
-std::string stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == text.npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-std::string checked(const std::string& where, const std::string& secret) {
-  if (secret.size() >= min_secret_bytes && secret.size() <= max_secret_bytes) return secret;
-  throw ConfigError(where, str("a secret has ", min_secret_bytes, " to ", max_secret_bytes,
-                               " characters"),
-                    str(secret.size()), "draw one by: openssl rand -hex 32");
-}
-
-std::string read_secret(const std::string& path) {
-  const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (!file.valid()) fail_read(path);
-  struct stat facts {};
-  if (::fstat(file.get(), &facts) != 0) fail_read(path);
-  const bool foreign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
-  if (!S_ISREG(facts.st_mode) || foreign || (facts.st_mode & 077) != 0) {
-    throw ConfigError(secret_file_variable, "names a file that only its owner, who runs this, reads",
-                      in_quotes(path), "write: chmod 600 " + path);
-  }
-  std::array<char, max_secret_bytes + 1> bytes{};
-  const ssize_t count = ::read(file.get(), bytes.data(), bytes.size());
-  if (count < 0) fail_read(path);
-  return checked(path, stripped({bytes.data(), static_cast<size_t>(count)}));
-}
-
 std::string find_secret(const Environment& variables) {
   const auto text = variables.find(secret_variable);
   const auto path = variables.find(secret_file_variable);
@@ -62,8 +25,8 @@ std::string find_secret(const Environment& variables) {
     throw ConfigError(secret_variable, str("is not set beside ", secret_file_variable), "both",
                       str("unset ", secret_variable));
   }
-  if (text) return checked(secret_variable, *text);
-  return path ? read_secret(*path) : "";
+  if (text) return check_secret(secret_variable, *text);
+  return path ? read_secret_file(secret_file_variable, *path) : "";
 }
 
 }  // namespace
@@ -73,7 +36,7 @@ JobAccess job_access(const Cluster& cluster, const EnvironmentLookup& environmen
   const auto insecure = variables.find_integer("TESSERA_INSECURE", 0, 1);
   JobAccess access{cluster.secret, cluster.insecure || insecure == 1};
   access.secret = access.secret.empty() ? find_secret(variables)
-                                        : checked("Cluster::secret", access.secret);
+                                        : check_secret("Cluster::secret", access.secret);
   return access;
 }
 
@@ -120,10 +83,6 @@ std::string proof_of(const std::string& secret, std::initializer_list<std::strin
     throw std::bad_alloc();
   }
   return {reinterpret_cast<const char*>(value.data()), size};
-}
-
-bool same_proof(const std::string& one, const std::string& other) {
-  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 }  // namespace tessera::detail

@@ -36,7 +36,4 @@ std::string random_nonce();
 /// What only who knows the secret can say of these texts: their HMAC-SHA256.
 std::string proof_of(const std::string& secret, std::initializer_list<std::string_view> texts);
 
-/// Whether two proofs are the same, in a time that does not tell where they differ.
-bool same_proof(const std::string& one, const std::string& other);
-
 }  // namespace tessera::detail

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 #include <tessera/framework/cluster/internal/job_secret.hpp>
@@ -160,7 +161,7 @@ class Door {
   int admit(Stranger& stranger, const Frame& proof) {
     const Ends& ends = stranger.ends;
     FileDescriptor& place = peers_[static_cast<size_t>(ends.high)];
-    if (place.valid() || !same_proof(proof.body, ends.proof(secret_, high_side))) return 0;
+    if (place.valid() || !same_secret(proof.body, ends.proof(secret_, high_side))) return 0;
     stranger.socket.send(FrameType::accepted, ends.proof(secret_, low_side));
     place = stranger.socket.release();
     return 1;
@@ -206,7 +207,7 @@ FileDescriptor connect_down(const PeerSocketOptions& options, int peer, const Pl
       ends.low_nonce = *nonce;
       socket.send(FrameType::proof, ends.proof(secret, high_side));
       const auto proof = await(socket, FrameType::accepted, end);
-      if (proof && same_proof(*proof, ends.proof(secret, low_side))) return socket.release();
+      if (proof && same_secret(*proof, ends.proof(secret, low_side))) return socket.release();
     }
   } catch (const BadFrame&) {
     // Something else listens there.

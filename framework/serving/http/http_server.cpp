@@ -1,12 +1,15 @@
 #include <tessera/framework/serving/http/http_server.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <iostream>
 #include <unordered_map>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/http_session.hpp>
 
@@ -21,6 +24,7 @@ class HttpServer::Core {
   Core(const HttpServerOptions& options, HttpHandler& handler)
       : acceptor_(context_), pause_(context_), deadline_(context_), signals_(context_) {
     shared_.options = options;
+    check_token();
     shared_.handler = &handler;
     shared_.ended = [this](HttpSession* session) {
       sessions_.erase(session);
@@ -44,6 +48,24 @@ class HttpServer::Core {
   }
 
  private:
+  void check_token() const {
+    const HttpServerOptions& options = shared_.options;
+    if (!options.token.empty()) check_secret("serve, token", options.token);
+    error_code error;
+    const asio::ip::address address = asio::ip::make_address(options.host, error);
+    const bool open = !error && !address.is_loopback() && options.token.empty();
+    if (open && !options.insecure) {
+      throw ConfigError("serve", "a server beyond this host asks clients for a token",
+                        options.host + " without one",
+                        "give a token, or say that anybody may ask (--insecure)");
+    }
+    if (open) {
+      std::cerr << str("Warning: [serve] listens beyond this host, at ", options.host,
+                       ", without a token: whoever reaches it may ask\n")
+                << std::flush;
+    }
+  }
+
   void listen() {
     const HttpServerOptions& options = shared_.options;
     try {
@@ -81,11 +103,31 @@ class HttpServer::Core {
   void begin(tcp::socket&& socket) {
     const auto count = static_cast<int64_t>(sessions_.size());
     const int64_t most = shared_.options.max_connections;
-    if (count >= 2 * most) return;
     const auto session = std::make_shared<HttpSession>(std::move(socket), shared_);
+    const bool served = count < most || make_room(session->client());
+    if (!served && count >= 2 * most) return;
     sessions_.emplace(session.get(), session);
-    if (count < most) return session->start();
+    if (served) return session->start();
     session->reject(503, str("at most ", most, " connections are served. To fix: try again."));
+  }
+
+  /// Whether a place is free for one more connection of this client: of the client that has most,
+  /// and more than this one would have, the connection that waits for longest is closed.
+  bool make_room(const std::string& client) {
+    std::unordered_map<std::string, int64_t> counts;
+    for (const auto& entry : sessions_) counts[entry.first->client()] += entry.first->served();
+    const int64_t own = counts[client] + 1;
+    const auto most = std::max_element(
+        counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    if (most->second <= own) return false;
+    HttpSession* oldest = nullptr;
+    for (const auto& entry : sessions_) {
+      const auto since = entry.first->waiting_since();
+      if (!since || entry.first->client() != most->first) continue;
+      if (oldest == nullptr || *since < *oldest->waiting_since()) oldest = entry.first;
+    }
+    if (oldest != nullptr) oldest->close();
+    return oldest != nullptr;
   }
 
   void watch_signals() {

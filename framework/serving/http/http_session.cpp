@@ -6,6 +6,7 @@
 #include <boost/asio/write.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
@@ -77,11 +78,28 @@ std::optional<std::pair<int, std::string>> wrong_fields(
 
 }  // namespace
 
+namespace {
+
+std::string client_of(const tcp::socket& socket) {
+  error_code error;
+  const boost::asio::ip::address address = socket.remote_endpoint(error).address();
+  if (error || address.is_v4()) return address.to_string();
+  const boost::asio::ip::address_v6 six = address.to_v6();
+  if (six.is_v4_mapped()) {
+    return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, six).to_string();
+  }
+  const auto bytes = six.to_bytes();
+  return {bytes.begin(), bytes.begin() + bytes.size() / 2};
+}
+
+}  // namespace
+
 HttpSession::HttpSession(tcp::socket&& socket, HttpShared& shared)
     : socket_(std::move(socket)),
       shared_(shared),
       timer_(socket_.get_executor()),
       buffer_(static_cast<size_t>(shared.options.max_header) + buffer_slack) {
+  client_ = client_of(socket_);
   error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   on_chunk_ = [this](uint64_t, boost::beast::string_view, error_code& error) {
@@ -89,7 +107,13 @@ HttpSession::HttpSession(tcp::socket&& socket, HttpShared& shared)
   };
 }
 
+std::optional<std::chrono::steady_clock::time_point> HttpSession::waiting_since() const {
+  const bool waits = phase_ == Phase::idle || phase_ == Phase::header || phase_ == Phase::body;
+  return waits ? std::optional(waits_) : std::nullopt;
+}
+
 void HttpSession::start() {
+  served_ = true;
   wait_for_request();
   tick();
 }
@@ -146,6 +170,7 @@ void HttpSession::wait_for_request() {
   timed_out_ = false;
   head_ = false;
   line_.clear();
+  waits_ = Clock::now();
   if (buffer_.size() > 0) return read_header();
   const HttpServerOptions& options = shared_.options;
   const auto limit = first_ ? options.read_timeout : options.idle_timeout;
@@ -171,12 +196,26 @@ void HttpSession::read_header() {
                           });
 }
 
+bool HttpSession::has_token() const {
+  const std::string& token = shared_.options.token;
+  if (token.empty()) return true;
+  const std::string given = field(parser_->get(), http::field::authorization);
+  constexpr std::string_view scheme = "bearer ";
+  return given.size() > scheme.size() &&
+         boost::beast::iequals(given.substr(0, scheme.size()), scheme) &&
+         same_secret(given.substr(scheme.size()), token);
+}
+
 void HttpSession::on_header() {
   const auto& request = parser_->get();
   const std::string method(request.method_string());
   const std::string target(request.target());
   line_ = method + " " + target;
   head_ = request.method() == http::verb::head;
+  if (!has_token()) {
+    return refuse(401, "the token that this server asks for. Received: another one, or none. To fix: "
+                       "send Authorization: Bearer TOKEN.");
+  }
   if (std::optional<HttpResponse> refusal = shared_.handler->refuse(method, target)) {
     // What the body holds is not read, unless there is none.
     return answer(std::move(*refusal), !parser_->is_done() || !request.keep_alive());
@@ -252,6 +291,7 @@ void HttpSession::answer(HttpResponse response, bool close_after) {
   close_after = close_after || shared_.draining;
   response_.emplace(static_cast<http::status>(response.status), 11);
   response_->set(http::field::content_type, "application/json");
+  if (response.status == 401) response_->set(http::field::www_authenticate, "Bearer");
   if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
   response_->keep_alive(!close_after);
   // What an older client asks for it must be told.

@@ -45,6 +45,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void drain();
   /// Closes now.
   void close();
+  /// Whether it was not rejected.
+  bool served() const { return served_; }
+  /// Who is at the other side: an IPv4 address, or the network of an IPv6 one, which has more
+  /// addresses than there are places.
+  const std::string& client() const { return client_; }
+  /// Since when it waits for a request or the rest of one; nothing while it answers.
+  std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -56,6 +63,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void wait_for_request();
   void read_header();
   void on_header();
+  /// Whether the request has the token, if one is asked for.
+  bool has_token() const;
   void read_body();
   void on_read(error_code error);
   void on_request();
@@ -74,7 +83,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk_;
   Phase phase_ = Phase::idle;
   Clock::time_point deadline_;
+  Clock::time_point waits_;  ///< since when, for a request
+  std::string client_;
   std::string line_;  ///< method and target of the request, for the log
+  bool served_ = false;
   bool head_ = false;
   bool timed_out_ = false;
   bool first_ = true;

@@ -186,16 +186,17 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
 TEST_CASE("rank 0 proves that it knows the secret, too") {
   const int port = free_port();
   auto hub = join_later([&] {
-    CoordinationOptions options = rank_options(0, 2, port);
+    CoordinationOptions options = rank_options(0, 3, port);
     options.connect_timeout = 3s;
     return options;
   }());
-  CoordinationOptions one = rank_options(1, 2, port);
+  CoordinationOptions one = rank_options(1, 3, port);
   one.access.secret = std::string(32, 's');
   CHECK_THROWS_WITH(Coordination::join(one),
                     Contains(str("[control] rank 0 at 127.0.0.1:", port,
                                  " proves that it knows the secret of the job. Received: it has "
                                  "none")));
+  // The third is still missing.
   CHECK_THROWS_AS(hub.get(), CommError);
 }
 

@@ -1,0 +1,56 @@
+#include <tessera/framework/base/internal/secret.hpp>
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Fewer could be tried one after the other by whoever has seen what was made with it.
+constexpr size_t min_secret_bytes = 32;
+constexpr size_t max_secret_bytes = 4096;
+
+std::string stripped(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == text.npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+}  // namespace
+
+std::string check_secret(const std::string& where, const std::string& secret) {
+  if (secret.size() >= min_secret_bytes && secret.size() <= max_secret_bytes) return secret;
+  throw ConfigError(where, str("a secret has ", min_secret_bytes, " to ", max_secret_bytes,
+                               " characters"),
+                    str(secret.size()), "draw one by: openssl rand -hex 32");
+}
+
+std::string read_secret_file(const std::string& where, const std::string& path) {
+  const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (!file.valid()) fail_read(path);
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0) fail_read(path);
+  const bool foreign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
+  if (!S_ISREG(facts.st_mode) || foreign || (facts.st_mode & 077) != 0) {
+    throw ConfigError(where, "names a file that only its owner, who runs this, reads",
+                      in_quotes(path), "write: chmod 600 " + path);
+  }
+  std::array<char, max_secret_bytes + 1> bytes{};
+  const ssize_t count = ::read(file.get(), bytes.data(), bytes.size());
+  if (count < 0) fail_read(path);
+  return check_secret(path, stripped({bytes.data(), static_cast<size_t>(count)}));
+}
+
+bool same_secret(const std::string& one, const std::string& other) {
+  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
+}  // namespace tessera::detail
