@@ -17,6 +17,8 @@ class TextLayer : public Layer {
   virtual bool ready() const = 0;
   /// The output of one text, without the batch axis; -1 for an extent that depends on the texts.
   virtual Shape text_shape() const = 0;
+  /// The shape of the batch of these texts, found without making it.
+  virtual Shape batch_shape(std::span<const std::string_view> texts) const;
   /// The batch of these texts: [texts, ...], on the host. Throws StateError unless ready().
   virtual at::Tensor transform(std::span<const std::string_view> texts) const = 0;
   /// The numbers of texts in a layout, each shard made by itself. Throws LayoutError for another

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,42 @@ namespace {
 
 const std::string predict = "/v1/models/imdb:predict";
 const std::string body = R"({"instances": ["good fun"]})";
+
+/// Holds up whoever makes a layer "Gated" from a configuration while it is closed.
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool closed = false;
+  bool reached = false;
+
+  void pass() {
+    std::unique_lock lock(mutex);
+    reached = reached || closed;
+    changed.notify_all();
+    changed.wait(lock, [this] { return !closed; });
+  }
+  bool wait_until_reached() {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 20s, [this] { return reached; });
+  }
+  void set_closed(bool value) {
+    const std::lock_guard lock(mutex);
+    closed = value;
+    changed.notify_all();
+  }
+};
+
+Gate gate;
+
+class GatedLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  std::string class_name() const override { return "Gated"; }
+  Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0]; }
+};
 
 /// Waits until there are so many warnings; false after 5 s.
 bool warned(const RunningServer& server, size_t count) {
@@ -87,6 +124,96 @@ TEST_CASE("a damaged version that returns under its number is warned about again
   CHECK(server.warnings().size() == 1);
   std::filesystem::rename(folder / "away", e + "/000002");
   CHECK(warned(server, 2));
+}
+
+TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
+  const TextVectorization words({.vocabulary = {"a", "b", "c"}});
+  const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
+  model.build({-1, -1});
+  const test::TempFolder folder;
+  export_model(model, folder / "e",
+               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
+                .sample = {"a b", "c"}});
+  RunningServer server(folder / "e", {.worker = {.max_cells = 10000}});
+  const auto ask = [&](size_t short_ones, size_t long_words) {
+    Json instances = Json::array();
+    for (size_t i = 0; i < short_ones; ++i) instances.push_back("a");
+    std::string text;
+    for (size_t i = 0; i < long_words; ++i) text += "b ";
+    if (long_words > 0) instances.push_back(text);
+    return server.post(predict, to_json_text(Json{{"instances", instances}}, -1));
+  };
+  CHECK(ask(99, 100).status == 200);
+  CHECK(ask(0, 9999).status == 200);
+  const test::HttpAnswer answer = ask(99, 101);
+  CHECK(answer.status == 413);
+  CHECK_THAT(answer.body, Contains("texts become at most 10000 numbers. Received: (100, 101). To fix: "
+                                   "send shorter texts, or fewer at a time"));
+  CHECK(ask(255, 200000).status == 413);
+  CHECK(ask(0, 10001).status == 413);
+}
+
+TEST_CASE("requests that only together are too much for a batch are answered alone") {
+  const TextVectorization words({.vocabulary = {"a", "b", "c"}});
+  const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
+  model.build({-1, -1});
+  const test::TempFolder folder;
+  export_model(model, folder / "e",
+               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
+                .sample = {"a b", "c"}});
+  std::mutex mutex;
+  std::vector<int> statuses;
+  {
+    ModelWorker worker(folder / "e", {.max_cells = 200, .batch_window = 20s});
+    const auto submit = [&](const std::string& text) {
+      worker.submit(parse_predict_request(text), std::nullopt, [&](const HttpResponse& response) {
+        const std::lock_guard lock(mutex);
+        statuses.push_back(response.status);
+      });
+    };
+    std::string many = "\"a\"", wide = "a";
+    for (int i = 0; i < 99; ++i) many += ", \"a\"", wide += " a";
+    submit("{\"instances\": [" + many + "]}");
+    submit("{\"instances\": [\"" + wide + "\"]}");
+    worker.hurry();
+    for (int i = 0; i < 500; ++i) {
+      std::this_thread::sleep_for(10ms);
+      const std::lock_guard lock(mutex);
+      if (statuses.size() == 2) break;
+    }
+  }
+  CHECK(statuses == std::vector<int>{200, 200});
+}
+
+TEST_CASE("requests are answered while another version is being loaded") {
+  register_layer("Gated", [](JsonObject& config) {
+    gate.pass();
+    return LayerHandle(std::make_shared<GatedLayer>(take_layer_options(config)));
+  });
+  const auto write = [](const std::string& folder, double factor) {
+    const Sequential model({LayerHandle(std::make_shared<GatedLayer>(LayerOptions{})),
+                            Rescaling(factor)});
+    model.build({-1, 1});
+    export_model(model, folder, {.sample = at::ones({1, 1})});
+  };
+  const test::TempFolder folder;
+  write(folder / "e", 2);
+  RunningServer server(folder / "e", {.worker = {.poll = 20ms}});
+  const auto ask = [&] {
+    return parse_json(server.post(predict, "{\"instances\": [[3]]}").body, "answer")
+        .at("predictions");
+  };
+  CHECK(ask() == Json::array({{6}}));
+  gate.set_closed(true);
+  write(folder / "e", 5);
+  REQUIRE(gate.wait_until_reached());
+  for (int i = 0; i < 20; ++i) CHECK(ask() == Json::array({{6}}));
+  gate.set_closed(false);
+  Json answer;
+  for (int i = 0; i < 500 && (answer = ask()) != Json::array({{15}}); ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  CHECK(answer == Json::array({{15}}));
 }
 
 TEST_CASE("what a model of whole numbers cannot take is named as it is") {

@@ -93,8 +93,10 @@ void ModelWorker::run() {
   const c10::InferenceMode inference;
   try {
     reload();
+    take_next();
     // Of one version's own folder, or the reason why there is none.
     if (!model_) take_over(load_export(folder_, {.layouts = options_.layouts}));
+    loaded_ = model_->version;
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
@@ -102,16 +104,13 @@ void ModelWorker::run() {
     return;
   }
   changed_.notify_all();
-  auto next_look = Clock::now() + options_.poll;
+  const std::jthread loader([this] { watch(); });
   while (true) {
     std::vector<Job> jobs;
     try {
-      take_batch(next_look, jobs);
+      take_batch(jobs);
       if (!jobs.empty()) answer(jobs);
-      if (Clock::now() >= next_look) {
-        next_look = Clock::now() + options_.poll;
-        reload();
-      }
+      take_next();
     } catch (...) {
       give_up(jobs);
     }
@@ -145,15 +144,40 @@ void ModelWorker::respond(Job& job, const HttpResponse& response) {
   respond(response);
 }
 
+void ModelWorker::watch() {
+  const c10::InferenceMode inference;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, options_.poll, [this] { return stopping_; })) return;
+    }
+    try {
+      reload();
+    } catch (...) {
+      std::vector<Job> none;
+      give_up(none);
+    }
+  }
+}
+
+void ModelWorker::take_next() {
+  std::optional<ExportedModel> next;
+  {
+    const std::lock_guard lock(mutex_);
+    next.swap(next_);
+  }
+  if (next) take_over(std::move(*next));
+}
+
 int64_t ModelWorker::rows_waiting() const {
   int64_t rows = 0;
   for (const Job& job : waiting_) rows += job.request.instances();
   return rows;
 }
 
-void ModelWorker::take_batch(Clock::time_point until, std::vector<Job>& jobs) {
+void ModelWorker::take_batch(std::vector<Job>& jobs) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, until, [this] { return stopping_ || !waiting_.empty(); });
+  changed_.wait(lock, [this] { return stopping_ || next_ || !waiting_.empty(); });
   if (waiting_.empty()) return;
   changed_.wait_for(lock, options_.batch_window, [this] {
     const bool hurried = stopping_ || options_.batch_window.count() == 0;
@@ -219,6 +243,8 @@ void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   for (Job& job : jobs) {
     try {
       predict(std::span(&job, 1));
+    } catch (const RequestError& error) {
+      respond(job, error_response(error.status(), error.what()));
     } catch (const StateError& error) {
       // The model's fault and not the request's.
       respond(job, error_response(500, error.what()));
@@ -244,6 +270,15 @@ void ModelWorker::check_weights() const {
   }
 }
 
+/// Rows may be as wide as the longest text: a long one beside many short ones is a lot of padding.
+at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) const {
+  const Shape shape = model_->text->batch_shape(texts);
+  if (numel(shape) <= options_.max_cells) return model_->predict(texts);
+  throw RequestError(413, "request",
+                     str("texts become at most ", options_.max_cells, " numbers"),
+                     to_string(shape), "send shorter texts, or fewer at a time");
+}
+
 void ModelWorker::predict(std::span<Job> jobs) {
   at::Tensor outputs;
   if (model_->text) {
@@ -251,7 +286,7 @@ void ModelWorker::predict(std::span<Job> jobs) {
     for (const Job& job : jobs) {
       texts.insert(texts.end(), job.request.texts.begin(), job.request.texts.end());
     }
-    outputs = model_->predict(std::span<const std::string_view>(texts));
+    outputs = outputs_of(texts);
   } else {
     std::vector<at::Tensor> rows;
     for (const Job& job : jobs) {
@@ -297,7 +332,7 @@ void ModelWorker::reload() {
     return std::find(versions.begin(), versions.end(), entry.first) == versions.end();
   });
   for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
-    if (model_ && *version == model_->version) return;
+    if (*version == loaded_) return;
     if (try_version(*version)) return;
   }
 }
@@ -308,7 +343,10 @@ bool ModelWorker::try_version(int64_t version) {
   const auto known = refused_.find(version);
   if (known != refused_.end() && known->second == look) return false;
   try {
-    take_over(load_export(folder_, {.layouts = options_.layouts, .version = version}));
+    ExportedModel model = load_export(folder_, {.layouts = options_.layouts, .version = version});
+    const std::lock_guard lock(mutex_);
+    next_ = std::move(model);
+    changed_.notify_all();
   } catch (const std::exception& error) {
     if (known == refused_.end()) {
       warn(str("version ", version, " is refused: ", error.what()));
@@ -317,6 +355,7 @@ bool ModelWorker::try_version(int64_t version) {
     return false;
   }
   refused_.erase(version);
+  loaded_ = version;
   return true;
 }
 

@@ -22,6 +22,8 @@ namespace tessera::detail {
 
 struct ModelWorkerOptions {
   int64_t max_batch = 256;                    ///< rows of one call of the model
+  /// Numbers that the texts of one call may become; status 413 for texts that become more.
+  int64_t max_cells = 1 << 20;
   std::chrono::microseconds batch_window{0};  ///< how long a request waits for others
   std::chrono::milliseconds poll{1000};       ///< between two looks for a newer version
   int64_t max_waiting = 1024;                 ///< requests; more are answered with status 503
@@ -41,9 +43,9 @@ struct ServedModel {
 };
 
 /// A thread that owns a model: answers requests, several in one call of the model where they wait
-/// together, and takes over the newest version of its export that can be loaded. The answers to one
-/// request come from one version. A version that is damaged is refused with one warning, and looked
-/// at again when its files change.
+/// together, and takes over the newest version of its export that can be loaded; it is loaded on
+/// another thread meanwhile. The answers to one request come from one version. A version that is
+/// damaged is refused with one warning, and looked at again when its files change.
 class ModelWorker {
  public:
   /// Loads the newest version that can be loaded. Throws FileError if there is none.
@@ -67,20 +69,22 @@ class ModelWorker {
     std::optional<int64_t> version;
     HttpRespond respond;
   };
-  using Clock = std::chrono::steady_clock;
 
   void run();
-  void take_batch(Clock::time_point until, std::vector<Job>& jobs);
+  void watch();
+  void take_batch(std::vector<Job>& jobs);
   void take_alike(std::vector<Job>& jobs);
   int64_t rows_waiting() const;
   void answer(std::vector<Job>& jobs);
   void answer_alone(std::vector<Job>& jobs);
   void predict(std::span<Job> jobs);
+  at::Tensor outputs_of(const std::vector<std::string_view>& texts) const;
   void check_weights() const;
   void give_up(std::vector<Job>& jobs) noexcept;
   /// Answers a request, once.
   static void respond(Job& job, const HttpResponse& response);
   std::optional<HttpResponse> misfit(const Job& job) const;
+  void take_next();
   void reload();
   bool try_version(int64_t version);
   void take_over(ExportedModel&& model);
@@ -90,12 +94,15 @@ class ModelWorker {
   ModelWorkerOptions options_;
   // Of the thread alone.
   std::optional<ExportedModel> model_;
+  int64_t faulty_version_ = -1;  ///< of which was warned that it cannot answer
+  // Of the thread that loads, which is the same until there is a model.
+  int64_t loaded_ = -1;                     ///< the version that was loaded last
   std::map<int64_t, std::string> refused_;  ///< by version, how its files looked
-  int64_t faulty_version_ = -1;             ///< of which was warned that it cannot answer
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> waiting_;
+  std::optional<ExportedModel> next_;  ///< to be taken over
   std::shared_ptr<const ServedModel> served_;
   std::exception_ptr failure_;
   bool stopping_ = false;

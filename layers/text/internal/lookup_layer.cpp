@@ -156,6 +156,13 @@ TextRows LookupLayer::rows(int64_t size, const TokensAt& tokens,
   return all;
 }
 
+Shape LookupLayer::batch_shape(std::span<const std::string_view> texts) const {
+  const auto size = static_cast<int64_t>(texts.size());
+  if (const int64_t width = text_shape()[0]; width >= 0) return {size, width};
+  const auto tokens = [&](int64_t i, Tokens& out) { tokenize(texts[static_cast<size_t>(i)], out); };
+  return {size, rows(size, tokens).width};
+}
+
 at::Tensor LookupLayer::transform(std::span<const std::string_view> texts) const {
   const auto size = static_cast<int64_t>(texts.size());
   const auto tokens = [&](int64_t i, Tokens& out) { tokenize(texts[static_cast<size_t>(i)], out); };

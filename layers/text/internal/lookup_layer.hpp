@@ -27,6 +27,7 @@ class LookupLayer : public TextLayer {
 
   bool ready() const override { return lookup_.has_vocabulary(); }
   Shape text_shape() const override;
+  Shape batch_shape(std::span<const std::string_view> texts) const override;
   at::Tensor transform(std::span<const std::string_view> texts) const override;
   DTensor transform(std::span<const std::string_view> texts, const Layout& layout) const override;
   /// All of some texts at once, kept without their zeros; get() makes dense batches of them and
