@@ -34,8 +34,8 @@ struct ImdbOptions {
   /// Where the archive is fetched from if it is nowhere to be found; absent, or with
   /// $TESSERA_OFFLINE set to anything but 0: nowhere.
   std::optional<DownloadSource> download = datasets::imdb_source();
-  /// Whether procedural reviews may take the place of files that are nowhere to be found. Absent: they
-  /// may, with a warning on stderr. False: that is a FileError.
+  /// Whether procedural reviews may take the place of files that are nowhere to be found. Absent:
+  /// they may, with a warning on stderr. False: that is a FileError.
   std::optional<bool> synthetic = std::nullopt;
 };
 
@@ -78,8 +78,9 @@ namespace datasets {
 /// the cache folder, tried once per process. Their order: files sorted by the bytes of their path,
 /// row i is file (i * 7919) mod n (see review_of_row). A `path` without reviews is a FileError;
 /// elsewhere procedural reviews, of the same number, take their place if `synthetic` lets them, and
-/// say so, and why, on stderr, in name() and in announcement(). Throws FileError naming the file if one is missing, corrupt or
-/// hostile; ConfigError for a wrong option or more reviews than there are.
+/// say so, and why, on stderr, in name() and in announcement(). Throws FileError naming the file if
+/// one is missing, corrupt or hostile; ConfigError for a wrong option or more reviews than there
+/// are.
 std::shared_ptr<const ImdbReviews> imdb(const ImdbOptions& options = {});
 
 /// Both splits; an archive is read once. `options.split` does not count, `options.size` is that of

@@ -34,8 +34,8 @@ struct MnistOptions {
   /// Where files that are nowhere to be found are fetched from; absent, or with $TESSERA_OFFLINE
   /// set to anything but 0: nowhere.
   std::optional<DownloadSource> download = datasets::mnist_source();
-  /// Whether procedural digits may take the place of files that are nowhere to be found. Absent: they
-  /// may, with a warning on stderr. False: that is a FileError.
+  /// Whether procedural digits may take the place of files that are nowhere to be found. Absent:
+  /// they may, with a warning on stderr. False: that is a FileError.
   std::optional<bool> synthetic = std::nullopt;
 };
 

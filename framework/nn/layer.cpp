@@ -44,24 +44,6 @@ void warn_of_mask(const Layer& layer, const Mesh& mesh) {
             << " does not support masking: the mask of its input ends here\n";
 }
 
-/// Whether a layer is another, or has it inside.
-bool holds(const Layer& layer, const Layer& other) {
-  const auto& inner = layer.sublayers();
-  return &layer == &other || std::any_of(inner.begin(), inner.end(), [&](const auto& one) {
-           return holds(*one, other);
-         });
-}
-
-/// Zeros of these shapes, with `unknown` for extents that are not known.
-Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
-  Inputs zeros;
-  for (Shape shape : shapes) {
-    std::replace(shape.begin(), shape.end(), int64_t{-1}, unknown);
-    zeros.push_back(filled(shape, 0, dtype));
-  }
-  return zeros;
-}
-
 bool fits(const Shape& expected, const Shape& shape) {
   return std::equal(expected.begin(), expected.end(), shape.begin(), shape.end(),
                     [](int64_t a, int64_t b) { return a == -1 || a == b; });
@@ -125,116 +107,6 @@ void Layer::build(const Shapes& inputs) {
 DTensor Layer::call(const Inputs&, const CallContext&) {
   throw ConfigError(class_name() + " " + path(), "a layer defines call()", "neither call() nor "
                     "call_all()", "override DTensor call(const Inputs&, const CallContext&)");
-}
-
-LayerHandle Layer::track(const LayerHandle& handle) {
-  if (holds(*handle.layer(), *this)) {
-    throw ConfigError(class_name() + " " + path(),
-                      str("a ", is_model() ? "model" : "layer", " is no layer of itself"),
-                      handle->class_name() + " " + handle->path(), "make another one of it");
-  }
-  if (!trainable()) handle->set_trainable(false);
-  sublayers_.push_back(handle.layer());
-  if (building_) {
-    // All others have their names.
-    std::map<std::string, int64_t> counts;
-    name_sublayers(sublayer_prefix(), counts);
-  }
-  return handle;
-}
-
-/// A model's own name is no part of its layers' paths.
-std::string Layer::sublayer_prefix() const {
-  return is_model() && !in_model() ? "" : path() + "/";
-}
-
-void Layer::name_sublayers() {
-  // All names below are given by the one that is part of no other.
-  if (in_model()) return;
-  std::map<std::string, int64_t> counts;
-  name_sublayers(sublayer_prefix(), counts);
-}
-
-void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
-  const auto order = naming_order();
-  std::map<std::string, const Layer*> taken;
-  // Names that another model gave may clash here, and then give way.
-  for (const bool own : {true, false}) {
-    for (const auto& layer : order) {
-      if (layer->name().empty() || layer->has_own_name() != own) continue;
-      const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
-      if (fresh || at->second == layer.get() || !own) continue;
-      const char* const kind = is_model() ? "model" : "layer";
-      throw ConfigError(str(kind, " ", name()), str("the layers of a ", kind, " differ in name"),
-                        "two layers named " + in_quotes(layer->name()), "rename one of them");
-    }
-  }
-  std::set<const Layer*> named;
-  for (const auto& layer : order) {
-    if (!named.insert(layer.get()).second) continue;
-    std::string name = layer->name();
-    if (!name.empty() && taken.at(name) != layer.get()) name.clear();
-    while (name.empty()) {
-      const std::string base = snake_case(layer->class_name());
-      const int64_t number = counts[base]++;
-      const std::string next = number == 0 ? base : str(base, "_", number);
-      if (taken.emplace(next, layer.get()).second) name = next;
-    }
-    layer->set_path(name, prefix + name);
-    // A plain layer numbers those inside by itself, so that paths say the same wherever it stands.
-    std::map<std::string, int64_t> own_counts;
-    layer->name_sublayers(prefix + name + "/", layer->is_model() ? counts : own_counts);
-  }
-}
-
-Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
-  const NoRecording untaped;
-  const CallContext inference;
-  const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
-  const auto call = [&] {
-    Shapes shapes;
-    const Inputs zeros = zeros_of(inputs, unknown, policy_.compute);
-    for (const DTensor& output : call_all(zeros, inference)) shapes.push_back(output.shape());
-    clear_losses();
-    return shapes;
-  };
-  try {
-    const AbstractScope plans_only(default_mesh());
-    return call();
-  } catch (const StateError&) {
-    // It reads numbers, which a plan does not have.
-    return call();
-  }
-}
-
-void Layer::build_sublayers(const Shapes& inputs) {
-  const auto unbuilt = [](const auto& layer) { return !layer->built(); };
-  if (!is_model() && std::none_of(sublayers_.begin(), sublayers_.end(), unbuilt)) return;
-  planned_shapes(inputs, 2);
-}
-
-Shapes Layer::planned_output_shapes(const Shapes& inputs) const {
-  // Planning a call changes nothing but what is not built yet.
-  Layer& self = const_cast<Layer&>(*this);
-  if (!built()) self.build(inputs);
-  Shapes shapes = self.planned_shapes(inputs, 2);
-  const Shapes others = self.planned_shapes(inputs, 3);
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    for (size_t a = 0; a < shapes[i].size(); ++a) {
-      if (shapes[i][a] != others[i][a]) shapes[i][a] = -1;
-    }
-  }
-  return shapes;
-}
-
-Shape Layer::output_shape(const Shapes& inputs) const {
-  if (!shape_from_call_) shape_from_call_ = true;
-  // build() asks only whether the inputs fit, which the call will show.
-  if (building_) return {};
-  const Shapes shapes = planned_output_shapes(inputs);
-  if (shapes.size() == 1) return shapes[0];
-  throw ShapeError(class_name() + " " + path(), "the layer has one output",
-                   str(shapes.size(), " outputs"), "override output_shapes()");
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
@@ -387,29 +259,6 @@ SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs
                    str(all.size(), " outputs"), "use outputs()");
 }
 
-std::vector<DTensor> Layer::losses() const {
-  std::vector<DTensor> list;
-  std::set<const Layer*> seen;
-  const std::function<void(const Layer&)> visit = [&](const Layer& layer) {
-    if (!seen.insert(&layer).second) return;
-    list.insert(list.end(), layer.losses_.begin(), layer.losses_.end());
-    for (const auto& inner : layer.sublayers()) visit(*inner);
-  };
-  visit(*this);
-  for (const Variable& weight : trainable_weights()) {
-    const RegularizerHandle& regularizer = weight.spec().regularizer;
-    if (!regularizer) continue;
-    const auto& use = weight.placement().use;
-    // Added to a loss on the mesh of the batch.
-    const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
-    if (OpListener* const hears = tracer(); hears && !regularizer->can_be_replayed()) {
-      hears->user_code("the regularizer of " + weight.path());
-    }
-    list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));
-  }
-  return list;
-}
-
 void Layer::add_loss(const DTensor& loss) {
   traced(std::span(&loss, 1),
          [this](std::span<const DTensor> in) { losses_.push_back(in[0]); });
@@ -421,11 +270,6 @@ void Layer::load_assets(const LayerAssets& assets) {
                     "a file " + in_quotes(assets.begin()->first), "load an export of this model");
 }
 
-void Layer::clear_losses() {
-  losses_.clear();
-  for (const auto& inner : sublayers()) inner->clear_losses();
-}
-
 void Layer::set_path(const std::string& name, const std::string& path) {
   check_name(name);
   const size_t old = this->path().size() + 1;
@@ -435,37 +279,6 @@ void Layer::set_path(const std::string& name, const std::string& path) {
   for (const auto& layer : sublayers_) {
     if (!layer->name().empty()) layer->set_path(layer->name(), path + "/" + layer->name());
   }
-}
-
-void Layer::set_trainable(bool trainable) {
-  trainable_ = trainable;
-  for (Variable& weight : weights_) weight.set_trainable(trainable && weight.spec().trainable);
-  for (const auto& layer : sublayers_) layer->set_trainable(trainable);
-}
-
-std::vector<Variable> Layer::weights() const {
-  std::vector<Variable> list = weights_;
-  std::set<uint64_t> seen;
-  for (const auto& layer : sublayers_) {
-    for (const Variable& weight : layer->weights()) {
-      if (seen.insert(weight.id()).second) list.push_back(weight);
-    }
-  }
-  return list;
-}
-
-std::vector<Variable> Layer::trainable_weights() const {
-  std::vector<Variable> list;
-  for (const Variable& weight : weights()) {
-    if (weight.trainable()) list.push_back(weight);
-  }
-  return list;
-}
-
-int64_t Layer::count_params() const {
-  int64_t count = 0;
-  for (const Variable& weight : weights()) count += numel(weight.shape());
-  return count;
 }
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape,
@@ -491,29 +304,6 @@ const Shape& Layer::single_input(const Shapes& inputs) const {
 
 void Layer::set_weight_layout(const std::string& weight, const LayoutSpec& layout) {
   weight_layouts_[weight] = layout;
-}
-
-void Layer::place_weights(const LayoutMap& layouts) {
-  Placement kernel;
-  for (Variable& weight : weights_) {
-    const std::string name = weight.path().substr(path().size() + 1);
-    const auto own = weight_layouts_.find(name);
-    Placement placement;
-    if (own != weight_layouts_.end()) {
-      placement = {weight.shape(), Layout(own->second, layouts.mesh())};
-      if (placement.layout.rank() != static_cast<int64_t>(weight.shape().size())) {
-        throw LayoutError(weight.path(), str("its layout argument names ", weight.shape().size(),
-                          " axes"), placement.layout.describe(), "give one entry for each axis");
-      }
-    } else {
-      placement = layouts.find(weight.path(), weight.shape(),
-                               kernel.layout.defined() ? &kernel : nullptr);
-    }
-    weight.place(placement);
-    // Vectors follow the layer's first matrix.
-    if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
-  }
-  for (const auto& layer : sublayers_) layer->place_weights(layouts);
 }
 
 }  // namespace tessera

@@ -85,8 +85,9 @@ class Layer {
   virtual std::string class_name() const = 0;
   /// Keras' constructor arguments, by Keras' names.
   virtual Json config() const;
-  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit. Unless overridden,
-  /// the layer is built and called without numbers (keras.layers.Layer.compute_output_spec).
+  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit. Unless
+  /// overridden, the layer is built and called without numbers
+  /// (keras.layers.Layer.compute_output_spec).
   virtual Shape output_shape(const Shapes& inputs) const;
   /// The shapes of all outputs; a layer that has several overrides this and call_all().
   virtual Shapes output_shapes(const Shapes& inputs) const { return {output_shape(inputs)}; }

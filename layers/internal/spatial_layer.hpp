@@ -67,8 +67,8 @@ class SpatialLayer : public Layer {
                                   const std::vector<int64_t>& dilations,
                                   const std::string& padding) const;
   /// The outputs of windows along each spatial axis of x; -1 where it is unknown.
-  /// An extent so many times as long. Throws ShapeError for 2^62 and more, so that the arithmetic of
-  /// windows that is left to do stays within 64 bits.
+  /// An extent so many times as long. Throws ShapeError for 2^62 and more, so that the arithmetic
+  /// of windows that is left to do stays within 64 bits.
   int64_t times(int64_t extent, int64_t factor) const;
   static std::vector<int64_t> outputs(const Shape& x, const std::vector<WindowAxis>& axes);
   /// (batch, extents…, channels).

@@ -99,10 +99,11 @@ PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const
     return std::min(pair.first, pair.second) >= 0 && std::max(pair.first, pair.second) <= most;
   });
   if (good && static_cast<int64_t>(counts_.size()) == spatial) return;
-  throw ConfigError(class_name() + " " + name(),
-                    str(argument(border), " has counts from 0 to 2147483647 before and after each of ",
-                        spatial, " spatial axes"),
-                    received(counts_), "give one number, or pairs");
+  throw ConfigError(
+      class_name() + " " + name(),
+      str(argument(border), " has counts from 0 to 2147483647 before and after each of ", spatial,
+          " spatial axes"),
+      received(counts_), "give one number, or pairs");
 }
 
 Json PaddingCroppingLayer::config() const {

@@ -60,13 +60,28 @@ void collect(Json& json, std::vector<Json*>& values) {
 }
 
 const std::vector<Json>& nasty_values() {
-  static const std::vector<Json> values = {
-      nullptr, true, false, "", "x", "../../etc/passwd", 0, -1, 3, 1.5, -1e308,
-      std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(),
-      std::numeric_limits<uint64_t>::max(), Json::array(), Json::object(), Json::array({Json::array()}),
-      Json{{"class_name", "__keras_tensor__"}}, Json{{"class_name", "Dense"}, {"config", 3}},
-      Json{{"args", 1}, {"kwargs", Json::array()}}, Json::array({"query", 0, -1}),
-      Json::array({"out", 0, 0})};
+  static const std::vector<Json> values = {nullptr,
+                                           true,
+                                           false,
+                                           "",
+                                           "x",
+                                           "../../etc/passwd",
+                                           0,
+                                           -1,
+                                           3,
+                                           1.5,
+                                           -1e308,
+                                           std::numeric_limits<int64_t>::max(),
+                                           std::numeric_limits<int64_t>::min(),
+                                           std::numeric_limits<uint64_t>::max(),
+                                           Json::array(),
+                                           Json::object(),
+                                           Json::array({Json::array()}),
+                                           Json{{"class_name", "__keras_tensor__"}},
+                                           Json{{"class_name", "Dense"}, {"config", 3}},
+                                           Json{{"args", 1}, {"kwargs", Json::array()}},
+                                           Json::array({"query", 0, -1}),
+                                           Json::array({"out", 0, 0})};
   return values;
 }
 
@@ -109,7 +124,8 @@ Json& config_of(Json& model, const std::string& layer) {
 
 }  // namespace
 
-TEST_CASE("what a call is told is true, false or null, and a layer's config an object", "[config]") {
+TEST_CASE("what a call is told is true, false or null, and a layer's config an object",
+          "[config]") {
   Json model = attention_model();
   REQUIRE(error_of(model) == "");
   for (const Json& value : {Json("x"), Json(1), Json(Json::array()), Json(Json::object())}) {
@@ -142,8 +158,9 @@ TEST_CASE("sizes whose products leave 64 bits are refused", "[config]") {
   layers[0]["config"]["batch_shape"][1] = large;
   layers[1]["config"]["size"] = large;
   layers[2]["config"]["size"] = large;
-  CHECK_THAT(error_of(up), Contains("spatial axes of fewer than 2^62 elements. Received: 2147483647 "
-                                    "times "));
+  CHECK_THAT(error_of(up),
+             Contains("spatial axes of fewer than 2^62 elements. Received: 2147483647 "
+                      "times "));
   Json transposed = serialize_layer(
       Sequential({Input({2, 1}), Conv1DTranspose(1, 1, {.strides = 2}),
                   Conv1DTranspose(1, 1, {.strides = 2}), Conv1DTranspose(1, 1, {.strides = 2})})

@@ -247,8 +247,8 @@ TEST_CASE("whole numbers beside a floating dtype are brought to it") {
     CHECK(difference(ops::matmul(a, b).full(), at::matmul(ones.to(at::kFloat), half)) == "");
     CHECK(difference(ops::einsum("ij,jk->ik", {b, a}).full(), at::ones({2, 2})) == "");
   }
-  CHECK(ops::mul(one_device(at::ones({2}, at::kLong)), one_device(at::ones({2}, at::kHalf))).dtype() ==
-        at::kHalf);
+  CHECK(ops::mul(one_device(at::ones({2}, at::kLong)), one_device(at::ones({2}, at::kHalf)))
+            .dtype() == at::kHalf);
 }
 
 TEST_CASE("what a dtype does not have is refused, not left to ATen") {

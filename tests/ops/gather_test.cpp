@@ -114,9 +114,9 @@ TEST_CASE("an index that is not there is named") {
   const BlockPolicyScope policy(BlockPolicy::per_device);
   for (const LayoutSpec& spec : {LayoutSpec{unsharded, unsharded}, {"model", unsharded}}) {
     const DTensor table = pack(at::randn({5, 3}), Layout(spec, mesh));
-    CHECK_THROWS_WITH(
-        ops::embedding(table, ids),
-        Contains("[gather] indices lie in [0, 5). Received: 5 in row 1. To fix: ") && !Contains("\n"));
+    CHECK_THROWS_WITH(ops::embedding(table, ids),
+                      Contains("[gather] indices lie in [0, 5). Received: 5 in row 1. To fix: ") &&
+                          !Contains("\n"));
     CHECK_THROWS_AS(ops::embedding(table, ids), ConfigError);
   }
 }

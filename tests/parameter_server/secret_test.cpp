@@ -119,8 +119,9 @@ TEST_CASE("tasks beyond this host need a secret, or a word that there is none") 
                      {TaskType::ps, {"127.0.0.1:3"}}};
     return test::error_of([&] { const ParameterServerStrategy strategy({.cluster = cluster}); });
   };
-  CHECK_THAT(error(false, ""), Contains("[ParameterServerStrategy] a task \"worker\" listens beyond "
-                                        "this host, at 192.0.2.1, only for those that know"));
+  CHECK_THAT(error(false, ""),
+             Contains("[ParameterServerStrategy] a task \"worker\" listens beyond "
+                      "this host, at 192.0.2.1, only for those that know"));
   CHECK(error(true, "") == "");
   CHECK(error(false, secret) == "");
 }

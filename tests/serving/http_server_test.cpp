@@ -215,9 +215,9 @@ TEST_CASE("a server with a token answers who has it") {
   CHECK(ask("Authorization: Bearer " + token + "\r\n").status == 200);
   CHECK(ask("authorization: bearer " + token + "\r\n").status == 200);
   for (const std::string& fields :
-       {std::string(), "Authorization: Bearer " + token + "x\r\n", std::string("Authorization: \r\n"),
-        "Authorization: Bearer " + token.substr(1) + "\r\n", "Authorization: Basic " + token + "\r\n",
-        std::string("Authorization: Bearer \r\n")}) {
+       {std::string(), "Authorization: Bearer " + token + "x\r\n",
+        std::string("Authorization: \r\n"), "Authorization: Bearer " + token.substr(1) + "\r\n",
+        "Authorization: Basic " + token + "\r\n", std::string("Authorization: Bearer \r\n")}) {
     CAPTURE(fields);
     const HttpAnswer answer = ask(fields);
     check_refusal(answer, 401);
@@ -229,9 +229,10 @@ TEST_CASE("a server with a token answers who has it") {
 
 TEST_CASE("a server beyond this host needs a token, or a word that there is none") {
   EchoHandler handler;
-  CHECK_THROWS_WITH(HttpServer({.host = "0.0.0.0"}, handler),
-                    Contains("[serve] a server beyond this host asks clients for a token. Received: "
-                             "0.0.0.0 without one"));
+  CHECK_THROWS_WITH(
+      HttpServer({.host = "0.0.0.0"}, handler),
+      Contains("[serve] a server beyond this host asks clients for a token. Received: "
+               "0.0.0.0 without one"));
   CHECK_THROWS_WITH(HttpServer({.token = "short"}, handler), Contains("32 to 4096 characters"));
   CHECK(HttpServer({.host = "0.0.0.0", .token = std::string(32, 't')}, handler).port() > 0);
   const test::Warnings warnings;

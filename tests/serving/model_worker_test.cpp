@@ -147,8 +147,9 @@ TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
   CHECK(ask(0, 9999).status == 200);
   const test::HttpAnswer answer = ask(99, 101);
   CHECK(answer.status == 413);
-  CHECK_THAT(answer.body, Contains("texts become at most 10000 numbers. Received: (100, 101). To fix: "
-                                   "send shorter texts, or fewer at a time"));
+  CHECK_THAT(answer.body,
+             Contains("texts become at most 10000 numbers. Received: (100, 101). To fix: "
+                      "send shorter texts, or fewer at a time"));
   CHECK(ask(255, 200000).status == 413);
   CHECK(ask(0, 10001).status == 413);
 }

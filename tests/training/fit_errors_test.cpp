@@ -110,9 +110,10 @@ TEST_CASE("data that do not fit the model are refused in one line") {
   CHECK_THAT(fit_error(TensorDataset(good.x[0], good.y[0] - 4), quiet), Contains("[0, 5)"));
   at::Tensor one_wrong = good.y[0].clone();
   one_wrong[6] = 9;
-  CHECK_THAT(fit_error(TensorDataset(good.x[0], one_wrong),
-                       {.batch_size = 8, .verbose = 0, .shuffle = false}),
-             Contains("[y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row 6."));
+  CHECK_THAT(
+      fit_error(TensorDataset(good.x[0], one_wrong),
+                {.batch_size = 8, .verbose = 0, .shuffle = false}),
+      Contains("[y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row 6."));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
              Contains("(8, 5)"));
   const Sequential model = compiled();
@@ -144,9 +145,10 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   rows.x[0][26][3] = std::numeric_limits<double>::quiet_NaN();
   const FitOptions ordered{.batch_size = 4, .verbose = 0, .shuffle = false};
   const Sequential model = compiled();
-  CHECK_THAT(error_of([&] { model.fit(TensorDataset(rows), ordered); }),
-             Contains("nan at epoch 1, step 7 in the part of cpu:2, cpu:3: x[0] of the batch, row 2 has "
-                      "infinite numbers or NaN."));
+  CHECK_THAT(
+      error_of([&] { model.fit(TensorDataset(rows), ordered); }),
+      Contains("nan at epoch 1, step 7 in the part of cpu:2, cpu:3: x[0] of the batch, row 2 has "
+               "infinite numbers or NaN."));
   // The step has changed nothing, so that training goes on from there.
   for (const at::Tensor& weight : model.get_weights()) {
     CHECK(at::isfinite(weight).all().item<bool>());

@@ -95,10 +95,11 @@ TEST_CASE("batches of other forms are an error on every process") {
     test::compiled_small(mesh).fit(stream(4, rank == 1 ? 2 : -1), {.verbose = 0});
   });
   for (const test::RankOutcome& end : all) {
-    CHECK_THAT(end.error,
-               Contains("[fit] all processes have batches of one form. Received: 4 rows of x "
-                        "(18,) float64, y () int64 on ranks 0 and 2; 3 rows of x (18,) float64, y () "
-                        "int64 on rank 1, at step 3."));
+    CHECK_THAT(
+        end.error,
+        Contains("[fit] all processes have batches of one form. Received: 4 rows of x "
+                 "(18,) float64, y () int64 on ranks 0 and 2; 3 rows of x (18,) float64, y () "
+                 "int64 on rank 1, at step 3."));
     CHECK(end.steps.size() == 2);
   }
   all = test::rank_ends(2, [&](int, const Mesh& mesh) {

@@ -51,7 +51,8 @@ class InputFile {
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
 /// What becomes of a symbolic link at a path that is written: the file it points to is replaced, or
-/// the link is and nothing is taken from what lies there, as in a folder where others may plant one.
+/// the link is and nothing is taken from what lies there, as in a folder where others may plant
+/// one.
 enum class Links { followed, replaced };
 
 /// Replaces the file at `path` by the parts, one after the other, in one step: a reader, a crash or

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
+#include <tessera/framework/cluster/coordination/hello_refusal.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
@@ -219,8 +220,6 @@ void CoordinationServer::tick() {
   if (!reason.empty()) end(reason);
 }
 
-using namespace std::chrono_literals;
-
 namespace {
 
 constexpr auto line_interval = 10s;
@@ -277,43 +276,13 @@ void CoordinationServer::refuse(Connection& connection, const std::string& text)
 }
 
 void CoordinationServer::admit(Connection& connection, Hello hello, const std::string& proof) {
-  const std::string refused = refusal(connection, hello);
+  const std::string refused = refusal_of(hello, options_, present_, connection.own);
   if (!refused.empty()) return refuse(connection, refused);
   connection.rank = hello.peer.rank;
   connection.socket.set_max_body(max_body_bytes);
   hello.peer.address = other_address(connection.socket.descriptor());
   present_[static_cast<size_t>(connection.rank)] = hello.peer;
   connection.socket.send(FrameType::accepted, proof);
-}
-
-std::string CoordinationServer::refusal(const Connection& connection, const Hello& hello) const {
-  const auto refuse = [&](const std::string& expected, const std::string& received,
-                          const std::string& fix) {
-    return std::string(ConfigError("control", expected, received, fix).what());
-  };
-  const Peer& peer = hello.peer;
-  const std::string address = address_text(options_.address, options_.port);
-  if (!options_.job.empty() && hello.job != options_.job) {
-    return refuse(str("the processes that meet at ", address, " belong to one run"),
-                  str("job ", in_quotes(hello.job), " of ", peer.describe(),
-                      ", rank 0 has another"),
-                  "give each run a port of its own");
-  }
-  if (hello.size != options_.size) {
-    return refuse("all ranks are told the same number of processes",
-                  str(hello.size, " of ", peer.describe(), ", ", options_.size, " of rank 0"),
-                  "start all ranks with the same arguments");
-  }
-  if (peer.rank < 0 || peer.rank >= options_.size) {
-    return refuse(str("ranks of ", options_.size, " processes are 0 to ", options_.size - 1),
-                  peer.describe(), "number the processes from 0");
-  }
-  const std::optional<Peer>& present = present_[static_cast<size_t>(peer.rank)];
-  if (peer.rank == 0 ? connection.own : !present.has_value()) return "";
-  const std::string first = present ? present->describe() : "rank 0 of this run";
-  return refuse("each rank is one process",
-                str(peer.describe(), " at ", address, ", where ", first, " already is"),
-                "give each process a rank of its own, and each run a port of its own");
 }
 
 void CoordinationServer::tick_waiting() {

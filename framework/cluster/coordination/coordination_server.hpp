@@ -60,7 +60,6 @@ class CoordinationServer {
   void judge_proof(Connection& connection, const Frame& frame);
   void admit(Connection& connection, Hello hello, const std::string& proof);
   void refuse(Connection& connection, const std::string& text);
-  std::string refusal(const Connection& connection, const Hello& hello) const;
   void close(Connection& connection);
   void remove_closed();
 

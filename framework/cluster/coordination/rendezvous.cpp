@@ -63,7 +63,8 @@ class Introduction {
   void prove(const std::string& nonce) {
     if (options_.access.secret.empty()) fail("asks for the secret of its job", "none here");
     nonce_ = nonce;
-    socket_.send(FrameType::proof, proof_of(options_.access.secret, {proof_of_rank, hello_, nonce}));
+    socket_.send(FrameType::proof,
+                 proof_of(options_.access.secret, {proof_of_rank, hello_, nonce}));
   }
 
   void check_proof(const std::string& proof) const {
@@ -76,9 +77,9 @@ class Introduction {
   }
 
   [[noreturn]] void fail(const std::string& does, const std::string& received) const {
-    throw ConfigError("control",
-                      str("rank 0 at ", address_text(options_.address, options_.port), " ", does),
-                      received, "give all processes the same TESSERA_SECRET_FILE or TESSERA_SECRET");
+    throw ConfigError(
+        "control", str("rank 0 at ", address_text(options_.address, options_.port), " ", does),
+        received, "give all processes the same TESSERA_SECRET_FILE or TESSERA_SECRET");
   }
 
   const CoordinationOptions& options_;

@@ -15,13 +15,16 @@
 
 namespace tessera {
 
+class Layer;
+class Optimizer;
+class OptimizerHandle;
 namespace detail {
 class GradientReducer;
 class MovingAverages;
 class PartUpdater;
 class UpdateStrategy;
+void check_optimizer(const Layer& model, const Optimizer& optimizer);
 }  // namespace detail
-class OptimizerHandle;
 
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
 struct UpdateArgs {
@@ -103,8 +106,6 @@ class Optimizer {
   /// Makes the slots of these variables, in the variables' layouts or where their placement says;
   /// those that exist keep their values and move.
   virtual void build(const std::vector<Variable>& variables);
-  /// The variables that it was built for, in that order; of one around others, theirs.
-  std::vector<Variable> built_for() const;
   /// Whether some variable has slots.
   bool built() const { return !order_.empty(); }
   /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the
@@ -175,6 +176,7 @@ class Optimizer {
  private:
   friend class detail::MovingAverages;
   friend class detail::PartUpdater;
+  friend void detail::check_optimizer(const Layer& model, const Optimizer& optimizer);
 
   struct State {
     Variable variable;
@@ -192,6 +194,8 @@ class Optimizer {
   detail::ShardingPtr update_form(const State& state) const;
   State& build_state(const Variable& variable);
   void build_as(const Variable& part, const Variable& whole);
+  /// The variables that it was built for, in that order; of one around others, theirs.
+  std::vector<Variable> built_for() const;
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
   double decay_of(const Variable& variable) const;

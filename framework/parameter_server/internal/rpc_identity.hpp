@@ -10,8 +10,8 @@ struct RpcIdentity {
   std::string certificate;
 };
 
-/// What whoever knows the secret makes alike, and nobody else: with it tasks prove to each other, in
-/// TLS, that they are of one job.
+/// What whoever knows the secret makes alike, and nobody else: with it tasks prove to each other,
+/// in TLS, that they are of one job.
 RpcIdentity identity_of(const std::string& secret);
 
 /// The name that all these certificates are made out to.

@@ -42,8 +42,8 @@ class HttpHandler {
 struct HttpServerOptions {
   std::string host = "127.0.0.1";  ///< an address of this machine
   int64_t port = 0;                ///< 0: a free one
-  /// What requests carry as "Authorization: Bearer TOKEN", 32 characters at least; others get status
-  /// 401. Empty: anybody may ask.
+  /// What requests carry as "Authorization: Bearer TOKEN", 32 characters at least; others get
+  /// status 401. Empty: anybody may ask.
   std::string token = {};
   bool insecure = false;  ///< whether without a token it may listen beyond this host
   int64_t max_header = 8192;       ///< bytes of a request's first line and fields
@@ -59,10 +59,10 @@ struct HttpServerOptions {
 };
 
 /// An HTTP/1.1 server for JSON on one thread, made for networks that cannot be trusted. Answers by
-/// itself, with {"error": "..."} and closing the connection: 401 for another token, 400 for what is not HTTP, 408 for a
-/// client that is slow, 411 for a body of no stated length, 413 and 431 for one or a header that is
-/// too large, 415 for a body that is compressed or of another type than JSON, plain text or a form
-/// (as `curl -d` sends JSON), 503 for too many connections.
+/// itself, with {"error": "..."} and closing the connection: 401 for another token, 400 for what is
+/// not HTTP, 408 for a client that is slow, 411 for a body of no stated length, 413 and 431 for one
+/// or a header that is too large, 415 for a body that is compressed or of another type than JSON,
+/// plain text or a form (as `curl -d` sends JSON), 503 for too many connections.
 class HttpServer {
  public:
   /// Listens at once. The handler must outlive the server. Throws ConfigError if it cannot, and for

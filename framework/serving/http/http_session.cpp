@@ -213,8 +213,9 @@ void HttpSession::on_header() {
   line_ = method + " " + target;
   head_ = request.method() == http::verb::head;
   if (!has_token()) {
-    return refuse(401, "the token that this server asks for. Received: another one, or none. To fix: "
-                       "send Authorization: Bearer TOKEN.");
+    return refuse(401,
+                  "the token that this server asks for. Received: another one, or none. To fix: "
+                  "send Authorization: Bearer TOKEN.");
   }
   if (std::optional<HttpResponse> refusal = shared_.handler->refuse(method, target)) {
     // What the body holds is not read, unless there is none.

@@ -51,7 +51,8 @@ double read_loss(const DTensor& loss) {
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts) {
   if (std::isfinite(loss)) return;
   const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
-  throw StateError("fit", "the loss stays finite", str(loss_text(loss), place, culprits(mesh, parts)),
+  throw StateError("fit", "the loss stays finite",
+                   str(loss_text(loss), place, culprits(mesh, parts)),
                    "lower the learning rate, or look for bad values in the data");
 }
 

@@ -179,8 +179,9 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
   });
   CHECK(errors == std::vector<std::string>(4));
   REQUIRE_FALSE(lines.empty());
-  CHECK(lines[0] == "[control] turned away rank 2 (pid 4711 on host) at 127.0.0.1: it knows another "
-                    "secret");
+  CHECK(lines[0] ==
+        "[control] turned away rank 2 (pid 4711 on host) at 127.0.0.1: it knows another "
+        "secret");
 }
 
 TEST_CASE("rank 0 proves that it knows the secret, too") {

@@ -1,0 +1,41 @@
+#include <tessera/framework/cluster/coordination/hello_refusal.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/coordination/coordination_socket.hpp>
+#include <tessera/framework/cluster/internal/rank_text.hpp>
+
+namespace tessera::detail {
+
+std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
+                       std::span<const std::optional<Peer>> present, bool own) {
+  const auto refuse = [&](const std::string& expected, const std::string& received,
+                          const std::string& fix) {
+    return std::string(ConfigError("control", expected, received, fix).what());
+  };
+  const Peer& peer = hello.peer;
+  const std::string address = address_text(options.address, options.port);
+  if (!options.job.empty() && hello.job != options.job) {
+    return refuse(str("the processes that meet at ", address, " belong to one run"),
+                  str("job ", in_quotes(hello.job), " of ", peer.describe(),
+                      ", rank 0 has another"),
+                  "give each run a port of its own");
+  }
+  if (hello.size != options.size) {
+    return refuse("all ranks are told the same number of processes",
+                  str(hello.size, " of ", peer.describe(), ", ", options.size, " of rank 0"),
+                  "start all ranks with the same arguments");
+  }
+  if (peer.rank < 0 || peer.rank >= options.size) {
+    return refuse(str("ranks of ", options.size, " processes are 0 to ", options.size - 1),
+                  peer.describe(), "number the processes from 0");
+  }
+  const std::optional<Peer>& there = present[static_cast<size_t>(peer.rank)];
+  if (peer.rank == 0 ? own : !there.has_value()) return "";
+  const std::string first = there ? there->describe() : "rank 0 of this run";
+  return refuse("each rank is one process",
+                str(peer.describe(), " at ", address, ", where ", first, " already is"),
+                "give each process a rank of its own, and each run a port of its own");
+}
+
+}  // namespace tessera::detail
