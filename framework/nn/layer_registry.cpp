@@ -57,6 +57,11 @@ std::vector<std::string> detail::layer_class_names() {
 
 LayerHandle layer_from_config(const Json& serialized, const JsonPath& path) {
   auto [name, config] = read_serialized(serialized, path);
+  if (!layer_table().contains(name)) {
+    throw ConfigError(path.text(), "the name is that of a known layer class", in_quotes(name),
+                      str(suggestion(name, layer_class_names()),
+                          "; a class of your own is made known by register_layer()"));
+  }
   return made_from("layer class", layer_table(), name, std::move(config), path);
 }
 

@@ -18,6 +18,9 @@ using namespace detail;
 
 namespace {
 
+constexpr const char* other_model =
+    "load a file of the same model; a Checkpoint restores a part of one, with expect_partial";
+
 std::string dtype_of(const Variable& weight) {
   return safetensors_dtype(weight.dtype(), weight.path());
 }
@@ -30,14 +33,14 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
     const std::string name = nearest(weight.path(), names);
     throw FileError(file.path(), "the file holds the weight " + in_quotes(weight.path()),
                     name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
-                    "load a file of the same model");
+                    other_model);
   }
   if (found->shape != weight.shape() || found->dtype != dtype_of(weight)) {
     throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
                     to_string(weight.shape()), " and dtype ", dtype_of(weight)),
                     str(to_string(found->shape), " and ", found->dtype),
                     found->shape == weight.shape() ? dtype_fix(found->dtype)
-                                                   : "load a file of the same model");
+                                                   : other_model);
   }
   return *found;
 }

@@ -30,7 +30,8 @@ void load_torch_cuda() {
     const char* why = dlerror();
     throw ConfigError("device", "GPUs need libtorch_cuda.so and what it is linked with",
                       str("it cannot be loaded: ", why ? why : "no reason given"),
-                      "install torch with its nvidia packages, or use --device cpu");
+                      "install torch with its nvidia packages, or use virtual_cpus(), --device cpu of "
+                      "the applications");
   }
   // ATen asks once for its CUDA part and remembers the answer.
   if (!at::globalContext().hasCUDA()) {
@@ -44,7 +45,7 @@ void check_index(int index) {
   const int count = cuda_device_count();
   if (count == 0) {
     throw ConfigError("device", "this machine has no CUDA device", str("cuda:", index),
-                      "use virtual CPUs (--device cpu)");
+                      "use virtual_cpus(), --device cpu of the applications");
   }
   if (index >= count) {
     throw ConfigError("device", str("this process may use ", count, " CUDA devices"),

@@ -8,7 +8,7 @@ int cuda_device_count() { return 0; }
 
 const CudaDevice& cuda_device(int index) {
   throw ConfigError("device", "this build of Tessera runs on CPUs", str("cuda:", index),
-                    "use virtual CPUs (--device cpu)");
+                    "use virtual_cpus(), --device cpu of the applications");
 }
 
 }  // namespace tessera::detail

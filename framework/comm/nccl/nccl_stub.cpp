@@ -6,7 +6,8 @@ namespace tessera::detail {
 
 std::shared_ptr<Engine> make_nccl_engine(const NcclOptions& options) {
   throw ConfigError("nccl", "this build of Tessera runs on CPUs", str("cuda:", options.device),
-                    "use virtual CPUs (--device cpu), or build the preset cuda");
+                    "use virtual_cpus(), --device cpu of the applications, or build the preset "
+                    "cuda");
 }
 
 }  // namespace tessera::detail

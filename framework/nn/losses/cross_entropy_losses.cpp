@@ -108,7 +108,10 @@ class SparseCategoricalCrossentropyLoss : public Loss {
       throw ShapeError(name(),
                        str("labels of shape ", to_string(shape), " go with predictions ",
                            to_string(y_pred.shape())),
-                       to_string(y_true.shape()), "give one class number a prediction");
+                       to_string(y_true.shape()),
+                       y_true.shape() == y_pred.shape()
+                           ? "for one-hot labels use categorical_crossentropy"
+                           : "give one class number a prediction");
     }
     return ops::cast(column ? ops::squeeze(y_true, {axis}) : y_true, at::kLong);
   }
