@@ -114,12 +114,14 @@ TEST_CASE("the layers inside a plain layer are trained, on every mesh alike", "[
     LayoutMap layouts(create_mesh(dims));
     if (dims.size() > 1) layouts["outer/block/dense/kernel"] = {unsharded, "model"};
     const Sequential model({make_layer<Outer>()});
-    model.compile({.optimizer = Adam(0.01), .loss = crossentropy, .layouts = layouts});
+    model.compile({.optimizer = SGD(0.1), .loss = crossentropy, .layouts = layouts});
     const History history = model.fit(x, y, {.epochs = 40, .verbose = 0});
     CHECK(history.at("loss").back() < history.at("loss").front());
     const std::vector<at::Tensor> values = model.get_weights();
     if (first.empty()) first = values;
-    for (size_t i = 0; i < values.size(); ++i) CHECK(difference(values[i], first[i], 1e-5) == "");
+    for (size_t i = 0; i < values.size(); ++i) {
+      CHECK(difference(values[i], first[i], 1e-4, 1e-5) == "");
+    }
   }
 }
 

@@ -33,7 +33,8 @@ bool is_told(const Json& call, const std::string& option, const JsonPath& path) 
 Json with_call_options(Json json, const JsonPath& path) {
   if (!json.is_object() || !json.contains("inbound_nodes") || !json.contains("config")) return json;
   const Json& calls = json["inbound_nodes"];
-  if (!calls.is_array()) return json;
+  // Others are refused where they are read.
+  if (!calls.is_array() || !json["config"].is_object()) return json;
   for (const char* option : call_options) {
     for (size_t i = 0; i < calls.size(); ++i) {
       const JsonPath at = path.key("inbound_nodes").index(i);
