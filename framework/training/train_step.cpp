@@ -37,7 +37,7 @@ DTensor loss_of(const Loss& loss, const Batch& batch, const std::vector<DTensor>
   try {
     return loss(batch.y[output], y_pred[output], weights_of(batch, output));
   } catch (const Error&) {
-    rethrow_at(y_pred.size() == 1 ? "y" : str("y[", output, "]"));
+    rethrow_at(y_pred.size() == 1 ? "labels y" : str("labels y[", output, "]"));
   }
 }
 

@@ -113,7 +113,8 @@ TEST_CASE("data that do not fit the model are refused in one line") {
   CHECK_THAT(
       fit_error(TensorDataset(good.x[0], one_wrong),
                 {.batch_size = 8, .verbose = 0, .shuffle = false}),
-      Contains("[y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row 6."));
+      Contains("[labels y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row "
+               "6."));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
              Contains("(8, 5)") && Contains("for one-hot labels use categorical_crossentropy"));
   const Sequential model = compiled();
