@@ -39,13 +39,13 @@ class AnsweringTask final : public rpc::Task::Service {
 TEST_CASE("an exception on the thread that attends a task is a line and ends the job with it") {
   AnsweringTask task;
   const std::string address = str("127.0.0.1:", free_ports(1)[0]);
-  const std::unique_ptr<grpc::Server> server = open_server("test", address, 2, {&task});
+  const std::unique_ptr<grpc::Server> server = open_server("test", address, {}, 2, {&task});
   const ServerCluster cluster;
   const strategy::ParameterServerOptions options;
   const test::Warnings warnings;
   {
     CoordinatorRuntime lead(cluster, options);
-    TaskConnection link(lead, TaskType::worker, 0, "worker 0", address,
+    TaskConnection link(lead, TaskType::worker, 0, "worker 0", address, "",
                         [] { throw std::runtime_error("no memory for it"); });
     link.start();
     for (int i = 0; i < 1000 && test::error_of([&] { lead.throw_if_failed(); }).empty(); ++i) {

@@ -30,8 +30,8 @@ void load_torch_cuda() {
     const char* why = dlerror();
     throw ConfigError("device", "GPUs need libtorch_cuda.so and what it is linked with",
                       str("it cannot be loaded: ", why ? why : "no reason given"),
-                      "install torch with its nvidia packages, or use virtual_cpus(), --device cpu of "
-                      "the applications");
+                      "install torch with its nvidia packages, or use virtual_cpus(), --device cpu "
+                      "of the applications");
   }
   // ATen asks once for its CUDA part and remembers the answer.
   if (!at::globalContext().hasCUDA()) {
