@@ -149,7 +149,7 @@ TEST_CASE("seventy calls that say nothing keep nobody from the job") {
     std::unique_ptr<rpc::Task::Stub> stub;
     std::unique_ptr<grpc::ClientReaderWriter<rpc::CoordinatorBeat, rpc::TaskBeat>> stream;
   };
-  // Whoever is turned away comes again at once.
+  // Whoever is turned away comes again.
   std::atomic<bool> over{false};
   std::vector<std::jthread> strangers;
   for (const TaskType type : {TaskType::ps, TaskType::worker}) {
@@ -160,7 +160,7 @@ TEST_CASE("seventy calls that say nothing keep nobody from the job") {
           Silent silent(address);
           rpc::TaskBeat answer;
           silent.stream->Read(&answer);
-          std::this_thread::sleep_for(100ms);
+          std::this_thread::sleep_for(500ms);
         }
       });
     }

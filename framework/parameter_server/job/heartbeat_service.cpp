@@ -16,7 +16,7 @@ namespace {
 /// How long a stranger may take to say which job it is of.
 constexpr auto first_beat_limit = 10s;
 /// How many may be silent at a time; the oldest makes room.
-constexpr size_t max_silent = 8;
+constexpr size_t max_silent = 32;
 /// The coordinator's next beat comes within a second.
 constexpr auto leave_limit = 2s;
 
