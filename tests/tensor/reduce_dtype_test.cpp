@@ -100,7 +100,7 @@ TEST_CASE("bytes of a reduction are those of the reduce dtype", "[reduce_dtype]"
 
 TEST_CASE("a reduce dtype has a floating point", "[reduce_dtype]") {
   CHECK_THROWS_WITH(set_reduce_dtype(at::kInt),
-                    Contains("[reduce_dtype]") && Contains("Received: Int"));
+                    Contains("[reduce_dtype]") && Contains("Received: int32"));
   CHECK_THROWS_AS(ReduceDtypeScope(at::kBool), ConfigError);
   CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kFloat);
 }
