@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -187,7 +188,7 @@ TEST_CASE("what could not be loaded again is not exported") {
   const Sequential model({Dense(2)});
   model.build({-1, 3});
   for (const at::ScalarType dtype : {at::kByte, at::kBool, at::kHalf}) {
-    check_refused<ConfigError>(model, {.sample = at::ones({2, 3}, dtype)}, c10::toString(dtype));
+    check_refused<ConfigError>(model, {.sample = at::ones({2, 3}, dtype)}, dtype_name(dtype));
   }
   std::vector<at::Tensor> weights = model.get_weights();
   weights[1].fill_(NAN);

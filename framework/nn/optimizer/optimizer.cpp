@@ -137,7 +137,10 @@ void Optimizer::build(const std::vector<Variable>& variables) {
 
 std::vector<Variable> Optimizer::built_for() const {
   std::vector<Variable> list;
-  for (uint64_t id : order_) list.push_back(states_.at(id).variable);
+  for (uint64_t id : order_) {
+    const State& state = states_.at(id);
+    if (!state.is_part) list.push_back(state.variable);
+  }
   for (const OptimizerHandle& each : inner()) {
     const std::vector<Variable> theirs = each->built_for();
     list.insert(list.end(), theirs.begin(), theirs.end());
@@ -146,7 +149,9 @@ std::vector<Variable> Optimizer::built_for() const {
 }
 
 void Optimizer::build_as(const Variable& part, const Variable& whole) {
-  build_state(part).decay = decay_of(whole);
+  State& state = build_state(part);
+  state.decay = decay_of(whole);
+  state.is_part = true;
 }
 
 void Optimizer::set_update_strategy(std::shared_ptr<UpdateStrategy> strategy) {

@@ -184,7 +184,8 @@ class Optimizer {
     std::vector<Variable> slots = {};
     Variable average = {};
     Variable accumulator = {};
-    double decay = 0;  ///< a step takes rate · decay of the weight away
+    double decay = 0;      ///< a step takes rate · decay of the weight away
+    bool is_part = false;  ///< whether it is of a part of a weight
     std::vector<Variable> all() const;
   };
   struct Step;
@@ -194,7 +195,8 @@ class Optimizer {
   detail::ShardingPtr update_form(const State& state) const;
   State& build_state(const Variable& variable);
   void build_as(const Variable& part, const Variable& whole);
-  /// The variables that it was built for, in that order; of one around others, theirs.
+  /// The variables that it was built for, in that order, but not parts of some; of an optimizer
+  /// around others, theirs.
   std::vector<Variable> built_for() const;
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
