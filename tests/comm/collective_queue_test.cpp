@@ -65,18 +65,26 @@ std::string error_of(Work& work) {
   return "no error";
 }
 
+/// What pushes a collective that begins, and goes on beginning until told; returns once it begins.
+template <class Queue>
+std::future<WorkPtr> begin_until(Queue& queue, std::latch& goes_on) {
+  const auto begins = std::make_shared<std::latch>(1);
+  std::future<WorkPtr> pushed = std::async(std::launch::async, [&queue, &goes_on, begins] {
+    return queue.push(std::make_unique<Task>([&goes_on, begins] {
+      begins->count_down();
+      goes_on.wait();
+    }), true);
+  });
+  begins->wait();
+  return pushed;
+}
+
 }  // namespace
 
 TEST_CASE("a collective that comes while another begins runs, though nobody waits for that one") {
   const auto queue = open_queue();
-  std::latch begins(1), goes_on(1);
-  std::future<WorkPtr> first = std::async(std::launch::async, [&] {
-    return queue->push(std::make_unique<Task>([&] {
-      begins.count_down();
-      goes_on.wait();
-    }), true);
-  });
-  begins.wait();
+  std::latch goes_on(1);
+  std::future<WorkPtr> first = begin_until(*queue, goes_on);
   // The first is the one that runs: this wakes the thread, which finds that it does.
   const WorkPtr second = queue->push(std::make_unique<Task>(), true);
   std::this_thread::sleep_for(50ms);
@@ -95,14 +103,8 @@ TEST_CASE("a collective that comes while another begins runs, though nobody wait
 
 TEST_CASE("a queue that is closed while a collective begins ends") {
   const auto queue = open_queue();
-  std::latch begins(1), goes_on(1);
-  std::future<WorkPtr> first = std::async(std::launch::async, [&] {
-    return queue->push(std::make_unique<Task>([&] {
-      begins.count_down();
-      goes_on.wait();
-    }), true);
-  });
-  begins.wait();
+  std::latch goes_on(1);
+  std::future<WorkPtr> first = begin_until(*queue, goes_on);
   std::future<void> closed = std::async(std::launch::async, [&] { queue->close(); });
   std::this_thread::sleep_for(50ms);
   goes_on.count_down();

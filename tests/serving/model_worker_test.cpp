@@ -74,6 +74,16 @@ bool warned(const RunningServer& server, size_t count) {
   return server.warnings().size() == count;
 }
 
+/// A model whose rows are as wide as their longest text.
+void export_of_words(const std::string& path) {
+  const TextVectorization words({.vocabulary = {"a", "b", "c"}});
+  const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
+  model.build({-1, -1});
+  export_model(model, path,
+               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
+                .sample = {"a b", "c"}});
+}
+
 }  // namespace
 
 TEST_CASE("a batch window that is longer than draining loses no request") {
@@ -127,13 +137,8 @@ TEST_CASE("a damaged version that returns under its number is warned about again
 }
 
 TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
-  const TextVectorization words({.vocabulary = {"a", "b", "c"}});
-  const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
-  model.build({-1, -1});
   const test::TempFolder folder;
-  export_model(model, folder / "e",
-               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
-                .sample = {"a b", "c"}});
+  export_of_words(folder / "e");
   RunningServer server(folder / "e", {.worker = {.max_cells = 10000}});
   const auto ask = [&](size_t short_ones, size_t long_words) {
     Json instances = Json::array();
@@ -155,13 +160,8 @@ TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
 }
 
 TEST_CASE("requests that only together are too much for a batch are answered alone") {
-  const TextVectorization words({.vocabulary = {"a", "b", "c"}});
-  const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
-  model.build({-1, -1});
   const test::TempFolder folder;
-  export_model(model, folder / "e",
-               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
-                .sample = {"a b", "c"}});
+  export_of_words(folder / "e");
   std::mutex mutex;
   std::vector<int> statuses;
   {

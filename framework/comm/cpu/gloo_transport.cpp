@@ -150,12 +150,7 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
     const SignalGuard guard(SignalGuard::Which::all);
-    std::vector<FileDescriptor> peers = connect_peers({.rank = rank_,
-                                                       .size = size_,
-                                                       .address = options.address,
-                                                       .secret = options.secret,
-                                                       .timeout = options.timeout,
-                                                       .gather = options.gather});
+    std::vector<FileDescriptor> peers = connect_peers(options);
     device_ = gloo_device();
     context_ = device_->createContext(rank_, size_);
     context_->setTimeout(options.timeout);

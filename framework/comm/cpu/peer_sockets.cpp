@@ -72,7 +72,7 @@ struct Stranger {
   bool greeted = false;
 };
 
-[[noreturn]] void fail(const PeerSocketOptions& options, int peer, const std::string& why) {
+[[noreturn]] void fail(const GlooOptions& options, int peer, const std::string& why) {
   throw CommError("gloo", str("rank ", options.rank, " connects with rank ", peer), why,
                   "check addresses and firewall between these hosts");
 }
@@ -80,7 +80,7 @@ struct Stranger {
 /// The side of the lower rank: waits for all the higher ones.
 class Door {
  public:
-  Door(const PeerSocketOptions& options, FileDescriptor listener, std::string secret)
+  Door(const GlooOptions& options, FileDescriptor listener, std::string secret)
       : options_(options),
         listener_(std::move(listener)),
         secret_(std::move(secret)),
@@ -167,7 +167,7 @@ class Door {
     return 1;
   }
 
-  const PeerSocketOptions& options_;
+  const GlooOptions& options_;
   FileDescriptor listener_;
   std::string secret_;
   std::vector<FileDescriptor> peers_;
@@ -190,7 +190,7 @@ std::optional<std::string> await(FrameSocket& socket, FrameType type, Time end) 
 }
 
 /// The side of the higher rank.
-FileDescriptor connect_down(const PeerSocketOptions& options, int peer, const Place& place,
+FileDescriptor connect_down(const GlooOptions& options, int peer, const Place& place,
                             const std::string& secret) {
   const Time end = steady_clock::now() + options.timeout;
   const std::string address = address_text(place.address, place.port);
@@ -217,7 +217,7 @@ FileDescriptor connect_down(const PeerSocketOptions& options, int peer, const Pl
 
 }  // namespace
 
-std::vector<FileDescriptor> connect_peers(const PeerSocketOptions& options) {
+std::vector<FileDescriptor> connect_peers(const GlooOptions& options) {
   Place mine{options.address, 0, random_nonce()};
   std::string error;
   FileDescriptor listener = listen_at(options.address, mine.port, error);
