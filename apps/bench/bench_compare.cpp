@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <span>
 #include <sstream>
 
@@ -11,6 +12,7 @@
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/bench/bench.hpp"
+#include "apps/bench/busy_neighbours.hpp"
 #include "apps/bench/compare.hpp"
 #include "apps/bench/timing.hpp"
 #include "apps/common/app_options.hpp"
@@ -28,6 +30,7 @@ struct CompareFlags {
   std::vector<std::string> work;
   int64_t rounds = 5;
   int64_t steps = 40;
+  bool busy = false;
   std::string folder;
   std::string json;
 };
@@ -61,6 +64,16 @@ app::OptionValue programs(std::vector<std::string>& value) {
   return {"PATH,...", app::JsonForm::text, set, [&value] { return join(value, ","); }};
 }
 
+/// What the environment says of how threads wait, which all contenders share.
+std::string wait_settings() {
+  std::string text;
+  for (const char* variable : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    const char* value = std::getenv(variable);
+    if (value && *value) text += str(", ", variable, "=", value);
+  }
+  return text;
+}
+
 CompareFlags parse(int argc, const char* const* argv, bool& help) {
   CompareFlags flags;
   std::vector<std::string> names;
@@ -75,6 +88,8 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
   options.add({"rounds", "Work", "turns of everyone", app::integer(flags.rounds, 1, 1000)});
   options.add({"steps", "Work", "timed steps in a turn, fewer where they are slow",
                app::integer(flags.steps, 1, 100000)});
+  options.add({"busy", "Work", "beside a niced program on each processor that never rests",
+               app::toggle(flags.busy)});
   options.add({"folder", "Output", "where the checkpoint and the peers' data are written, and "
                "removed; $TMPDIR if absent", app::folder_name(flags.folder)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
@@ -117,7 +132,9 @@ int bench_compare(int argc, const char* const* argv) {
   if (help) return 0;
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
   const app::TemporaryDirectory folder;
-  CompareRun run{Peers(flags.python), flags.rounds, flags.steps, folder.path()};
+  std::optional<BusyNeighbours> neighbours;
+  if (flags.busy) neighbours.emplace();
+  CompareRun run{Peers(flags.python), flags.rounds, flags.steps, flags.busy, folder.path()};
   for (const Work& work : works()) {
     if (!flags.work.empty() && std::find(flags.work.begin(), flags.work.end(), work.name) ==
                                    flags.work.end()) {
@@ -127,12 +144,13 @@ int bench_compare(int argc, const char* const* argv) {
     const double seconds = seconds_of([&] { work.compare(run); });
     std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;
   }
-  std::cout << run.peers.to_string() << worker_count() << " threads. Least: of " << flags.rounds
+  std::cout << run.peers.to_string() << worker_count() << " threads" << wait_settings() << ". Least: of " << flags.rounds
             << " rounds' medians, in turns; it is what is compared.\n\n"
             << run.comparison.to_string();
   if (!flags.json.empty()) {
     const Json json{{"threads", worker_count()},
                     {"steps", flags.steps},
+                    {"busy", flags.busy},
                     {"peers", run.peers.versions()},
                     {"compare", run.comparison.to_json()}};
     write_file_atomically(flags.json, to_json_text(json) + "\n");

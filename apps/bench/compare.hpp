@@ -17,6 +17,7 @@ struct CompareRun {
   Peers peers;
   int64_t rounds;
   int64_t steps;
+  bool busy;  ///< whether it is measured beside programs that never rest
   std::string folder;  ///< for files, empty at first
   Comparison comparison = {};
 

@@ -112,7 +112,7 @@ void compare_cnn(CompareRun& run) {
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 1});
   run.comparison.add_own("cnn fit, a step", figures.at("own"));
   for (const char* other : {"tensorflow", "jax", "torch"}) {
-    run.add_other(figures, "own", other, 1.05);
+    run.add_other(figures, "own", other, run.busy ? 1.5 : 1.05);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 namespace tessera {
 
@@ -247,6 +248,8 @@ std::vector<DTensor> GradientTape::gradient(const DTensor& target,
                      "make the tape with {.persistent = true}");
   }
   used_ = true;
+  // A step of a loop of the user's own.
+  adapt_wait_policy();
   // The backward pass is not this tape's to record; tapes around it see it.
   const bool resume = recording_ && options_.persistent;
   stop_recording();

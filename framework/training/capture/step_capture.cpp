@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -82,6 +83,7 @@ DTensor StepCapture::eagerly(const std::function<DTensor()>& eager, const std::s
 
 DTensor StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options,
                          bool whole, const std::function<DTensor()>& eager) {
+  adapt_wait_policy();
   // Where a replay ends in an error.
   const auto reset = c10::make_scope_exit([&] {
     if (options.optimizer) options.optimizer->reducer().reset();

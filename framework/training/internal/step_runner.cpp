@@ -10,6 +10,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/wait_policy.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
 
 namespace tessera::detail {
@@ -57,6 +58,7 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
 }
 
 Batch StepRunner::prepare(Examples&& examples, uint64_t form) {
+  adapt_wait_policy();
   communicator_of(state_.layouts.mesh()).begin_step(state_.steps_begun++, form);
   trainer_.layer().clear_losses();
   return pack_batch(std::move(examples), state_.layouts);

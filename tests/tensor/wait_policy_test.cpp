@@ -1,0 +1,131 @@
+#include <tessera/framework/tensor/internal/wait_policy.hpp>
+
+#include <omp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/tensor/internal/execution.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
+
+namespace wait_policy_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace std::chrono_literals;
+
+namespace {
+
+void loop_in_parallel() {
+#pragma omp parallel
+  {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+/// Milliseconds of processor time that the process takes while this thread sleeps after a loop.
+double spent_after_a_loop() {
+  loop_in_parallel();
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(200ms);
+  return 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+}
+
+/// Programs of other users that never rest: each in a session of its own, as theirs would be.
+class BusyNeighbours {
+ public:
+  explicit BusyNeighbours(int count) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = ::fork();
+      if (pid == 0) {
+        ::setsid();
+        ::alarm(60);
+        for (volatile bool on = true; on;) {
+        }
+      }
+      pids_.push_back(pid);
+    }
+  }
+  ~BusyNeighbours() {
+    for (const pid_t pid : pids_) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+/// Runs one of the hidden cases below in a process of its own: libgomp reads its environment once.
+void run_alone(const std::string& name, const std::string& spins) {
+  const test::ProgramRun run =
+      test::run_program("/proc/self/exe", {name, "-w", "NoTests"},
+                        {{"OMP_WAIT_POLICY", ""}, {"GOMP_SPINCOUNT", spins}});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a machine is crowded after two waits in a row, and calm after two seconds") {
+  CrowdJudge judge;
+  for (int i = 0; i < 3; ++i) {
+    judge.note(100ms, 11ms);
+    judge.note(100ms, 9ms);
+    CHECK(!judge.crowded());
+  }
+  judge.note(100ms, 11ms);
+  judge.note(100ms, 11ms);
+  CHECK(judge.crowded());
+  for (int i = 0; i < 19; ++i) judge.note(100ms, 1ms);
+  CHECK(judge.crowded());
+  judge.note(100ms, 3ms);
+  for (int i = 0; i < 19; ++i) judge.note(100ms, 1ms);
+  CHECK(judge.crowded());
+  judge.note(101ms, 0ms);
+  CHECK(!judge.crowded());
+}
+
+TEST_CASE("libgomp's threads sleep while there are sleepy ones") {
+  if (worker_count() < 2) return test::skip("one processor");
+  // Of the pauses of a processor, a tenth of a second and more.
+  run_alone("sleepy threads alone", "3000000");
+}
+
+TEST_CASE("sleepy threads alone", "[.]") {
+  loop_in_parallel();
+  CHECK(spent_after_a_loop() > 10);
+  {
+    const SleepyThreads sleepy;
+    CHECK(spent_after_a_loop() < 5);
+  }
+  CHECK(spent_after_a_loop() > 10);
+}
+
+TEST_CASE("busy neighbours are noticed") {
+  if (worker_count() < 2) return test::skip("one processor");
+  if (!std::ifstream("/proc/thread-self/schedstat")) {
+    return test::skip("the kernel keeps no account of waiting");
+  }
+  run_alone("busy neighbours alone", "");
+}
+
+TEST_CASE("busy neighbours alone", "[.]") {
+  loop_in_parallel();
+  const BusyNeighbours neighbours(2 * omp_get_num_procs());
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (!machine_is_crowded() && std::chrono::steady_clock::now() < end) adapt_wait_policy();
+  CHECK(machine_is_crowded());
+}
+
+}  // namespace wait_policy_test
