@@ -144,7 +144,8 @@ int bench_compare(int argc, const char* const* argv) {
     const double seconds = seconds_of([&] { work.compare(run); });
     std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;
   }
-  std::cout << run.peers.to_string() << worker_count() << " threads" << wait_settings() << ". Least: of " << flags.rounds
+  std::cout << run.peers.to_string() << worker_count() << " threads" << wait_settings()
+            << ". Least: of " << flags.rounds
             << " rounds' medians, in turns; it is what is compared.\n\n"
             << run.comparison.to_string();
   if (!flags.json.empty()) {
