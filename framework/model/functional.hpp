@@ -28,6 +28,8 @@ class FunctionalModel final : public Model {
   std::vector<std::string> output_names() const override;
   Shapes input_shapes() const override;
 
+  std::vector<SymbolicTensor> symbolic_inputs() const override { return inputs_; }
+  std::vector<SymbolicTensor> symbolic_outputs() const override { return outputs_; }
   const std::vector<SymbolicTensor>& inputs() const { return inputs_; }
   const std::vector<SymbolicTensor>& graph_outputs() const { return outputs_; }
   /// Calls in the order in which they run, those of Inputs first.

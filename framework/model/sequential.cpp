@@ -40,7 +40,8 @@ void SequentialModel::add(const LayerHandle& layer) {
     }
     input_ = layer.layer();
     if (input_->name().empty()) input_->set_path("input_layer", "input_layer");
-    batch_shape_ = end_shape_ = input->batch_shape();
+    batch_shape_ = input->batch_shape();
+    begin_ = end_ = outputs(input_, {})[0];
     return;
   }
   if (!batch_shape_.empty() && !in_model()) {
@@ -61,9 +62,25 @@ void SequentialModel::grow(const LayerHandle& layer) {
     build({batch_shape_});
   } else {
     name_sublayers();
-    layer->build({end_shape_});
+    layer->build({end_.shape()});
   }
-  end_shape_ = layer->output_shape({end_shape_});
+  end_ = layer(end_);
+}
+
+void SequentialModel::check_graph() const {
+  if (begin_.defined()) return;
+  throw StateError("Sequential " + path(), "a model with a graph begins with an Input", "none",
+                   "give an Input as the first layer");
+}
+
+std::vector<SymbolicTensor> SequentialModel::symbolic_inputs() const {
+  check_graph();
+  return {begin_};
+}
+
+std::vector<SymbolicTensor> SequentialModel::symbolic_outputs() const {
+  check_graph();
+  return {end_};
 }
 
 void SequentialModel::build_sublayers(const Shapes& inputs) {

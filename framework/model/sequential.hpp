@@ -25,6 +25,9 @@ class SequentialModel : public Model {
   Shapes output_shapes(const Shapes& inputs) const override;
   /// A class that a program derives from this one answers for itself.
   bool can_be_replayed() const override { return typeid(*this) == typeid(SequentialModel); }
+  /// Throws StateError without an Input.
+  std::vector<SymbolicTensor> symbolic_inputs() const override;
+  std::vector<SymbolicTensor> symbolic_outputs() const override;
   /// The batch shape of the Input it begins with; empty without one.
   const Shape& batch_shape() const { return batch_shape_; }
   /// Appends a layer. Throws StateError once built, unless it begins with an Input; ConfigError for
@@ -37,10 +40,11 @@ class SequentialModel : public Model {
 
  private:
   void grow(const LayerHandle& layer);
+  void check_graph() const;
 
   std::shared_ptr<Layer> input_;
   Shape batch_shape_;  ///< the batch shape that the Input gave
-  Shape end_shape_;    ///< shape of the last layer's output, if an Input began
+  SymbolicTensor begin_, end_;  ///< the graph from the Input to the last layer's output
 };
 
 }  // namespace detail

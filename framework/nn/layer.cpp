@@ -231,6 +231,7 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
   }
   node->dtype = layer->dtype_policy().compute;
   node->call = layer->symbolic_calls_++;
+  layer->symbolic_call_ = node;
   std::vector<SymbolicTensor> list;
   for (size_t i = 0; i < node->shapes.size(); ++i) list.emplace_back(node, i);
   return list;
@@ -257,6 +258,45 @@ SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs
   if (all.size() == 1) return all[0];
   throw ShapeError(layer_->class_name() + " " + layer_->path(), "the call has one output",
                    str(all.size(), " outputs"), "use outputs()");
+}
+
+std::shared_ptr<const Node> Layer::symbolic_call() const {
+  const std::shared_ptr<const Node> node = symbolic_call_.lock();
+  if (symbolic_calls_ == 1 && node) return node;
+  throw StateError(str(class_name(), " ", path()), "the layer was called in one place of a graph",
+                   node ? str(symbolic_calls_, " calls")
+                        : (symbolic_calls_ == 0 ? "no call" : "a graph that is no more"),
+                   "keep the tensors that its calls gave");
+}
+
+std::vector<SymbolicTensor> Layer::symbolic_inputs() const {
+  const std::shared_ptr<const Node> node = symbolic_call();
+  return {node->inputs.begin(), node->inputs.begin() + static_cast<std::ptrdiff_t>(node->arguments())};
+}
+
+std::vector<SymbolicTensor> Layer::symbolic_outputs() const {
+  const std::shared_ptr<const Node> node = symbolic_call();
+  std::vector<SymbolicTensor> all;
+  for (size_t i = 0; i < node->shapes.size(); ++i) all.emplace_back(node, i);
+  return all;
+}
+
+namespace {
+
+SymbolicTensor single(const Layer& layer, const std::vector<SymbolicTensor>& all, const char* what) {
+  if (all.size() == 1) return all[0];
+  throw ShapeError(str(layer.class_name(), " ", layer.path()), str("the graph has one ", what),
+                   str(all.size()), str("use symbolic_", what, "s()"));
+}
+
+}  // namespace
+
+SymbolicTensor LayerHandle::input() const {
+  return single(*layer_, layer_->symbolic_inputs(), "input");
+}
+
+SymbolicTensor LayerHandle::output() const {
+  return single(*layer_, layer_->symbolic_outputs(), "output");
 }
 
 void Layer::add_loss(const DTensor& loss) {

@@ -148,6 +148,12 @@ class Layer {
   std::vector<DTensor> losses() const;
   void clear_losses();
 
+  /// The tensors that the layer was called on in a graph, and what it gave there; of a model those
+  /// of its own graph (keras.Layer.input and output). Throws StateError unless the layer was called
+  /// in one place, of a graph that is still there.
+  virtual std::vector<SymbolicTensor> symbolic_inputs() const;
+  virtual std::vector<SymbolicTensor> symbolic_outputs() const;
+
   /// Counts the layers of this process as they were made; unnamed layers are numbered in this
   /// order.
   int64_t serial() const { return serial_; }
@@ -230,7 +236,11 @@ class Layer {
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
   int64_t serial_;
+  std::shared_ptr<const detail::Node> symbolic_call() const;
+
   int64_t symbolic_calls_ = 0;
+  /// The last of them. A graph holds its layers, and not the other way round.
+  std::weak_ptr<const detail::Node> symbolic_call_;
 };
 
 /// A handle to a layer, as models are made of: copies are the same layer.
@@ -259,6 +269,14 @@ class LayerHandle {
   std::vector<SymbolicTensor> outputs(const std::vector<SymbolicTensor>& inputs) const {
     return Layer::outputs(layer_, inputs);
   }
+  /// Layer::symbolic_inputs() and symbolic_outputs(), where there is one (keras.Layer.input and
+  /// output), for a model of a part of another:
+  ///
+  ///     Functional features({model.input()}, {hidden.output()});
+  ///
+  /// Throws ShapeError if there are several.
+  SymbolicTensor input() const;
+  SymbolicTensor output() const;
   const std::shared_ptr<Layer>& layer() const { return layer_; }
   Layer* operator->() const { return layer_.get(); }
 

@@ -4,6 +4,7 @@
 #include <tessera/framework/ops/conv.hpp>
 #include <tessera/framework/ops/cross_entropy.hpp>
 #include <tessera/framework/ops/ctc.hpp>
+#include <tessera/framework/ops/custom_op.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/matmul.hpp>

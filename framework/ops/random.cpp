@@ -9,6 +9,7 @@
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
@@ -114,9 +115,44 @@ struct GaussianOp {
   }
 };
 
+enum class DrawKind { uniform, normal, truncated_normal };
+
+Draw draw_of(DrawKind kind) {
+  if (kind == DrawKind::uniform) return stateless_uniform;
+  return kind == DrawKind::normal ? Draw(stateless_normal) : Draw(stateless_truncated_normal);
+}
+
+/// Numbers in the form of the first input, whose values do not matter.
+template <DrawKind kind>
+struct RandomOp {
+  static constexpr std::string_view name = kind == DrawKind::uniform  ? "random_uniform"
+                                           : kind == DrawKind::normal ? "random_normal"
+                                                                  : "random_truncated_normal";
+  static constexpr bool stops_gradient = true;
+  double a = 0;
+  double b = 1;
+  auto attributes() const { return std::tie(a, b); }
+
+  Specs infer(const Specs& in) const { return infer_draw(name, in); }
+  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Tensors forward(const LocalArgs& in) const {
+    return {drawn(in, draw_of(kind), a, b).to(in[0].scalar_type())};
+  }
+  static Samples<RandomOp> samples() {
+    const SampleInput form{{5, 3}}, seed{{2}, at::kLong, 0, 1000};
+    return {{{form, seed}, {-1, 2}}, {{{{}}, seed}, {0, 1}}, {{{{2, 3, 5}}, seed}, {0.5, 3}}};
+  }
+};
+
+using RandomUniformOp = RandomOp<DrawKind::uniform>;
+using RandomNormalOp = RandomOp<DrawKind::normal>;
+using RandomTruncatedNormalOp = RandomOp<DrawKind::truncated_normal>;
 using GaussianNoiseOp = GaussianOp<false>;
 using GaussianDropoutOp = GaussianOp<true>;
 TESSERA_REGISTER_OP(DropoutOp);
+TESSERA_REGISTER_OP(RandomUniformOp);
+TESSERA_REGISTER_OP(RandomNormalOp);
+TESSERA_REGISTER_OP(RandomTruncatedNormalOp);
 TESSERA_REGISTER_OP(GaussianNoiseOp);
 TESSERA_REGISTER_OP(GaussianDropoutOp);
 
@@ -142,6 +178,21 @@ DTensor gaussian_noise(const DTensor& x, double stddev, const DTensor& seed) {
 
 DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed) {
   return run_op(GaussianDropoutOp{stddev}, {x, seed});
+}
+
+DTensor random_uniform(const Shape& shape, const DTensor& seed, double minval, double maxval,
+                       at::ScalarType dtype) {
+  return run_op(RandomUniformOp{minval, maxval}, {zeros(shape, dtype), seed});
+}
+
+DTensor random_normal(const Shape& shape, const DTensor& seed, double mean, double stddev,
+                      at::ScalarType dtype) {
+  return run_op(RandomNormalOp{mean, stddev}, {zeros(shape, dtype), seed});
+}
+
+DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean,
+                                double stddev, at::ScalarType dtype) {
+  return run_op(RandomTruncatedNormalOp{mean, stddev}, {zeros(shape, dtype), seed});
 }
 
 }  // namespace ops

@@ -9,6 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
+#include "tests/support/layouts.hpp"
 
 namespace random_test {
 
@@ -24,6 +25,16 @@ Function dropping(double rate) {
   return [rate](const std::vector<DTensor>& in) {
     return ops::dropout(in[0], rate, ops::seed_input(seed, in[0].mesh()));
   };
+}
+
+DTensor stateless_uniform_values(const Shape& shape, Seed at, double a, double b) {
+  return stateless_uniform(shape, at, a, b);
+}
+DTensor stateless_normal_values(const Shape& shape, Seed at, double a, double b) {
+  return stateless_normal(shape, at, a, b, at::kDouble);
+}
+DTensor truncated_normal_values(const Shape& shape, Seed at, double a, double b) {
+  return stateless_truncated_normal(shape, at, a, b);
 }
 
 at::Tensor reference(const at::Tensor& x, double rate) {
@@ -83,6 +94,35 @@ TEST_CASE("dropout does not communicate, and a dropped infinity is 0") {
       ops::dropout(pack(x, Layout({"batch", "model"}, mesh)), 0.5, ops::seed_input(seed, mesh));
   CHECK(comm.to_string() == "");
   CHECK(difference(y.full(), reference(x, 0.5)) == "");
+}
+
+TEST_CASE("random numbers by a seed input are those of the seed, in any layout") {
+  const Shape shape{5, 3};
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const DTensor key = ops::seed_input(seed, mesh);
+  const auto in_layout = [&](const auto& make) {
+    for (const Layout& layout : all_layouts(mesh, 2)) {
+      const auto [drawn, expected] = make(layout);
+      CHECK(drawn.layout() == layout);
+      CHECK(difference(drawn.full(), expected.full()) == "");
+    }
+  };
+  in_layout([&](const Layout& layout) {
+    return std::pair(call_with_layout(ops::random_uniform, layout, shape, key, -1, 2, at::kFloat),
+                     call_with_layout(stateless_uniform_values, layout, shape, seed, -1, 2));
+  });
+  in_layout([&](const Layout& layout) {
+    return std::pair(call_with_layout(ops::random_normal, layout, shape, key, 3, 2, at::kDouble),
+                     call_with_layout(stateless_normal_values, layout, shape, seed, 3, 2));
+  });
+  in_layout([&](const Layout& layout) {
+    return std::pair(
+        call_with_layout(ops::random_truncated_normal, layout, shape, key, 0, 1, at::kFloat),
+        call_with_layout(truncated_normal_values, layout, shape, seed, 0, 1));
+  });
+  const Layout layout = Layout::replicated(mesh, 2);
+  CHECK_THROWS_WITH(call_with_layout(ops::random_normal, layout, shape, key, 0, 1, at::kLong),
+                    Catch::Matchers::Contains("random_normal"));
 }
 
 TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refused") {

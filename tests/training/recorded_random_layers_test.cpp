@@ -25,6 +25,29 @@ Sequential noisy_model() {
                      dense(5, "linear", 23, "logits")});
 }
 
+/// Noise by operations that a program's own layer calls, one of which is its own, too.
+class OwnNoise final : public Layer {
+ public:
+  OwnNoise() : Layer({.dtype = "float64"}) {}
+  std::string class_name() const override { return "OwnNoise"; }
+  bool can_be_replayed() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override {
+    static const ops::CustomOp half(
+        "own_half", {.forward = [](std::span<const at::Tensor> x) { return x[0] * 0.5; },
+                     .gradient = [](const std::vector<DTensor>&, const DTensor&,
+                                    const DTensor& dy) { return std::vector<DTensor>{dy * 0.5}; }});
+    const DTensor& x = inputs[0];
+    if (!context.training) return half({x});
+    const auto drawn = [&](const auto& draw) {
+      return draw(x.shape(), context.random->next_input(path(), x.mesh()), 0, 0.1, at::kDouble);
+    };
+    return half({x + drawn(ops::random_normal) + drawn(ops::random_uniform) +
+                 drawn(ops::random_truncated_normal)});
+  }
+};
+
 }  // namespace
 
 TEST_CASE("noise of every kind is replayed as it is drawn") {
@@ -37,6 +60,26 @@ TEST_CASE("noise of every kind is replayed as it is drawn") {
     CompileOptions options = small_compile(layouts);
     options.run_eagerly = true;
     check_equal(replayed, trained(noisy_model(), options));
+  }
+}
+
+TEST_CASE("a layer of one's own draws anew in each replay, and its operations are replayed") {
+  const auto model = [] {
+    const auto dense = [](int64_t units, int64_t seed) {
+      return Dense(units, {.kernel_initializer = GlorotUniform({.seed = seed}),
+                           .dtype = "float64"});
+    };
+    return Sequential({dense(14, 21), make_layer<OwnNoise>(), dense(5, 23)});
+  };
+  for (int64_t devices : {1, 3}) {
+    CAPTURE(devices);
+    const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
+    const Outcome replayed = trained(model(), small_compile(layouts));
+    CHECK(replayed.records.why == "");
+    CHECK(replayed.records.replayed == 31);
+    CompileOptions options = small_compile(layouts);
+    options.run_eagerly = true;
+    check_equal(replayed, trained(model(), options));
   }
 }
 

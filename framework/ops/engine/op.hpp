@@ -31,6 +31,7 @@ class LocalArgs {
   /// Global interval that this block of an input covers along an axis.
   Interval range(size_t input, int64_t axis) const { return ranges_[input][size_t(axis)]; }
   const std::vector<Interval>& ranges(size_t input) const { return ranges_[input]; }
+  size_t out_rank() const { return out_ranges_[0].size(); }
   /// Global interval of the first output's block along an axis.
   Interval out_range(int64_t axis) const { return out_ranges_[0][size_t(axis)]; }
   /// Global shape and dtype of an input.

@@ -1,0 +1,2 @@
+#include <tessera/tessera.hpp>
+using namespace tessera;

@@ -1,0 +1,210 @@
+#include <tessera/framework/ops/custom_op.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+
+namespace tessera::detail {
+
+/// What OpInfo's functions are given as the operation; it is its only attribute.
+struct CustomOpBody : std::enable_shared_from_this<CustomOpBody> {
+  std::string name;
+  ops::CustomOpOptions options;
+  Rule rule;  ///< if options.rule is not empty
+  OpInfo info;
+};
+
+namespace {
+
+const CustomOpBody& body_of(const void* op) { return *static_cast<const CustomOpBody*>(op); }
+
+bool names_output(const Rule& rule, size_t factor) {
+  return std::any_of(rule.in.begin(), rule.in.end(), [&](const std::vector<int>& axes) {
+    return std::find(axes.begin(), axes.end(), static_cast<int>(factor)) != axes.end();
+  });
+}
+
+Rule parse_rule(const std::string& name, const ops::CustomOpOptions& options) {
+  const Rule rule = Rule::parse(options.rule);
+  if (rule.out.size() != 1) {
+    throw ConfigError(name, "the rule has one output", '"' + options.rule + '"',
+                      "write it as \"b n, n -> b n\"");
+  }
+  for (const int factor : rule.out[0]) {
+    if (factor == Rule::none || options.shape) continue;
+    if (!names_output(rule, static_cast<size_t>(factor))) {
+      throw ConfigError(name, "an input has each axis of the output", '"' + options.rule + '"',
+                        "give .shape for an output of axes of its own, named \"!n\"");
+    }
+  }
+  if (std::find(rule.factors.begin(), rule.factors.end(), FactorKind::window) !=
+      rule.factors.end()) {
+    throw ConfigError(name, "no axis of the rule is a window", '"' + options.rule + '"',
+                      "keep the axis whole: \"!h\"");
+  }
+  return rule;
+}
+
+void check_ranks(const CustomOpBody& body, const Specs& in) {
+  const auto fits = [&] {
+    if (in.size() != body.rule.in.size()) return false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (in[i].shape.size() != body.rule.in[i].size()) return false;
+    }
+    return true;
+  };
+  if (fits()) return;
+  std::vector<std::string> shapes;
+  for (const Spec& spec : in) shapes.push_back(to_string(spec.shape));
+  throw ShapeError(body.name, str("the inputs have the axes of \"", body.options.rule, '"'),
+                   join(shapes, ", "), "reshape them, or change the rule");
+}
+
+/// The extent of each factor, which all inputs that have it share.
+std::vector<int64_t> factor_extents(const CustomOpBody& body, const Specs& in) {
+  std::vector<int64_t> extents(body.rule.factors.size(), 1);
+  std::vector<bool> known(extents.size(), false);
+  for (size_t i = 0; i < in.size(); ++i) {
+    for (size_t a = 0; a < in[i].shape.size(); ++a) {
+      if (body.rule.in[i][a] == Rule::none) continue;
+      const auto f = static_cast<size_t>(body.rule.in[i][a]);
+      if (known[f] && extents[f] != in[i].shape[a]) {
+        throw ShapeError(body.name,
+                         str("axes of one name in \"", body.options.rule, "\" are equally long"),
+                         str(extents[f], " and ", in[i].shape[a]), "reshape the inputs");
+      }
+      extents[f] = in[i].shape[a];
+      known[f] = true;
+    }
+  }
+  return extents;
+}
+
+Shape output_shape(const CustomOpBody& body, const Specs& in) {
+  if (body.options.shape) {
+    std::vector<Shape> shapes;
+    for (const Spec& spec : in) shapes.push_back(spec.shape);
+    return body.options.shape(shapes);
+  }
+  if (body.options.rule.empty()) return broadcast_shape(body.name, in);
+  const std::vector<int64_t> extents = factor_extents(body, in);
+  Shape shape;
+  for (const int factor : body.rule.out[0]) {
+    shape.push_back(factor == Rule::none ? 1 : extents[static_cast<size_t>(factor)]);
+  }
+  return shape;
+}
+
+Specs infer_custom(const void* op, const Specs& in) {
+  const CustomOpBody& body = body_of(op);
+  if (in.empty()) {
+    throw ConfigError(body.name, "an operation has an input", "none", "call it on one or more");
+  }
+  if (!body.options.rule.empty()) check_ranks(body, in);
+  Shape shape = output_shape(body, in);
+  if (!body.options.rule.empty() && shape.size() != body.rule.out[0].size()) {
+    throw ShapeError(body.name, str("the output has the axes of \"", body.options.rule, '"'),
+                     to_string(shape), "let .shape give as many");
+  }
+  return {{std::move(shape), in[0].dtype}};
+}
+
+Rule rule_of_custom(const void* op, const Specs& in) {
+  const CustomOpBody& body = body_of(op);
+  return body.options.rule.empty() ? broadcast_rule(in) : body.rule;
+}
+
+std::string form_text(at::IntArrayRef shape, at::ScalarType dtype) {
+  return str(dtype_name(dtype), " ", to_string(Shape(shape.begin(), shape.end())));
+}
+
+Tensors forward_custom(const void* op, const LocalArgs& args) {
+  const CustomOpBody& body = body_of(op);
+  at::Tensor out = body.options.forward(args.all());
+  Shape wanted;
+  for (size_t a = 0; a < args.out_rank(); ++a) {
+    wanted.push_back(args.out_range(static_cast<int64_t>(a)).size());
+  }
+  const at::ScalarType dtype = args.spec(0).dtype;
+  if (!out.defined() || out.sizes() != at::IntArrayRef(wanted) || out.scalar_type() != dtype) {
+    throw StateError(body.name, "forward gives a block of " + form_text(wanted, dtype),
+                     out.defined() ? form_text(out.sizes(), out.scalar_type()) : "no tensor",
+                     "let it fit the rule: blocks are parts of the axes that are not kept whole");
+  }
+  return {std::move(out)};
+}
+
+Grads gradient_of_custom(const void* op, const Saved& saved, const Cotangents& dy, Needs needs) {
+  const CustomOpBody& body = body_of(op);
+  std::vector<DTensor> in;
+  for (size_t i = 0; i < saved.size(); ++i) in.push_back(saved.in(i));
+  Grads gradients = body.options.gradient(in, saved.out(), dy[0]);
+  if (gradients.size() != in.size()) {
+    throw StateError(body.name, str("gradient gives one for each of ", in.size(), " inputs"),
+                     str(gradients.size()), "give an empty DTensor for an input that has none");
+  }
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!needs[i]) gradients[i] = DTensor();
+    if (gradients[i].defined() && gradients[i].shape() != in[i].shape()) {
+      throw StateError(body.name, str("the gradient of input ", i, " has its shape, ",
+                                      to_string(in[i].shape())),
+                       to_string(gradients[i].shape()), "sum over what was broadcast");
+    }
+  }
+  return gradients;
+}
+
+OpInfo info_of(const CustomOpBody& body) {
+  OpInfo info;
+  info.name = body.name;
+  info.rule = rule_of_custom;
+  info.infer = infer_custom;
+  info.forward = forward_custom;
+  if (body.options.gradient) {
+    info.differentiable = true;
+    info.saves = {~0U, 1};
+    info.gradient = gradient_of_custom;
+  }
+  info.equal = [](const void* a, const void* b) { return a == b; };
+  info.copy = [](const void* op) -> std::shared_ptr<const void> {
+    return body_of(op).shared_from_this();
+  };
+  return info;
+}
+
+}  // namespace
+}  // namespace tessera::detail
+
+namespace tessera::ops {
+
+using namespace detail;
+
+CustomOp::CustomOp(const std::string& name, const CustomOpOptions& options) {
+  if (name.empty()) throw ConfigError("CustomOp", "an operation has a name", "none", "give one");
+  if (!options.forward) {
+    throw ConfigError(name, "an operation has .forward", "none", "give an ATen function");
+  }
+  const auto body = std::make_shared<CustomOpBody>();
+  body->name = name;
+  body->options = options;
+  if (!options.rule.empty()) body->rule = parse_rule(name, options);
+  body->info = info_of(*body);
+  body_ = body;
+  // Plans, tapes and recorded steps of any thread hold its OpInfo.
+  static std::mutex mutex;
+  static auto* kept = new std::vector<std::shared_ptr<const CustomOpBody>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  kept->push_back(body_);
+}
+
+DTensor CustomOp::operator()(const std::vector<DTensor>& inputs) const {
+  return std::move(dispatch(body_->info, body_.get(), 0, inputs)[0]);
+}
+
+}  // namespace tessera::ops
