@@ -21,7 +21,7 @@ using namespace tessera::detail;
 
 TEST_CASE("saves into folders of one name do not mix, whichever a process writes first") {
   const test::TempFolder folder;
-  test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+  const auto run = [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Mesh mesh = test::rank_mesh({{"x", 2}}, communicator);
     const Layout layout({"x", unsharded}, mesh);
     Variable w("w", filled({8, 1000}, 1, at::kFloat, layout));
@@ -29,8 +29,8 @@ TEST_CASE("saves into folders of one name do not mix, whichever a process writes
     const CheckpointSnapshot one({.variables = {w}}, nullptr);
     w.assign(filled(w.shape(), 2, at::kFloat, layout));
     const CheckpointSnapshot two({.variables = {w}}, nullptr);
-    const auto write = [&](const CheckpointSnapshot& snapshot, const std::string& run) {
-      return std::async(std::launch::async, [&snapshot, path = folder / run] {
+    const auto write = [&](const CheckpointSnapshot& snapshot, const std::string& name) {
+      return std::async(std::launch::async, [&snapshot, path = folder / name] {
         const c10::InferenceMode inference;
         snapshot.write(path);
       });
@@ -40,11 +40,12 @@ TEST_CASE("saves into folders of one name do not mix, whichever a process writes
     auto second = rank == 0 ? write(two, "b/last") : write(one, "a/last");
     first.get();
     second.get();
-    for (const auto& [run, sum] : {std::pair{"a/last", 8000.0}, std::pair{"b/last", 16000.0}}) {
-      checkpoint.restore(folder / run);
+    for (const auto& [name, sum] : {std::pair{"a/last", 8000.0}, std::pair{"b/last", 16000.0}}) {
+      checkpoint.restore(folder / name);
       test::expect(w.value().full().sum().item<double>() == sum, "another state was saved");
     }
-  });
+  };
+  CHECK_NOTHROW(test::run_ranks(2, run));
 }
 
 }  // namespace checkpoint_snapshot_test

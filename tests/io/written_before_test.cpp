@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/seed_scope.hpp"
 
 namespace written_before_test {
 
@@ -23,7 +24,9 @@ TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
   model.compile({.optimizer = Adam(1e-3, {.epsilon_on_corrected_root = true}),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .mesh = create_mesh({{"batch", 2}}, virtual_cpus(2))});
+  const test::SeedScope former;
   Checkpoint(model).restore(folder);
+  CHECK(global_seed() == 1337);
   CHECK(model->optimizer()->steps() == 4);
   const CheckpointReader reader(folder);
   const auto same = [&](const std::string& name, const Variable& variable) {

@@ -5,6 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/seed_scope.hpp"
 
 namespace sublayers_test {
 
@@ -110,7 +111,7 @@ TEST_CASE("the layers inside a plain layer are trained, on every mesh alike", "[
   const at::Tensor x = at::rand({32, 4}), y = at::randint(0, 3, {32}, at::kLong);
   std::vector<at::Tensor> first;
   for (const MeshDims& dims : {MeshDims{{"batch", 1}}, {{"batch", 2}, {"model", 2}}}) {
-    set_random_seed(7);
+    const test::SeedScope seed(7);
     LayoutMap layouts(create_mesh(dims));
     if (dims.size() > 1) layouts["outer/block/dense/kernel"] = {unsharded, "model"};
     const Sequential model({make_layer<Outer>()});

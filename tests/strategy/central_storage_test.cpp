@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/seed_scope.hpp"
 
 namespace central_storage_test {
 
@@ -52,7 +53,7 @@ struct Trace {
 };
 
 Trace trained(const Strategy& strategy, const BaseOptions& base = {}) {
-  set_random_seed(7);
+  const SeedScope seed(7);
   Trace trace;
   const Sequential model = strategy.run([&] {
     const Sequential made = full_model();

@@ -272,6 +272,7 @@ void check_config(const Json& golden) {
 }
 
 void check_layers(const Json& cases) {
+  REQUIRE(!cases.empty());
   for (const Json& golden : cases) {
     CAPTURE(golden.at("layer").dump());
     check_values(golden);

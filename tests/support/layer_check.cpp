@@ -120,6 +120,7 @@ void check_build(const LayerTest& test) {
 }
 
 void check_config(const LayerTest& test) {
+  const DTypeScope double_precision("float64");
   const LayerHandle layer = test.make();
   Json expected = {{"name", layer->name()}, {"trainable", true}, {"dtype", "float64"}};
   if (test.config.is_object()) expected.update(test.config);
@@ -161,10 +162,9 @@ void check_trainable(const LayerTest& test) {
 
 }  // namespace
 
-void run_layer_test(const LayerTest& test) {
+void run_golden_layer_test(const LayerTest& test) {
   const DTypeScope double_precision("float64");
   check_build(test);
-  check_config(test);
   check_round_trip(test);
   check_trainable(test);
   const auto ranks = [&] {
@@ -190,11 +190,9 @@ void run_layer_test(const LayerTest& test) {
   }
 }
 
-void run_golden_layer_test(LayerTest test) {
-  const DTypeScope double_precision("float64");
-  test.config = test.make()->config();
-  for (const char* common : {"name", "trainable", "dtype"}) test.config.erase(common);
-  run_layer_test(test);
+void run_layer_test(const LayerTest& test) {
+  check_config(test);
+  run_golden_layer_test(test);
 }
 
 }  // namespace tessera::test

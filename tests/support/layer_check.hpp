@@ -30,8 +30,8 @@ struct LayerTest {
 /// layouts. Keras' name: run_layer_test.
 void run_layer_test(const LayerTest& test);
 
-/// run_layer_test() of a layer whose configurations golden files hold: here one comes back as it
-/// was written.
-void run_golden_layer_test(LayerTest test);
+/// run_layer_test() of a layer whose options check_layers() compares with Keras': here `config` is
+/// not looked at.
+void run_golden_layer_test(const LayerTest& test);
 
 }  // namespace tessera::test
