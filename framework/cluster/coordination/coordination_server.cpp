@@ -187,10 +187,10 @@ void CoordinationServer::close(Connection& connection) {
   connection.gone = true;
   connection.socket.close();
   const int rank = connection.rank;
-  if (rank < 0) return;
   if (phase_ == Phase::waiting) {
-    end(lost_early_text(*present_[static_cast<size_t>(rank)]));
-  } else if (judge_ && judge_->is_there(rank)) {
+    if (rank < 0 && connection.own) end(hub_lost_text());
+    if (rank >= 0) end(lost_early_text(*present_[static_cast<size_t>(rank)]));
+  } else if (rank >= 0 && judge_ && judge_->is_there(rank)) {
     const std::string reason = judge_->lost(rank);
     if (phase_ == Phase::running) end(reason);
     end_if_answered();

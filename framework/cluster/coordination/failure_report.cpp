@@ -12,6 +12,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
@@ -168,6 +169,8 @@ std::string lost_early_text(const Peer& peer) {
               str(peer.describe(), " was lost: killed, crashed or ended"),
               str("look at the output of rank ", peer.rank, " and start the run again"));
 }
+
+std::string hub_lost_text() { return lost_early_text({0, ::getpid(), host_name(), ""}); }
 
 std::string silent_text(const Peer& peer, double seconds) {
   return line("every rank stays until the end of the run",

@@ -38,6 +38,8 @@ std::string end_text(const std::string& job, const std::string& reason,
 /// Why a run is over, as one line each; `waiting` says who waits where.
 std::string lost_text(const Peer& peer, const std::string& note);
 std::string lost_early_text(const Peer& peer);
+/// Of this process, rank 0, that does not even reach itself: there is no run to wait for.
+std::string hub_lost_text();
 std::string silent_text(const Peer& peer, double seconds);
 std::string garbled_text(const Peer& peer, const std::string& received);
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting);

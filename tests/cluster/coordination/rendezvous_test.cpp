@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <future>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/cluster/coordination/coordination_server.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 
@@ -97,6 +99,28 @@ TEST_CASE("ranks that do not come are named while the others wait and when they 
                                    ". Received: after 1.8 s no sign of ranks 3 and 4. To fix: ")));
   }
   CHECK(lines == std::vector<std::string>{"[control] waiting for ranks 3 and 4"});
+}
+
+TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
+  CoordinationOptions options = rank_options(0, 3, free_port());
+  std::promise<void> waits;
+  options.say = [&, said = false](const std::string& line) mutable {
+    if (line == "[control] waiting for ranks 0 and 2" && !std::exchange(said, true)) {
+      waits.set_value();
+    }
+  };
+  std::future<std::string> error;
+  {
+    CoordinationServer hub(options);
+    error = std::async(std::launch::async, [port = options.port] {
+      return error_of([&] { Coordination::join(rank_options(1, 3, port)); });
+    });
+    waits.get_future().wait();
+    hub.take_own_end().reset();
+  }
+  CHECK_THAT(error.get(), Contains(str("[control] every rank waits until all have joined. "
+                                       "Received: rank 0 (pid ", ::getpid(), " on ")) &&
+                              Contains("was lost"));
 }
 
 TEST_CASE("who does not belong is told so, and the others go on") {
