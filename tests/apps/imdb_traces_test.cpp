@@ -11,6 +11,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 namespace imdb_traces_test {
 
@@ -23,7 +24,7 @@ namespace {
 bool has_data() {
   const std::string folder = test::real_data_folder();
   if (!folder.empty() && std::filesystem::exists(folder + "/imdb/aclImdb_v1.tar.gz")) return true;
-  WARN("skipped: no IMDB in $TESSERA_DATA or ../shared/data");
+  test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   return false;
 }
 

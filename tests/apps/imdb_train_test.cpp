@@ -6,6 +6,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 namespace imdb_train_test {
 
@@ -34,8 +35,7 @@ double relative(double a, double b) { return std::abs(a / b - 1); }
 TEST_CASE("imdb train: the three schemes, one after the other, are the tutorial's") {
   const std::string data = test::real_data_folder();
   if (data.empty() || !std::filesystem::exists(data + "/imdb/aclImdb_v1.tar.gz")) {
-    WARN("skipped: no IMDB in $TESSERA_DATA or ../shared/data");
-    return;
+    return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   }
   const test::TempFolder folder;
   const std::string file = folder / "h.json";

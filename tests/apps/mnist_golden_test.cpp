@@ -7,6 +7,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 namespace mnist_golden_test {
 
@@ -46,7 +47,7 @@ Words at_place(const Place& place) {
 
 bool has_data() {
   if (!test::real_data_folder().empty()) return true;
-  WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
+  test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   return false;
 }
 

@@ -7,6 +7,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 namespace mnist_run_test {
 
@@ -101,10 +102,7 @@ TEST_CASE("mnist trains its convolutional model alike under every layouts file f
 
 TEST_CASE("custom_loop trains as the guide does") {
   const std::string data = test::real_data_folder();
-  if (data.empty()) {
-    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
-    return;
-  }
+  if (data.empty()) return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   const test::ProgramRun run =
       test::run_program(test::app_path("custom_loop"), {}, {{"TESSERA_DATA", data}});
   CHECK(run.err == "");

@@ -8,6 +8,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 namespace mnist_styles_test {
 
@@ -53,8 +54,7 @@ void check_close(const std::vector<double>& actual, const std::vector<double>& e
 
 TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
   if (test::real_data_folder().empty()) {
-    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
-    return;
+    return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   }
   const Json golden = read_json_file(test::golden_path("mnist_core_api.json").string());
   const auto expected = golden.at("runs").at("784-700-10-10").at("step_losses");
@@ -75,8 +75,7 @@ TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
 
 TEST_CASE("the three styles give Keras' trace") {
   if (test::real_data_folder().empty()) {
-    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
-    return;
+    return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   }
   const Json golden = read_json_file(test::golden_path("keras_mnist.json").string());
   const auto running = golden.at("running_loss").get<std::vector<double>>();

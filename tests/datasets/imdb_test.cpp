@@ -13,6 +13,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/tar_file.hpp"
 
 namespace imdb_test {
@@ -185,10 +186,7 @@ TEST_CASE("wrong options of imdb are refused in one line") {
 
 TEST_CASE("the true IMDB is read as it is") {
   const std::string path = true_archive();
-  if (path.empty()) {
-    WARN("skipped: no IMDB in $TESSERA_DATA or ../shared/data");
-    return;
-  }
+  if (path.empty()) return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   const ImdbSplits splits = datasets::imdb_splits({.path = path});
   for (const auto& split : {splits.train, splits.test}) {
     CHECK(split->size() == 25000);

@@ -11,6 +11,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/warnings.hpp"
 
 namespace mnist_test {
@@ -145,10 +146,7 @@ TEST_CASE("without files the digits are synthetic, and say so") {
 
 TEST_CASE("the true MNIST is read as it is") {
   const std::string folder = test::real_data_folder();
-  if (folder.empty()) {
-    WARN("skipped: no MNIST in $TESSERA_DATA or ../shared/data");
-    return;
-  }
+  if (folder.empty()) return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   const MnistDataset train = datasets::mnist({.data_dir = folder});
   const MnistDataset test = datasets::mnist({.data_dir = folder, .split = "test"});
   CHECK(train.size() == 60000);

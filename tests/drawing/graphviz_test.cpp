@@ -9,6 +9,7 @@
 #include <tessera/framework/drawing/dot_graph.hpp>
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/skip.hpp"
 
 namespace graphviz_test {
 
@@ -80,10 +81,7 @@ TEST_CASE("a dot that is missing or fails leaves the old picture, and says why",
 }
 
 TEST_CASE("Graphviz draws names of any bytes as they are", "[graphviz]") {
-  if (!has_graphviz()) {
-    WARN("graphviz is not installed");
-    return;
-  }
+  if (!has_graphviz()) return test::skip("there is no Graphviz here");
   const test::TempFolder folder;
   DotGraph graph;
   graph.title = "a \\N \"title\"";

@@ -5,6 +5,7 @@
 #include "tests/faults/checkpoint_sample.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/skip.hpp"
 
 namespace disk_full_test {
 
@@ -48,10 +49,7 @@ int save_on_full_disk(const std::string& root) {
 TEST_CASE("a save on a full disk fails, keeps the old checkpoint and gives the space back") {
   const TempFolder root;
   const int code = run_child([&] { return save_on_full_disk(root.path().string()); });
-  if (code == cannot_mount) {
-    WARN("skipped: this process may not mount a small disk");
-    return;
-  }
+  if (code == cannot_mount) return skip("this process may not mount a small disk");
   CHECK(code == 0);
 }
 

@@ -24,7 +24,7 @@ class SkipWithoutDevice final : public Catch::TestEventListenerBase {
     try {
       cuda_device(0);
     } catch (const ConfigError& e) {
-      std::cout << "skipped: " << e.what() << std::endl;
+      std::cout << "skipped: \"gpu\": " << e.what() << std::endl;
     }
     std::_Exit(skipped);
   }

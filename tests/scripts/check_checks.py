@@ -1,4 +1,5 @@
-"""The other checks catch planted offenders, and pass a clean tree."""
+"""The other checks catch planted offenders, and pass a clean tree; so does skipped_tests.py."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,6 +25,9 @@ CLEAN = {
     "docs/public_names.txt":
         check_public_names.HEAD + "\n[own: 1]\nlayer_count\n\n[Keras: 1]\nLayer\n\n[options: 0]\n",
     "tests/golden/keras_names.json": '{"all": ["Layer"]}',
+    "tests/known_skips.txt": "# Why and name.\nGPU  a: b\nGPU  gpu\n",
+    "tests/a_test.cpp": "TEST_CASE(\"a: b\", \"[a]\") {\n}\n",
+    "tests/CMakeLists.txt": "add_test_folder(gpu gpu 900)\n",
     "README.md": "<!-- file: apps/a/main.cpp -->\n```cpp\nint main() {}\n```\n",
 }
 PLANTED = [
@@ -54,6 +58,7 @@ PLANTED = [
     ("check_shown_files", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
     ("check_readme_files", "framework/base/internal/b.hpp", "\n", "does not name framework/base"),
     ("check_readme_files", "framework/base/README.md", "| `a`, `b` | both |\n", "no file b"),
+    ("check_known_skips", "tests/known_skips.txt", "GPU  b\n", "no test b"),
     ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
     ("check_public_names", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n", "extra is missing"),
     ("check_public_names", "layers/b.hpp",
@@ -68,6 +73,14 @@ PLANTED = [
      "namespace tessera {\n/// The options of B.\nstruct BOptions {\n  int size = 1;\n};\n}\n",
      "option size has no comment"),
 ]
+# What skipped_tests.py makes of the log of a run: whether it is CI's, how it ends and what it says.
+SKIPS = [
+    ("true", 'x\nskipped: "a: b": no GPU\n', 0, "run: 1 test was skipped:\nrun:   a: b: no GPU\n"),
+    ("true", 'skipped: "a: b": no GPU\nskipped: "c": no data\n', 1, 'Received: "c".'),
+    ("", 'skipped: "c": no data\nskipped: "c": no data\n', 0, "run: 1 test was skipped:\n"),
+    ("true", "3 tests ran\n", 0, ""),
+    ("true", None, 0, ""),
+]
 
 
 def run_check(name, files):
@@ -80,6 +93,16 @@ def run_check(name, files):
                               capture_output=True, text=True)
 
 
+def run_skipped_tests(ci, log):
+    with tempfile.TemporaryDirectory() as folder:
+        files = pathlib.Path(folder, "log"), pathlib.Path(folder, "known")
+        if log is not None:
+            files[0].write_text(log)
+        files[1].write_text("# Why and name.\nGPU  a: b\n")
+        return subprocess.run([sys.executable, "-B", HERE / "skipped_tests.py", *files],
+                              capture_output=True, text=True, env={**os.environ, "CI": ci})
+
+
 failures = []
 for name in sorted({case[0] for case in PLANTED}):
     done = run_check(name, CLEAN)
@@ -89,5 +112,9 @@ for name, path, text, expected in PLANTED:
     done = run_check(name, {**CLEAN, path: text})
     if done.returncode != 1 or expected not in done.stdout:
         failures.append(f"{name} misses {path} ({expected}): {done.stdout}{done.stderr}")
+for ci, log, status, expected in SKIPS:
+    done = run_skipped_tests(ci, log)
+    if done.returncode != status or expected not in done.stderr or bool(expected) != bool(done.stderr):
+        failures.append(f"skipped_tests on {log!r} ends with {done.returncode}: {done.stderr}")
 print("\n".join(failures) or f"{len(PLANTED)} planted offenders caught")
 sys.exit(1 if failures else 0)

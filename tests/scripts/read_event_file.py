@@ -8,7 +8,8 @@ try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 except ImportError as missing:
-    print(f"skipped: {missing}; pip install tensorboard, or set PYTHONPATH to where it is")
+    print(f'skipped: "read_event_file": {missing}; pip install tensorboard, or set PYTHONPATH '
+          "to where it is")
     sys.exit(77)
 
 with tempfile.TemporaryDirectory() as folder:

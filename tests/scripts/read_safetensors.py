@@ -11,7 +11,8 @@ import tempfile
 try:
     import safetensors
 except ImportError as missing:
-    print(f"skipped: {missing}; pip install safetensors, or set PYTHONPATH to where it is")
+    print(f'skipped: "read_safetensors": {missing}; pip install safetensors, or set PYTHONPATH '
+          "to where it is")
     sys.exit(77)
 
 SHAPES = {

@@ -4,6 +4,7 @@
 #include <tessera/framework/strategy/strategies.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/warnings.hpp"
 
 namespace devices_test {
@@ -82,7 +83,7 @@ TEST_CASE("MultiWorkerMirroredStrategy without a cluster is alone") {
 }
 
 TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
-  if (cuda_device_count() > 0) return;
+  if (cuda_device_count() > 0) return test::skip("there are GPUs here");
   const tessera::test::Warnings warnings;
   const MultiWorkerMirroredStrategy strategy(
       {.communication_options = {.implementation = CommunicationImplementation::nccl}});

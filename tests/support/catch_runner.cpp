@@ -2,4 +2,11 @@
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 
-int run_catch(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int run_catch(int argc, char** argv) {
+  Catch::Session session;
+  // A test case that asserts nothing is a failure, as is a selection of no test case.
+  using Catch::WarnAbout;
+  session.configData().warnings =
+      static_cast<WarnAbout::What>(WarnAbout::NoAssertions | WarnAbout::NoTests);
+  return session.run(argc, argv);
+}

@@ -11,6 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/skip.hpp"
 
 namespace imdb_text_test {
 
@@ -46,10 +47,7 @@ std::string join_lines(const std::vector<std::string>& tokens) { return join(tok
 
 TEST_CASE("tf-idf of the true reviews is TensorFlow's", "[imdb]") {
   const std::string archive = true_archive();
-  if (archive.empty()) {
-    WARN("set TESSERA_DATA to test with the true reviews");
-    return;
-  }
+  if (archive.empty()) return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   const auto reviews = datasets::imdb({.path = archive});
   const Json golden = read_json_file(test::golden_path("imdb_text.json").string());
   const TextVectorization vectorize({.max_tokens = 1200, .output_mode = "tf_idf"});
