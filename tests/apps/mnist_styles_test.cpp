@@ -8,7 +8,6 @@
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
 #include "tests/support/program.hpp"
-#include "tests/support/skip.hpp"
 
 namespace mnist_styles_test {
 
@@ -36,7 +35,7 @@ std::vector<double> steps_of(Words words) {
   }
   words.push_back(file);
   const test::ProgramRun run = test::run_program(test::app_path("mnist"), words,
-                                                 {{"TESSERA_DATA", test::real_data_folder()}});
+                                                 {{"TESSERA_DATA", test::digits_folder()}});
   REQUIRE(run.err == "");
   REQUIRE(run.exit_code == 0);
   return read_json_file(file).at("steps").get<std::vector<double>>();
@@ -53,9 +52,7 @@ void check_close(const std::vector<double>& actual, const std::vector<double>& e
 }  // namespace
 
 TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
-  if (test::real_data_folder().empty()) {
-    return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
-  }
+  const size_t count = test::steps_of_digits(20);
   const Json golden = read_json_file(test::golden_path("mnist_core_api.json").string());
   const auto expected = golden.at("runs").at("784-700-10-10").at("step_losses");
   for (const std::string& style : styles) {
@@ -66,30 +63,29 @@ TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
                                Words{"--mesh", "batch=8", "--layouts",
                                      layouts_file("fsdp.json")}}) {
       CAPTURE(style, place);
-      Words words = {"--style", style, "--hidden", "700,10", "--steps-per-epoch", "20"};
+      Words words = {"--style", style, "--hidden", "700,10", "--train-size",
+                     std::to_string(128 * count)};
       words.insert(words.end(), place.begin(), place.end());
-      check_close(steps_of(words), expected.get<std::vector<double>>(), 20, 5e-5);
+      check_close(steps_of(words), expected.get<std::vector<double>>(), count, 5e-5);
     }
   }
 }
 
 TEST_CASE("the three styles give Keras' trace") {
-  if (test::real_data_folder().empty()) {
-    return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
-  }
+  const size_t count = test::steps_of_digits(30);
   const Json golden = read_json_file(test::golden_path("keras_mnist.json").string());
   const auto running = golden.at("running_loss").get<std::vector<double>>();
   for (const std::string& style : styles) {
     CAPTURE(style);
     const std::vector<double> steps = steps_of({"--model", "keras", "--style", style,
-                                                "--train-size", "all", "--steps-per-epoch", "30"});
+                                                "--train-size", std::to_string(128 * count)});
     std::vector<double> means;
     double sum = 0;
     for (double loss : steps) {
       sum += loss;
       means.push_back(sum / static_cast<double>(means.size() + 1));
     }
-    check_close(means, running, 30, 2e-5);
+    check_close(means, running, count, 2e-5);
   }
 }
 

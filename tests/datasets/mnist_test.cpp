@@ -144,6 +144,18 @@ TEST_CASE("without files the digits are synthetic, and say so") {
                     Contains("[mnist test] size is at most 10000") && Contains("10001"));
 }
 
+TEST_CASE("the first true digits are read as they are") {
+  const std::string folder = test::golden_path("excerpts").string();
+  const MnistDataset train = datasets::mnist({.data_dir = folder});
+  CHECK(train.size() == 1280);
+  CHECK(train.name() == "mnist");
+  const Examples got = all_of(train);
+  CHECK(difference(got.y[0].narrow(0, 0, 5), at::tensor({5, 0, 4, 1, 9}, at::kLong)) == "");
+  CHECK(got.x[0].mean(at::kDouble).item<double>() == Approx(0.1286296628));
+  const Examples test = all_of(datasets::mnist({.data_dir = folder, .split = "test"}));
+  CHECK(difference(test.y[0].narrow(0, 0, 3), at::tensor({7, 2, 1}, at::kLong)) == "");
+}
+
 TEST_CASE("the true MNIST is read as it is") {
   const std::string folder = test::real_data_folder();
   if (folder.empty()) return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
@@ -155,6 +167,10 @@ TEST_CASE("the true MNIST is read as it is") {
   CHECK(difference(first.y[0], at::tensor({5, 0, 4, 1, 9}, at::kLong)) == "");
   const Examples others = test.get(std::vector<int64_t>{0, 1, 2});
   CHECK(difference(others.y[0], at::tensor({7, 2, 1}, at::kLong)) == "");
+  const Examples excerpt = all_of(datasets::mnist({.data_dir = test::golden_path("excerpts")}));
+  const Examples same = all_of(datasets::mnist({.data_dir = folder, .size = 1280}));
+  CHECK(difference(excerpt.x[0], same.x[0]) == "");
+  CHECK(difference(excerpt.y[0], same.y[0]) == "");
   CHECK(all_of(train).x[0].mean(at::kDouble).item<double>() == Approx(0.1306604762738429));
   CHECK(all_of(test).x[0].mean(at::kDouble).item<double>() == Approx(0.13251460696903547));
 }

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/support/files.hpp"
@@ -73,6 +74,15 @@ std::string real_data_folder() {
     if (std::filesystem::exists(folder + "/mnist/train-images-idx3-ubyte.gz")) return folder;
   }
   return "";
+}
+
+std::string digits_folder() {
+  const std::string folder = real_data_folder();
+  return folder.empty() ? golden_path("excerpts").string() : folder;
+}
+
+size_t steps_of_digits(size_t steps) {
+  return real_data_folder().empty() ? std::min<size_t>(steps, 10) : steps;
 }
 
 EnvironmentScope::EnvironmentScope(const std::string& name, const char* value)

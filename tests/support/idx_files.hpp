@@ -25,6 +25,13 @@ void write_mnist(const std::filesystem::path& folder, int train, int test, bool 
 /// the sources. Empty if this machine has none.
 std::string real_data_folder();
 
+/// Folder of the data sets with true files of MNIST: real_data_folder() or, where this machine has
+/// none, that with the first images, which tests/golden/make_excerpts.py writes.
+std::string digits_folder();
+
+/// How many of a trace's first `steps`, of 128 images each, those of digits_folder() suffice for.
+size_t steps_of_digits(size_t steps);
+
 /// Sets an environment variable, or removes it where `value` is null, for the time of a scope.
 class EnvironmentScope {
  public:
