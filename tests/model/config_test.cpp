@@ -1,5 +1,7 @@
 #include <tessera/tessera.hpp>
 
+#include <cstdlib>
+
 #include <ATen/ATen.h>
 
 #include "tests/support/catch.hpp"
@@ -64,6 +66,33 @@ TEST_CASE("a model's configuration rebuilds it", "[config]") {
     CHECK(model_to_json(clone_model(model).model()) == text);
     CHECK_FALSE(clone_model(model).weights()[0].is(model.weights()[0]));
   }
+}
+
+// Hidden: tests/scripts/read_model_json.py has Keras read what it writes.
+TEST_CASE("writes models for Keras", "[.model_json_sample]") {
+  const char* folder = std::getenv("TESSERA_SAMPLE_FOLDER");
+  REQUIRE(folder);
+  const auto list = [](const std::vector<at::Tensor>& tensors) {
+    Json all = Json::array();
+    for (const at::Tensor& tensor : tensors) {
+      const at::Tensor flat = tensor.reshape(-1).to(at::kDouble).contiguous();
+      all.push_back({{"shape", tensor.sizes().vec()},
+                     {"values", std::vector<double>(flat.data_ptr<double>(),
+                                                    flat.data_ptr<double>() + flat.numel())}});
+    }
+    return all;
+  };
+  const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
+      {graph(), {at::rand({3, 4}), at::rand({3, 4})}}, {chain(), {at::rand({3, 2, 3})}}};
+  for (const auto& [model, inputs] : models) {
+    const Json sample = {{"json", model.to_json()},
+                         {"inputs", list(inputs)},
+                         {"outputs", list(run(model, inputs))},
+                         {"weights", list(model.get_weights())}};
+    test::write_file(std::filesystem::path(folder) / (model->name() + ".json"),
+                     to_json_text(sample, -1));
+  }
+  SUCCEED();
 }
 
 TEST_CASE("models that Keras wrote are read", "[config]") {

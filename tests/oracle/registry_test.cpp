@@ -5,6 +5,8 @@
 #include <regex>
 #include <set>
 
+#include <tessera/framework/base/error.hpp>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -133,6 +135,18 @@ TEST_CASE("operations without a derivative are those that are meant to have none
   }
   CHECK(lacking(none, without_derivative) == "");
   CHECK(lacking(without_derivative, none) == "");
+}
+
+TEST_CASE("README.md counts the operations that programs call, and those with a gradient") {
+  size_t called = 0, differentiable = 0;
+  for (const OpInfo* info : op_registry()) {
+    if (internal.count(std::string(info->name))) continue;
+    ++called;
+    differentiable += info->differentiable;
+  }
+  const auto readme = golden_path("").parent_path().parent_path().parent_path() / "README.md";
+  CHECK_THAT(read_file(readme), Catch::Contains(str("- ", called, " operations, ", differentiable,
+                                                    " of them with gradients")));
 }
 
 TEST_CASE("operations are found by name, and no name is taken twice") {
