@@ -31,6 +31,7 @@ struct ServeFlags {
   int64_t max_body = 1 << 20;
   int64_t threads = 1;
   bool access_log = false;
+  int64_t max_activation_bytes = 0;
 };
 
 void check_name(const std::string& name) {
@@ -69,6 +70,9 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
 
 }  // namespace
 
+  options.add({"max-activation-bytes", model,
+               "that the values of a call may hold; 0: half of what is available",
+               app::integer(flags.max_activation_bytes, 0, int64_t{1} << 50)});
 int serve_main(int argc, const char* const* argv) {
   ServeFlags flags;
   app::AppOptions options = app::AppOptions::bare(
@@ -85,9 +89,12 @@ int serve_main(int argc, const char* const* argv) {
                                  .batch_window = std::chrono::milliseconds(flags.batch_window)},
                       .http = {.host = flags.host,
                                .port = flags.port,
+  std::optional<int64_t> max_activation_bytes;
+  if (flags.max_activation_bytes > 0) max_activation_bytes = flags.max_activation_bytes;
                                .token = token,
                                .insecure = flags.insecure,
                                .max_body = flags.max_body,
+                                 .max_activation_bytes = max_activation_bytes,
                                .signals = true,
                                .access_log = flags.access_log}});
   const bool six = flags.host.find(':') != std::string::npos;

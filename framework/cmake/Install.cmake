@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: the library, its headers as <tessera/...>, the applications
-# mnist, imdb and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
+# mnist, imdb, tessera-check-export and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -28,10 +28,12 @@ if(TESSERA_GRPC)
     INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
   install(TARGETS mnist_parameter_servers LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-foreach(app mnist imdb)
+foreach(app mnist imdb check_export)
   set_target_properties(${app} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")
   install(TARGETS ${app} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endforeach()
+foreach(app mnist imdb)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/${app}/layouts
     DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/${app})
 endforeach()

@@ -24,8 +24,6 @@ using namespace detail;
 
 namespace {
 
-constexpr int64_t batch_rows = 256;
-
 std::vector<std::string_view> views(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
@@ -172,8 +170,9 @@ at::Tensor ExportedModel::predict(std::span<const std::string_view> texts) const
   }
   const c10::InferenceMode inference;
   std::vector<at::Tensor> parts;
-  for (size_t from = 0; from < texts.size(); from += batch_rows) {
-    const auto some = texts.subspan(from, std::min<size_t>(batch_rows, texts.size() - from));
+  for (size_t from = 0; from < texts.size(); from += export_batch_rows) {
+    const size_t left = texts.size() - from;
+    const auto some = texts.subspan(from, std::min<size_t>(export_batch_rows, left));
     const auto rank = static_cast<int64_t>(text->text_shape().size()) + 1;
     parts.push_back(outputs_of(model, text->transform(some, layouts.data_layout("x", rank))));
   }
@@ -204,7 +203,7 @@ at::Tensor ExportedModel::predict(const at::Tensor& rows) const {
   const c10::InferenceMode inference;
   const at::Tensor input = rows.to(input_dtype);
   std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : input.split(batch_rows)) {
+  for (const at::Tensor& part : input.split(export_batch_rows)) {
     parts.push_back(outputs_of(model, pack(part, layouts.data_layout("x", part.dim()))));
   }
   return activated(at::cat(parts), activation);

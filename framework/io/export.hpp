@@ -87,13 +87,17 @@ struct LoadExportOptions {
   LayoutMap layouts = {};  ///< undefined: whole on one device
   /// The version to load; absent: the newest.
   std::optional<int64_t> version = std::nullopt;
+  /// Bytes that the values of a call of the model may hold at one time, which is found out before
+  /// the sample is computed. Absent: half of the memory that is available to this process.
+  std::optional<int64_t> max_activation_bytes = std::nullopt;
 };
 
 /// Loads what export_model() wrote, from the folder of the versions or that of one version, onto
 /// any mesh. Verifies the checksum of every file, and that the model makes of the sample what it
 /// made when it was exported: within 1e-6 of the outputs' scale, 1e-5 on another mesh or kind of
 /// processor. Only layers that layer_from_config() knows are made; nothing named in a file is
-/// opened. Throws FileError naming the file, LayoutError for a layout map that does not fit.
+/// opened, and a model whose sample takes more memory than there is to give is refused before it
+/// takes any. Throws FileError naming the file, LayoutError for a layout map that does not fit.
 ExportedModel load_export(const std::string& folder, const LoadExportOptions& options = {});
 
 }  // namespace tessera

@@ -7,9 +7,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
+#include <tessera/framework/io/internal/export_memory.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/weights_file.hpp>
@@ -101,6 +103,7 @@ class Loader {
     layouts_ = options.layouts.defined()
                    ? options.layouts
                    : LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1)));
+    most_bytes_ = max_activation_bytes(options.max_activation_bytes, layouts_);
   }
 
   ExportedModel load() {
@@ -224,8 +227,9 @@ class Loader {
     const std::string path = verified(export_file::sample);
     const SafetensorsFile sample(path);
     const at::Tensor expected = sample_tensor(sample, "output");
-    const at::Tensor actual = exported.text ? exported.predict(texts)
-                                            : exported.predict(sample_tensor(sample, "input"));
+    const at::Tensor actual = exported.text
+                                  ? predict_texts(exported, texts)
+                                  : predict_rows(exported, sample_tensor(sample, "input"));
     const at::Tensor found = actual.to(at::kDouble);
     const bool half = actual.element_size() < 4;
     const double tolerance = half                         ? half_types
@@ -243,10 +247,41 @@ class Loader {
                     "check that the layers are the same as when it was exported");
   }
 
+  at::Tensor predict_texts(const ExportedModel& exported,
+                           const std::vector<std::string>& texts) const {
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const Shape batch = texts.empty() ? Shape{0} : exported.text->batch_shape(views);
+    const double bytes = static_cast<double>(numel(batch)) * sizeof(int64_t);
+    if (bytes > most_bytes_) {
+      refuse_memory(export_file::text, {bytes, exported.text->class_name(), batch});
+    }
+    if (!texts.empty()) check_memory(exported, batch);
+    return exported.predict(texts);
+  }
+
+  at::Tensor predict_rows(const ExportedModel& exported, const at::Tensor& rows) const {
+    check_memory(exported, rows.sizes().vec());
+    return exported.predict(rows);
+  }
+
+  /// What the system ends a process for takes with it the model that was served until then.
+  void check_memory(const ExportedModel& exported, const Shape& input) const {
+    const ActivationPeak peak = predict_peak(exported, input, most_bytes_);
+    if (peak.bytes > most_bytes_) refuse_memory(export_file::config, peak);
+  }
+
+  [[noreturn]] void refuse_memory(const char* name, const ActivationPeak& peak) const {
+    throw FileError(file(name),
+                    str("values of the sample's call hold at most ", readable_bytes(most_bytes_),
+                        " at one time (max_activation_bytes)"),
+                    peak_text(peak), "export a smaller model, or allow more");
+  }
+
   std::string folder_;
   int64_t number_;
   VersionManifest files_;
   LayoutMap layouts_;
+  double most_bytes_;
   std::string manifest_input_;
 };
 

@@ -39,6 +39,7 @@ DTensor DTensor::with_mask(const DTensor& mask) const {
   DTensor same;
   same.state_ = std::make_shared<State>(*state_);
   same.state().mask = mask.defined() ? std::make_shared<DTensor>(mask) : nullptr;
+  if (OpListener* const hears = tracer()) hears->masked(same);
   return same;
 }
 

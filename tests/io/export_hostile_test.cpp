@@ -58,12 +58,16 @@ bool is_refused(const std::string& version) {
   return false;
 }
 
-/// Exports the sample classifier and puts what `change` makes of one file in its place, with
+/// Puts what `change` makes of one file of an export, the sample classifier's, in its place, with
 /// checksums that fit: what only somebody who means harm would write. The error of loading it.
-std::string forged(const std::string& file, const std::function<void(Json&)>& change) {
+std::string forged(
+    const std::string& file, const std::function<void(Json&)>& change,
+    const std::function<void(const std::string&)>& write = [](const std::string& good) {
+      test::export_sample(good);
+    }) {
   const test::TempFolder folder;
   const std::string good = folder / "good";
-  test::export_sample(good);
+  write(good);
   NewVersion version(folder / "bad");
   Json manifest;
   for (const fs::path& path : files_of(good + "/000001")) {
@@ -191,6 +195,41 @@ TEST_CASE("a configuration names no unknown class, path, or size that memory wou
              Contains("hidden"));
   CHECK_THAT(config([](Json& layers) { layers = Json::array(); }), Contains("config.json") ||
              Contains("sample") || Contains("can be loaded"));
+}
+
+TEST_CASE("a model whose sample needs more memory than there is is refused before it takes any") {
+  // The average of a row that is written more often is the same, so that the sample tells nothing.
+  const auto enlarged = [](const LayerHandle& layer, const std::string& key, const Json& value) {
+    return forged(
+        "config.json",
+        [&](Json& json) { json["config"]["layers"][0]["config"][key] = value; },
+        [&](const std::string& folder) {
+          const Sequential model({layer, GlobalMaxPooling1D()});
+          model.build({-1, 2, 1});
+          export_model(model, folder, {.sample = at::ones({256, 2, 1})});
+        });
+  };
+  CHECK(enlarged(UpSampling1D(2, {.name = "up"}), "size", 3) == "");
+  CHECK_THAT(enlarged(UpSampling1D(2, {.name = "up"}), "size", 2000000000),
+             Contains("config.json] values of the sample's call hold at most") &&
+                 Contains("Received: (256, 2, 2000000000, 1) of layer up, with which there would "
+                          "be 3.73 TB") &&
+                 Contains("To fix: export a smaller model, or allow more"));
+  CHECK_THAT(enlarged(ZeroPadding1D(1, {.name = "pad"}), "padding", 2000000000),
+             Contains("Received: (256, 4000000002, 1) of layer pad, with which"));
+}
+
+TEST_CASE("what a call may hold is an option, and counts what layers do inside") {
+  const test::TempFolder folder;
+  const SymbolicTensor x = Input({64, 8});
+  const LayerHandle attention = MultiHeadAttention(2, 4, {.name = "attention"});
+  const Functional model({x}, {GlobalMaxPooling1D()(attention({x, x}))});
+  export_model(model, folder / "e", {.sample = at::ones({1, 64, 8})});
+  load_export(folder / "e", {.max_activation_bytes = 1 << 20});
+  // The scores are 2 x 64 x 64 numbers; its inputs and outputs are not an eighth of that.
+  CHECK_THROWS_WITH(load_export(folder / "e", {.max_activation_bytes = 30000}),
+                    Contains("hold at most 29.30 KB") && Contains("Received: (1, 2, 64, 64)") &&
+                        Contains("of layer attention"));
 }
 
 TEST_CASE("no text of a configuration is ever opened") {

@@ -185,8 +185,8 @@ TEST_CASE("a newer export is taken over, a damaged one refused with one warning"
   test::write_file(e + "/000004", "not a folder");
   std::filesystem::create_directory(e + "/000005");
   test::write_file(e + "/000005/export.json", "{}");
-  std::this_thread::sleep_for(300ms);
-  CHECK(server.version() == 3);
+  CHECK(comes(server, 3));
+  for (int i = 0; i < 500 && server.warnings().empty(); ++i) std::this_thread::sleep_for(10ms);
   CHECK(server.post(predict, body).body == second);
   REQUIRE(server.warnings().size() == 1);
   CHECK_THAT(server.warnings()[0], Contains("version 5 is refused") && Contains("export.json"));

@@ -16,6 +16,9 @@ inline constexpr const char* sample = "sample.safetensors";
 inline constexpr const char* text = "text.json";
 }  // namespace export_file
 
+/// Rows of one call of the model.
+inline constexpr int64_t export_batch_rows = 256;
+
 /// What the model's inputs may be of.
 const std::vector<at::ScalarType>& export_dtypes();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <utility>
 
@@ -10,28 +9,18 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/io/format/versioned_directory.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/io/internal/export_files.hpp>
+#include <tessera/framework/io/internal/export_memory.hpp>
 
 namespace tessera::detail {
 namespace {
 
-namespace fs = std::filesystem;
+/// Of rows whose memory is known.
+constexpr size_t max_shapes = 1024;
 
 HttpResponse error_response(int status, const std::string& text) {
   return {.status = status, .body = error_reply(one_line(text, 1000))};
-}
-
-/// Names, sizes and times of a folder's files: another text when one of them changed.
-std::string look_of(const std::string& folder) {
-  std::vector<std::string> lines;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::error_code ignored;
-    lines.push_back(str(at->path().filename().string(), ' ', at->file_size(ignored), ' ',
-                        at->last_write_time(ignored).time_since_epoch().count()));
-  }
-  std::sort(lines.begin(), lines.end());
-  return join(lines, "\n");
 }
 
 /// Whether two requests can be rows of one batch.
@@ -42,14 +31,29 @@ bool alike(const PredictRequest& a, const PredictRequest& b) {
 
 }  // namespace
 
-ModelWorker::ModelWorker(std::string folder, ModelWorkerOptions options)
-    : folder_(std::move(folder)), options_(std::move(options)), thread_([this] { run(); }) {
+ModelWorker::ModelWorker(const std::string& folder, ModelWorkerOptions options)
+    : options_(std::move(options)),
+      most_bytes_(max_activation_bytes(options_.max_activation_bytes, options_.layouts)),
+      loader_(folder, loader_options()),
+      thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return served_ || failure_; });
   if (!failure_) return;
   lock.unlock();
   thread_.join();
   std::rethrow_exception(failure_);
+}
+
+VersionLoaderOptions ModelWorker::loader_options() const {
+  return {.layouts = options_.layouts,
+          .most_bytes = most_bytes_,
+          .try_apart = options_.try_apart,
+          .trial_timeout = options_.trial_timeout,
+          .warn = [this](const std::string& text) { warn(text); },
+          .stopped = [this] {
+            const std::lock_guard lock(mutex_);
+            return stopping_;
+          }};
 }
 
 ModelWorker::~ModelWorker() {
@@ -92,11 +96,7 @@ std::shared_ptr<const ServedModel> ModelWorker::served() const {
 void ModelWorker::run() {
   const c10::InferenceMode inference;
   try {
-    reload();
-    take_next();
-    // Of one version's own folder, or the reason why there is none.
-    if (!model_) take_over(load_export(folder_, {.layouts = options_.layouts}));
-    loaded_ = model_->version;
+    take_over(loader_.first());
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
@@ -152,7 +152,11 @@ void ModelWorker::watch() {
       if (changed_.wait_for(lock, options_.poll, [this] { return stopping_; })) return;
     }
     try {
-      reload();
+      if (std::optional<ExportedModel> next = loader_.next()) {
+        const std::lock_guard lock(mutex_);
+        next_ = std::move(next);
+        changed_.notify_all();
+      }
     } catch (...) {
       std::vector<Job> none;
       give_up(none);
@@ -271,12 +275,39 @@ void ModelWorker::check_weights() const {
 }
 
 /// Rows may be as wide as the longest text: a long one beside many short ones is a lot of padding.
-at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) const {
+at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) {
   const Shape shape = model_->text->batch_shape(texts);
-  if (numel(shape) <= options_.max_cells) return model_->predict(texts);
+  if (numel(shape) <= options_.max_cells) {
+    check_memory(shape);
+    return model_->predict(texts);
+  }
   throw RequestError(413, "request",
                      str("texts become at most ", options_.max_cells, " numbers"),
                      to_string(shape), "send shorter texts, or fewer at a time");
+}
+
+/// Throws RequestError for an input of which a call would hold more than there is to give. Most
+/// often a full batch is affordable, so that this is found out once.
+void ModelWorker::check_memory(const Shape& input) {
+  const Shape row(input.begin() + 1, input.end());
+  const auto known = affordable_.find(row);
+  if (std::isinf(most_bytes_)) return;
+  if (known != affordable_.end() && input[0] <= known->second) return;
+  Shape rows = input;
+  ActivationPeak peak;
+  for (const int64_t count : {std::min(options_.max_batch, export_batch_rows), input[0]}) {
+    rows[0] = std::max(count, input[0]);
+    peak = predict_peak(*model_, rows, most_bytes_);
+    if (peak.bytes > most_bytes_) continue;
+    // Clients choose the shapes of rows where the model leaves them open.
+    if (affordable_.size() >= max_shapes) affordable_.clear();
+    affordable_[row] = rows[0];
+    return;
+  }
+  throw RequestError(413, "request",
+                     str("values of a call of the model hold at most ", readable_bytes(most_bytes_),
+                         " at one time"),
+                     peak_text(peak), "send fewer instances at a time, or smaller ones");
 }
 
 void ModelWorker::predict(std::span<Job> jobs) {
@@ -292,7 +323,9 @@ void ModelWorker::predict(std::span<Job> jobs) {
     for (const Job& job : jobs) {
       rows.push_back(at::tensor(at::ArrayRef<float>(job.request.values)).view(job.request.shape));
     }
-    outputs = model_->predict(at::cat(rows));
+    const at::Tensor input = at::cat(rows);
+    check_memory(input.sizes().vec());
+    outputs = model_->predict(input);
   }
   outputs = outputs.to(at::kFloat).contiguous();
   if (!at::isfinite(outputs).all().item<bool>()) {
@@ -320,47 +353,9 @@ void ModelWorker::predict(std::span<Job> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) respond(jobs[i], {.body = std::move(replies[i])});
 }
 
-void ModelWorker::reload() {
-  std::vector<int64_t> versions;
-  try {
-    versions = list_versions(folder_);
-  } catch (const FileError& error) {
-    warn(error.what());
-    return;
-  }
-  std::erase_if(refused_, [&](const auto& entry) {
-    return std::find(versions.begin(), versions.end(), entry.first) == versions.end();
-  });
-  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
-    if (*version == loaded_) return;
-    if (try_version(*version)) return;
-  }
-}
-
-/// Takes a version over; false if it cannot be loaded.
-bool ModelWorker::try_version(int64_t version) {
-  const std::string look = look_of(version_path(folder_, version));
-  const auto known = refused_.find(version);
-  if (known != refused_.end() && known->second == look) return false;
-  try {
-    ExportedModel model = load_export(folder_, {.layouts = options_.layouts, .version = version});
-    const std::lock_guard lock(mutex_);
-    next_ = std::move(model);
-    changed_.notify_all();
-  } catch (const std::exception& error) {
-    if (known == refused_.end()) {
-      warn(str("version ", version, " is refused: ", error.what()));
-    }
-    refused_[version] = look;
-    return false;
-  }
-  refused_.erase(version);
-  loaded_ = version;
-  return true;
-}
-
 void ModelWorker::take_over(ExportedModel&& model) {
   model_ = std::move(model);
+  affordable_.clear();
   const ServedModel served{.version = model_->version,
                            .takes_text = model_->text != nullptr,
                            .input_shape = model_->input_shape,

@@ -27,6 +27,8 @@ class OpListener {
                    std::span<const DTensor> out) = 0;
   /// A value made of nothing that changes: the same in every step.
   virtual void constant(const DTensor& /*made*/) {}
+  /// A value that is another one with another mask.
+  virtual void masked(const DTensor& /*made*/) {}
   /// A small host value that is another one in each step; made for this one.
   virtual void input(const DTensor& /*made*/, int64_t /*step*/,
                      std::function<at::Tensor(int64_t step)> /*host*/) {}

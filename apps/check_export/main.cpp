@@ -1,0 +1,118 @@
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include <ATen/Parallel.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/io/export.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
+#include <tessera/framework/io/internal/export_files.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/tessera.hpp>
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::detail;
+
+namespace fs = std::filesystem;
+
+constexpr const char* help =
+    "Loads a version of an export and computes its sample, as a server does before it takes the\n"
+    "version over, in a process that may fail instead of the server.\n"
+    "Usage: tessera-check-export FOLDER VERSION BYTES\n"
+    "\n"
+    "BYTES is what the values of a call may hold, 0 for any number. Exit code 0: the version is\n"
+    "good. 1: it is not, for the reason on the standard output. 4: it has layers, or texts that\n"
+    "become numbers, in a way that only the server's program knows.\n";
+constexpr int is_bad = 1;
+constexpr int is_unknown = 4;
+
+/// What loading takes beside weights and values: code, vocabularies, threads.
+constexpr rlim_t room = rlim_t{512} << 20;
+
+/// If memory runs out this process is the one to end; and it ends with its server.
+void step_back() {
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  at::set_num_threads(1);
+}
+
+/// Bytes of memory of its own that this process has.
+rlim_t held_bytes() {
+  std::ifstream file("/proc/self/status");
+  rlim_t kilobytes = 0;
+  for (std::string word; file >> word;) {
+    if (word == "VmData:" && file >> kilobytes) break;
+  }
+  return kilobytes * 1024;
+}
+
+/// Bytes of all files of a version: the file's weights and the model's are each at most so many.
+rlim_t bytes_in(const std::string& folder) {
+  rlim_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+void limit_memory(const std::string& folder, rlim_t values) {
+  const rlim_t most = held_bytes() + 2 * bytes_in(folder) + values + room;
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_DATA, &limit);
+}
+
+/// Whether the registered classes are all that the version's layers need.
+bool knows_layers(const std::string& folder) {
+  try {
+    const std::string config = folder + "/" + export_file::config;
+    model_from_config(read_json_file(config), config);
+    const std::string text = folder + "/" + export_file::text;
+    if (fs::exists(text)) layer_from_config(read_json_file(text), JsonPath(text));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+int check(const std::string& folder, int64_t version, int64_t values) {
+  const std::string path = version_path(folder, version);
+  try {
+    if (values > 0) limit_memory(path, static_cast<rlim_t>(values));
+    if (!knows_layers(path)) return is_unknown;
+    LoadExportOptions options{.version = version};
+    if (values > 0) options.max_activation_bytes = values;
+    load_export(folder, options);
+    return 0;
+  } catch (const std::bad_alloc&) {
+    std::cout << "[" << path << "] there is memory for the version";
+  } catch (const std::exception& error) {
+    std::cout << one_line(error.what(), 1000);
+  }
+  return is_bad;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cout << help;
+    return argc == 2 && std::string(argv[1]) == "--help" ? 0 : 2;
+  }
+  step_back();
+  return check(argv[1], std::atoll(argv[2]), std::atoll(argv[3]));
+}

@@ -1,0 +1,78 @@
+#include <tessera/framework/base/internal/host_memory.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+namespace tessera::detail {
+namespace {
+
+constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
+
+/// The number that a file holds; nothing for "max", or without the file.
+std::optional<uint64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+/// The number behind a word, of a file whose lines begin with words.
+std::optional<uint64_t> number_behind(const std::string& path, const std::string& word) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string first;
+    uint64_t number = 0;
+    if (words >> first >> number && first == word) return number;
+  }
+  return std::nullopt;
+}
+
+/// What a control group leaves; its files are called otherwise in the first version.
+uint64_t left_in(const std::string& folder, bool first_version) {
+  const auto most =
+      number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
+  const auto used =
+      number_in(folder + (first_version ? "/memory.usage_in_bytes" : "/memory.current"));
+  if (!most || !used) return unlimited;
+  const char* const pages = first_version ? "total_inactive_file" : "inactive_file";
+  const uint64_t dropped = number_behind(folder + "/memory.stat", pages).value_or(0);
+  const uint64_t held = *used - std::min(*used, dropped);
+  return *most - std::min(*most, held);
+}
+
+/// The least that the group at `path` and those around it leave, below `folder`. In a container the
+/// path may be that of the host, of which only the last folder is seen.
+uint64_t left_below(const std::string& folder, std::string path, bool first_version) {
+  uint64_t least = left_in(folder, first_version);
+  for (; path.size() > 1; path.erase(path.rfind('/'))) {
+    least = std::min(least, left_in(folder + path, first_version));
+  }
+  return least;
+}
+
+}  // namespace
+
+uint64_t available_memory(const std::string& root) {
+  const auto free = number_behind(root + "/proc/meminfo", "MemAvailable:");
+  uint64_t least = free ? *free * 1024 : unlimited;
+  // Lines "0::/path", or "4:memory:/path" of the first version.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string kinds = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool memory = kinds.find(",memory,") != std::string::npos;
+    if (!memory && kinds != ",,") continue;
+    const std::string path = line.substr(second + 1);
+    if (path.empty() || path[0] != '/') continue;
+    least = std::min(least, left_below(root + "/sys/fs/cgroup" + (memory ? "/memory" : ""), path,
+                                       memory));
+  }
+  return least;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,53 @@
+#include <tessera/framework/io/internal/export_memory.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/host_memory.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/io/internal/export_files.hpp>
+
+namespace tessera::detail {
+namespace {
+
+constexpr double least_limit = 256 << 20;
+
+bool on_this_host(const Mesh& mesh) {
+  const std::vector<Device>& devices = mesh.local_devices();
+  return mesh.is_local() && std::all_of(devices.begin(), devices.end(), [](const Device& device) {
+           return device.type == Device::Type::cpu;
+         });
+}
+
+/// What a text layer makes of a text.
+at::ScalarType text_dtype(const TextLayer& text) {
+  const std::string_view empty;
+  return text.transform(std::span(&empty, 1)).scalar_type();
+}
+
+}  // namespace
+
+double max_activation_bytes(const std::optional<int64_t>& option, const LayoutMap& layouts) {
+  if (option) return static_cast<double>(*option);
+  if (layouts.defined() && !on_this_host(layouts.mesh())) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(least_limit, static_cast<double>(available_memory()) / 2);
+}
+
+ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double enough) {
+  Shape rows = input;
+  rows.front() = std::min(rows.front(), export_batch_rows);
+  const auto dtype = exported.text ? text_dtype(*exported.text) : exported.input_dtype;
+  const Layout layout = exported.layouts.data_layout("x", static_cast<int64_t>(rows.size()));
+  const c10::InferenceMode inference;
+  return activation_peak(exported.model.model(), rows, dtype, layout, enough);
+}
+
+std::string peak_text(const ActivationPeak& peak) {
+  return str(to_string(peak.shape), " of layer ", peak.layer, ", with which there would be ",
+             readable_bytes(peak.bytes));
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,112 @@
+#include <tessera/framework/serving/internal/version_loader.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/io/format/versioned_directory.hpp>
+#include <tessera/framework/serving/internal/version_trial.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Names, sizes and times of a folder's files: another text when one of them changed.
+std::string look_of(const std::string& folder) {
+  std::vector<std::string> lines;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code ignored;
+    lines.push_back(str(at->path().filename().string(), ' ', at->file_size(ignored), ' ',
+                        at->last_write_time(ignored).time_since_epoch().count()));
+  }
+  std::sort(lines.begin(), lines.end());
+  return join(lines, "\n");
+}
+
+}  // namespace
+
+VersionLoader::VersionLoader(std::string folder, VersionLoaderOptions options)
+    : folder_(std::move(folder)), options_(std::move(options)) {}
+
+ExportedModel VersionLoader::first() {
+  if (std::optional<ExportedModel> newest = next()) return std::move(*newest);
+  // Of one version's own folder, or the reason why there is none.
+  ExportedModel model = load(std::nullopt);
+  loaded_ = model.version;
+  return model;
+}
+
+std::optional<ExportedModel> VersionLoader::next() {
+  std::vector<int64_t> versions;
+  try {
+    versions = list_versions(folder_);
+  } catch (const FileError& error) {
+    options_.warn(error.what());
+    return std::nullopt;
+  }
+  std::erase_if(refused_, [&](const auto& entry) {
+    return std::find(versions.begin(), versions.end(), entry.first) == versions.end();
+  });
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+    if (*version == loaded_) return std::nullopt;
+    if (std::optional<ExportedModel> model = try_version(*version)) return model;
+  }
+  return std::nullopt;
+}
+
+/// Nothing for a version that cannot be loaded.
+std::optional<ExportedModel> VersionLoader::try_version(int64_t version) {
+  const std::string look = look_of(version_path(folder_, version));
+  const auto known = refused_.find(version);
+  if (known != refused_.end() && known->second == look) return std::nullopt;
+  try {
+    // While nothing is served there is nothing to lose.
+    if (options_.try_apart && loaded_ >= 0) try_apart(version);
+    if (options_.stopped()) return std::nullopt;
+    ExportedModel model = load(version);
+    refused_.erase(version);
+    loaded_ = version;
+    return model;
+  } catch (const std::exception& error) {
+    if (known == refused_.end()) {
+      options_.warn(str("version ", version, " is refused: ", error.what()));
+    }
+    refused_[version] = look;
+    return std::nullopt;
+  }
+}
+
+/// Throws FileError for a version that another process could not load.
+void VersionLoader::try_apart(int64_t version) {
+  if (!trial_program_) {
+    trial_program_ = find_trial_program();
+    if (trial_program_->empty()) {
+      options_.warn("there is no tessera-check-export beside this program: newer versions are "
+                    "tried within it");
+    }
+  }
+  if (trial_program_->empty()) return;
+  const bool limited = std::isfinite(options_.most_bytes);
+  try_version_apart(
+      {.program = *trial_program_,
+       .folder = folder_,
+       .version = version,
+       .max_activation_bytes = limited ? static_cast<int64_t>(options_.most_bytes) : 0,
+       .timeout = options_.trial_timeout},
+      options_.stopped);
+}
+
+ExportedModel VersionLoader::load(std::optional<int64_t> version) const {
+  LoadExportOptions options{.layouts = options_.layouts, .version = version};
+  if (std::isfinite(options_.most_bytes)) {
+    options.max_activation_bytes = static_cast<int64_t>(options_.most_bytes);
+  }
+  return load_export(folder_, options);
+}
+
+}  // namespace tessera::detail
