@@ -12,6 +12,7 @@
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/http_session.hpp>
+#include <tessera/framework/serving/http/tls_context.hpp>
 
 namespace tessera::detail {
 
@@ -25,6 +26,7 @@ class HttpServer::Core {
       : acceptor_(context_), pause_(context_), deadline_(context_), signals_(context_) {
     shared_.options = options;
     check_token();
+    shared_.tls = make_tls_context(options.certificate, options.key);
     shared_.handler = &handler;
     shared_.ended = [this](HttpSession* session) {
       sessions_.erase(session);
@@ -53,7 +55,14 @@ class HttpServer::Core {
     if (!options.token.empty()) check_secret("serve, token", options.token);
     error_code error;
     const asio::ip::address address = asio::ip::make_address(options.host, error);
-    const bool open = !error && !address.is_loopback() && options.token.empty();
+    const bool beyond = !error && !address.is_loopback();
+    const bool open = beyond && options.token.empty();
+    if (beyond && !open && options.certificate.empty()) {
+      std::cerr << str("Warning: [serve] listens beyond this host, at ", options.host,
+                       ", without TLS: whoever hears the network reads the token. Give a "
+                       "certificate and its key, or let a proxy in front do so\n")
+                << std::flush;
+    }
     if (open && !options.insecure) {
       throw ConfigError("serve", "a server beyond this host asks clients for a token",
                         options.host + " without one",

@@ -95,43 +95,55 @@ std::string client_of(const tcp::socket& socket) {
 }  // namespace
 
 HttpSession::HttpSession(tcp::socket&& socket, HttpShared& shared)
-    : socket_(std::move(socket)),
+    : stream_(std::move(socket), shared.tls.get()),
       shared_(shared),
-      timer_(socket_.get_executor()),
+      timer_(stream_.get_executor()),
       buffer_(static_cast<size_t>(shared.options.max_header) + buffer_slack) {
-  client_ = client_of(socket_);
+  client_ = client_of(stream_.socket());
   error_code ignored;
-  socket_.set_option(tcp::no_delay(true), ignored);
+  stream_.socket().set_option(tcp::no_delay(true), ignored);
   on_chunk_ = [this](uint64_t, boost::beast::string_view, error_code& error) {
     if (++chunks_ > max_chunks) error = http::error::body_limit;
   };
 }
 
 std::optional<std::chrono::steady_clock::time_point> HttpSession::waiting_since() const {
-  const bool waits = phase_ == Phase::idle || phase_ == Phase::header || phase_ == Phase::body;
+  const bool waits = phase_ == Phase::handshake || phase_ == Phase::idle ||
+                     phase_ == Phase::header || phase_ == Phase::body;
   return waits ? std::optional(waits_) : std::nullopt;
 }
 
 void HttpSession::start() {
   served_ = true;
-  wait_for_request();
+  secure([this] { wait_for_request(); });
   tick();
 }
 
 void HttpSession::reject(int status, const std::string& text) {
-  refuse(status, text);
+  secure([this, status, text] { refuse(status, text); });
   tick();
 }
 
+/// Goes on once the connection is encrypted, if it is to be. Who speaks no TLS gets no answer.
+void HttpSession::secure(const std::function<void()>& next) {
+  if (!stream_.is_encrypted()) return next();
+  waits_ = Clock::now();
+  enter(Phase::handshake, shared_.draining ? drain_grace : shared_.options.read_timeout);
+  stream_.async_handshake([self = shared_from_this(), next](error_code error) {
+    if (error || self->phase_ == Phase::closed) return self->close();
+    next();
+  });
+}
+
 void HttpSession::drain() {
-  if (phase_ == Phase::idle) enter(Phase::idle, drain_grace);
+  if (phase_ == Phase::idle || phase_ == Phase::handshake) enter(phase_, drain_grace);
 }
 
 void HttpSession::close() {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
   error_code ignored;
-  socket_.close(ignored);
+  stream_.socket().close(ignored);
   timer_.cancel();
   shared_.ended(this);
 }
@@ -154,11 +166,11 @@ void HttpSession::tick() {
 
 void HttpSession::expire() {
   error_code error;
-  if (phase_ == Phase::idle && socket_.available(error) > 0) return;
+  if (phase_ == Phase::idle && stream_.socket().available(error) > 0) return;
   if (phase_ != Phase::header && phase_ != Phase::body) return close();
   // The read that this ends answers.
   timed_out_ = true;
-  socket_.cancel(error);
+  stream_.socket().cancel(error);
 }
 
 void HttpSession::wait_for_request() {
@@ -176,7 +188,7 @@ void HttpSession::wait_for_request() {
   const auto limit = first_ ? options.read_timeout : options.idle_timeout;
   enter(Phase::idle, shared_.draining ? drain_grace : limit);
   first_ = false;
-  socket_.async_read_some(buffer_.prepare(read_bytes),
+  stream_.async_read_some(buffer_.prepare(read_bytes),
                           [self = shared_from_this()](error_code error, size_t count) {
                             if (error) return self->close();
                             self->buffer_.commit(count);
@@ -186,7 +198,7 @@ void HttpSession::wait_for_request() {
 
 void HttpSession::read_header() {
   enter(Phase::header, shared_.options.read_timeout);
-  http::async_read_header(socket_, buffer_, *parser_,
+  http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](error_code error, size_t count) {
                             // Beast's own limit leaves out the last line.
                             const auto most = static_cast<size_t>(self->shared_.options.max_header);
@@ -226,7 +238,7 @@ void HttpSession::on_header() {
   if (expect.empty() || parser_->is_done()) return read_body();
   static constexpr char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
   enter(Phase::body, shared_.options.read_timeout);
-  boost::asio::async_write(socket_, boost::asio::buffer(go_on, sizeof(go_on) - 1),
+  boost::asio::async_write(stream_, boost::asio::buffer(go_on, sizeof(go_on) - 1),
                            [self = shared_from_this()](error_code error, size_t) {
                              if (error) return self->close();
                              self->read_body();
@@ -236,7 +248,7 @@ void HttpSession::on_header() {
 void HttpSession::read_body() {
   enter(Phase::body, shared_.options.read_timeout);
   if (parser_->is_done()) return on_request();
-  http::async_read(socket_, buffer_, *parser_,
+  http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](error_code error, size_t) {
                      if (error) return self->on_read(error);
                      self->on_request();
@@ -265,7 +277,7 @@ void HttpSession::on_request() {
   enter(Phase::handling, {});
   HttpRequest request{std::string(parser_->get().method_string()),
                       std::string(parser_->get().target()), std::move(parser_->get().body())};
-  const auto respond = [weak = weak_from_this(), executor = socket_.get_executor()](
+  const auto respond = [weak = weak_from_this(), executor = stream_.get_executor()](
                            HttpResponse response) {
     boost::asio::post(executor, [weak, response = std::move(response)]() mutable {
       const auto self = weak.lock();
@@ -307,7 +319,7 @@ void HttpSession::answer(HttpResponse response, bool close_after) {
 
 void HttpSession::write(bool close_after) {
   enter(Phase::writing, write_timeout);
-  http::async_write(socket_, *response_,
+  http::async_write(stream_, *response_,
                     [self = shared_from_this(), close_after](error_code error, size_t) {
                       if (error || self->phase_ == Phase::closed) return self->close();
                       self->response_.reset();
@@ -318,20 +330,29 @@ void HttpSession::write(bool close_after) {
 
 /// Closing with bytes unread would take the answer back: the client would see a reset.
 void HttpSession::linger() {
-  error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
   enter(Phase::lingering, linger_timeout);
   buffer_.clear();
+  if (!stream_.is_encrypted()) return half_close();
+  // Fails where the client still sends, but has told it by then.
+  stream_.async_shutdown([self = shared_from_this()](error_code) {
+    if (self->phase_ != Phase::closed) self->half_close();
+  });
+}
+
+void HttpSession::half_close() {
+  error_code ignored;
+  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
   discard();
 }
 
+/// Below TLS: nobody decrypts what is thrown away.
 void HttpSession::discard() {
-  socket_.async_read_some(buffer_.prepare(read_bytes),
-                          [self = shared_from_this()](error_code error, size_t count) {
-                            self->discarded_ += static_cast<int64_t>(count);
-                            if (error || self->discarded_ > max_discarded) return self->close();
-                            self->discard();
-                          });
+  stream_.socket().async_read_some(
+      buffer_.prepare(read_bytes), [self = shared_from_this()](error_code error, size_t count) {
+        self->discarded_ += static_cast<int64_t>(count);
+        if (error || self->discarded_ > max_discarded) return self->close();
+        self->discard();
+      });
 }
 
 }  // namespace tessera::detail

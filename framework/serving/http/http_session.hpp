@@ -15,6 +15,7 @@
 #include <boost/beast/http.hpp>
 
 #include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/http_stream.hpp>
 
 namespace tessera::detail {
 
@@ -28,6 +29,7 @@ class HttpSession;
 struct HttpShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
+  std::shared_ptr<boost::asio::ssl::context> tls = nullptr;  ///< null: connections are plain
   bool draining = false;
   std::function<void(HttpSession*)> ended = {};
 };
@@ -55,11 +57,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Phase : uint8_t { idle, header, body, handling, writing, lingering, closed };
+  enum class Phase : uint8_t {
+    handshake, idle, header, body, handling, writing, lingering, closed
+  };
 
   void enter(Phase phase, std::chrono::milliseconds limit);
   void tick();
   void expire();
+  void secure(const std::function<void()>& next);
   void wait_for_request();
   void read_header();
   void on_header();
@@ -72,9 +77,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void answer(HttpResponse response, bool close_after);
   void write(bool close_after);
   void linger();
+  void half_close();
   void discard();
 
-  tcp::socket socket_;
+  HttpStream stream_;
   HttpShared& shared_;
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer buffer_;

@@ -1,0 +1,208 @@
+#include <tessera/framework/serving/http/http_server.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/serving/echo_server.hpp"
+#include "tests/serving/tls_client.hpp"
+#include "tests/serving/tls_files.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/http_client.hpp"
+#include "tests/support/warnings.hpp"
+
+namespace tls_server_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+using namespace std::chrono_literals;
+using test::EchoHandler;
+using test::EchoServer;
+using test::HttpClient;
+using test::post_bytes;
+using test::TlsClient;
+using test::TlsFiles;
+
+namespace {
+
+HttpServerOptions with_tls(const TlsFiles& files, HttpServerOptions options = {}) {
+  options.certificate = files / "server.pem";
+  options.key = files / "server.key";
+  return options;
+}
+
+/// The error of starting a server.
+std::string refused(const HttpServerOptions& options) {
+  EchoHandler handler;
+  try {
+    HttpServer server(options, handler);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("requests are answered under TLS, one after the other on one connection") {
+  const TlsFiles files;
+  EchoServer server(with_tls(files));
+  for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    TlsClient client(server.port(), files / "ca.pem", newest);
+    CHECK(client.version() == (newest == TLS1_2_VERSION ? "TLSv1.2" : "TLSv1.3"));
+    for (int i = 0; i < 3; ++i) {
+      const std::string body = "body " + std::to_string(i);
+      const std::string answer = client.ask(post_bytes("/echo", body), body);
+      CHECK_THAT(answer, Contains("HTTP/1.1 200 OK"));
+    }
+  }
+  const std::string large(900000, 'x');
+  TlsClient client(server.port(), files / "ca.pem");
+  CHECK_THAT(client.ask(post_bytes("/echo", large), large), Contains("HTTP/1.1 200 OK"));
+}
+
+TEST_CASE("who trusts another authority, or speaks an older TLS, gets no connection") {
+  const TlsFiles files, others;
+  EchoServer server(with_tls(files));
+  CHECK_THROWS_WITH(TlsClient(server.port(), others / "ca.pem"),
+                    Contains("certificate verify failed"));
+  CHECK_THROWS_AS(TlsClient(server.port(), files / "ca.pem", TLS1_1_VERSION), std::runtime_error);
+  TlsClient client(server.port(), files / "ca.pem");
+  CHECK_THAT(client.ask(post_bytes("/echo", "on"), "on"), Contains("200 OK"));
+}
+
+TEST_CASE("a certificate or key that is none is one line at the start") {
+  const TlsFiles files, others;
+  HttpServerOptions options = with_tls(files);
+  options.key = "";
+  CHECK_THAT(refused(options), Contains("Received: a certificate alone. To fix: give both"));
+  options = with_tls(files);
+  options.certificate = "";
+  CHECK_THAT(refused(options), Contains("Received: a key alone"));
+  options = with_tls(files);
+  options.key = files / "none.key";
+  CHECK_THAT(refused(options), Contains("none.key") && Contains("No such file"));
+  options.key = files / "other.key";
+  CHECK_THAT(refused(options), Contains("the key is that of the certificate. Received: another "
+                                        "one, in ") && Contains("other.key"));
+  options.key = files / "server.pem";
+  CHECK_THAT(refused(options), Contains("a private key in PEM") && Contains("server.pem"));
+  options = with_tls(files);
+  options.certificate = files / "server.key";
+  CHECK_THAT(refused(options), Contains("certificates in PEM") && Contains("server.key"));
+  CHECK(refused(with_tls(files)) == "");
+}
+
+TEST_CASE("a key of another kind, or behind a password, is one line at the start") {
+  const TlsFiles files;
+  const test::TlsKey rsa(EVP_RSA_gen(2048));
+  HttpServerOptions options = with_tls(files);
+  options.key = files / "made.key";
+  const auto write = [&](const EVP_CIPHER* cipher) {
+    const test::TlsMemory memory(BIO_new(BIO_s_mem()));
+    REQUIRE(PEM_write_bio_PKCS8PrivateKey(memory.get(), rsa.get(), cipher, "word", cipher ? 4 : 0,
+                                          nullptr, nullptr) == 1);
+    char* text = nullptr;
+    const auto size = BIO_get_mem_data(memory.get(), &text);
+    test::write_file(options.key, std::string(text, static_cast<size_t>(size)));
+  };
+  write(nullptr);
+  CHECK_THAT(refused(options), Contains("the key is that of the certificate"));
+  write(EVP_aes_256_cbc());
+  CHECK_THAT(refused(options), Contains("in PEM, without a password"));
+}
+
+TEST_CASE("the token is asked for under TLS, too") {
+  const TlsFiles files;
+  const std::string token(40, 't');
+  EchoServer server(with_tls(files, {.token = token}));
+  TlsClient stranger(server.port(), files / "ca.pem");
+  const std::string refusal = stranger.ask(post_bytes("/echo", "x"), "");
+  CHECK_THAT(refusal, Contains("HTTP/1.1 401") && Contains("WWW-Authenticate: Bearer"));
+  CHECK(stranger.ended_well());
+  TlsClient client(server.port(), files / "ca.pem");
+  CHECK_THAT(client.ask("POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
+                            "\r\nContent-Length: 4\r\n\r\nmine", "mine"),
+             Contains("HTTP/1.1 200"));
+}
+
+TEST_CASE("plain HTTP, garbage and silence at the port of TLS stop nobody else") {
+  const TlsFiles files;
+  const test::Warnings said;
+  EchoServer server(with_tls(files, {.read_timeout = 300ms}));
+  HttpClient plain(server.port()), garbage(server.port()), silent(server.port());
+  CHECK(plain.get("/echo").status == 0);
+  garbage.send(std::string("\x16\x03\x01\xff\xff", 5) + std::string(70000, '\x7f'));
+  TlsClient client(server.port(), files / "ca.pem");
+  CHECK_THAT(client.ask(post_bytes("/echo", "well"), "well"), Contains("HTTP/1.1 200"));
+  CHECK(garbage.read().status == 0);
+  // Closed by the server, before the client gives up.
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(silent.read(20).status == 0);
+  CHECK(std::chrono::steady_clock::now() - begin < 15s);
+  CHECK(said.text() == "");
+}
+
+TEST_CASE("connections that shake no hands make room for others, or are too many") {
+  const TlsFiles files;
+  EchoServer server(with_tls(files, {.max_connections = 3}));
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 3; ++i) {
+    silent.push_back(std::make_unique<HttpClient>(server.port(), "127.0.0.2"));
+  }
+  // Another client: the one of those who waited longest goes.
+  TlsClient client(server.port(), files / "ca.pem");
+  CHECK_THAT(client.ask(post_bytes("/echo", "in"), "in"), Contains("HTTP/1.1 200"));
+  CHECK(silent[0]->read(10).status == 0);
+  // Now both would have as many.
+  TlsClient second(server.port(), files / "ca.pem");
+  CHECK_THAT(second.read_until(""), Contains("HTTP/1.1 503"));
+  CHECK(second.ended_well());
+}
+
+TEST_CASE("what is refused before it was read whole is answered under TLS, too") {
+  const TlsFiles files;
+  EchoServer server(with_tls(files, {.max_body = 1000, .read_timeout = 300ms}));
+  TlsClient large(server.port(), files / "ca.pem");
+  CHECK_THAT(large.ask(post_bytes("/echo", std::string(100000, 'x')), ""),
+             Contains("HTTP/1.1 413"));
+  TlsClient slow(server.port(), files / "ca.pem");
+  CHECK_THAT(slow.ask("POST /echo HTTP/1.1\r\nContent-Le", ""), Contains("HTTP/1.1 408"));
+  CHECK(slow.ended_well());
+}
+
+TEST_CASE("a server that drains answers what was asked under TLS, and lets nobody wait") {
+  const TlsFiles files;
+  EchoServer server(with_tls(files, {.drain_timeout = 20s}));
+  TlsClient client(server.port(), files / "ca.pem");
+  HttpClient silent(server.port());
+  CHECK_THAT(client.ask(post_bytes("/echo", "first"), "first"), Contains("HTTP/1.1 200"));
+  client.send(post_bytes("/slow", "last"));
+  std::this_thread::sleep_for(50ms);
+  const auto begin = std::chrono::steady_clock::now();
+  server.stop();
+  CHECK_THAT(client.read_until(""), Contains("HTTP/1.1 200") && Contains("last"));
+  server.join();
+  CHECK(std::chrono::steady_clock::now() - begin < 15s);
+}
+
+TEST_CASE("a token that crosses the network in clear is a line at the start") {
+  const TlsFiles files;
+  const HttpServerOptions open{.host = "0.0.0.0", .token = std::string(40, 't')};
+  {
+    const test::Warnings said;
+    CHECK(refused(open) == "");
+    CHECK_THAT(said.text(), Contains("[serve] listens beyond this host, at 0.0.0.0, without TLS: "
+                                     "whoever hears the network reads the token"));
+  }
+  const test::Warnings said;
+  CHECK(refused(with_tls(files, open)) == "");
+  CHECK(said.text() == "");
+}
+
+}  // namespace tls_server_test
