@@ -7,7 +7,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
-set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
+# Bounds of containers are checked here and not in releases, where loops over shapes and strides, of
+# which every operation has some, would pay for it.
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # -fPIC for executables too: with -fPIE they could not reuse a library's precompiled header.
@@ -16,8 +18,17 @@ add_compile_options(-fPIC -Wall -Wextra -Werror)
 # GCC takes a source for a header.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wshadow=local -Wno-subobject-linkage)
-else()
+elseif(NOT CMAKE_UNITY_BUILD)
   add_compile_options(-Wshadow)
+endif()
+
+# What a buffer that is written beyond its end may reach: the C library's copies are checked, a stack
+# that was overwritten ends the process, and the tables of functions of other libraries are read-only.
+add_compile_options(-fstack-protector-strong)
+add_link_options(-Wl,-z,relro,-z,now)
+if(NOT TESSERA_SANITIZE)
+  # The address sanitizer knows the functions by their plain names.
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
 
 if(TESSERA_SANITIZE)
