@@ -271,7 +271,8 @@ std::shared_ptr<const Node> Layer::symbolic_call() const {
 
 std::vector<SymbolicTensor> Layer::symbolic_inputs() const {
   const std::shared_ptr<const Node> node = symbolic_call();
-  return {node->inputs.begin(), node->inputs.begin() + static_cast<std::ptrdiff_t>(node->arguments())};
+  return {node->inputs.begin(),
+          node->inputs.begin() + static_cast<std::ptrdiff_t>(node->arguments())};
 }
 
 std::vector<SymbolicTensor> Layer::symbolic_outputs() const {
@@ -283,7 +284,8 @@ std::vector<SymbolicTensor> Layer::symbolic_outputs() const {
 
 namespace {
 
-SymbolicTensor single(const Layer& layer, const std::vector<SymbolicTensor>& all, const char* what) {
+SymbolicTensor single(const Layer& layer, const std::vector<SymbolicTensor>& all,
+                      const char* what) {
   if (all.size() == 1) return all[0];
   throw ShapeError(str(layer.class_name(), " ", layer.path()), str("the graph has one ", what),
                    str(all.size()), str("use symbolic_", what, "s()"));

@@ -149,6 +149,14 @@ using RandomNormalOp = RandomOp<DrawKind::normal>;
 using RandomTruncatedNormalOp = RandomOp<DrawKind::truncated_normal>;
 using GaussianNoiseOp = GaussianOp<false>;
 using GaussianDropoutOp = GaussianOp<true>;
+/// What numbers of a shape are drawn in the form of.
+DTensor form_of_draw(const Shape& shape, at::ScalarType dtype, const DTensor& seed) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  const Layout layout = default_layout(rank);
+  const bool fits = layout.mesh() == seed.mesh();
+  return filled(shape, 0, dtype, fits ? layout : Layout::replicated(seed.mesh(), rank));
+}
+
 TESSERA_REGISTER_OP(DropoutOp);
 TESSERA_REGISTER_OP(RandomUniformOp);
 TESSERA_REGISTER_OP(RandomNormalOp);
@@ -182,17 +190,17 @@ DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed) {
 
 DTensor random_uniform(const Shape& shape, const DTensor& seed, double minval, double maxval,
                        at::ScalarType dtype) {
-  return run_op(RandomUniformOp{minval, maxval}, {zeros(shape, dtype), seed});
+  return run_op(RandomUniformOp{minval, maxval}, {form_of_draw(shape, dtype, seed), seed});
 }
 
 DTensor random_normal(const Shape& shape, const DTensor& seed, double mean, double stddev,
                       at::ScalarType dtype) {
-  return run_op(RandomNormalOp{mean, stddev}, {zeros(shape, dtype), seed});
+  return run_op(RandomNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
 }
 
 DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean,
                                 double stddev, at::ScalarType dtype) {
-  return run_op(RandomTruncatedNormalOp{mean, stddev}, {zeros(shape, dtype), seed});
+  return run_op(RandomTruncatedNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
 }
 
 }  // namespace ops

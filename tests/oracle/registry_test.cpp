@@ -5,8 +5,6 @@
 #include <regex>
 #include <set>
 
-#include <tessera/framework/base/error.hpp>
-
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -137,7 +135,7 @@ TEST_CASE("operations without a derivative are those that are meant to have none
   CHECK(lacking(without_derivative, none) == "");
 }
 
-TEST_CASE("README.md counts the operations that programs call, and those with a gradient") {
+TEST_CASE("README.md knows how many operations programs call, and how many have gradients") {
   size_t called = 0, differentiable = 0;
   for (const OpInfo* info : op_registry()) {
     if (internal.count(std::string(info->name))) continue;
@@ -145,8 +143,15 @@ TEST_CASE("README.md counts the operations that programs call, and those with a 
     differentiable += info->differentiable;
   }
   const auto readme = golden_path("").parent_path().parent_path().parent_path() / "README.md";
-  CHECK_THAT(read_file(readme), Catch::Contains(str("- ", called, " operations, ", differentiable,
-                                                    " of them with gradients")));
+  const std::string text = read_file(readme);
+  std::smatch told;
+  REQUIRE(std::regex_search(
+      text, told, std::regex(R"(More than (\d+) operations, more than (\d+) of them with grad)")));
+  const size_t operations = std::stoul(told[1]), gradients = std::stoul(told[2]);
+  CHECK(called > operations);
+  CHECK(called <= operations + 20);
+  CHECK(differentiable > gradients);
+  CHECK(differentiable <= gradients + 20);
 }
 
 TEST_CASE("operations are found by name, and no name is taken twice") {
