@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for a while. Usage: fuzz.sh [--seconds 60] [TARGET...]
+# Without targets: all but those that need libtorch, which take much longer to build.
 # Exit code 1 on a finding, whose input lies in build/fuzz/findings/.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
@@ -19,7 +20,11 @@ while (($#)); do
 done
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds is a whole number of seconds, not \"$seconds\""
 mapfile -t known < <(cd tests/fuzz && printf '%s\n' *_fuzz.cpp | sed 's/_fuzz\.cpp$//')
-((${#targets[@]})) || targets=("${known[@]}")
+with_models=(model_config)
+needs_models() { [[ " ${with_models[*]} " == *" $1 "* ]]; }
+if ((!${#targets[@]})); then
+  for target in "${known[@]}"; do needs_models "$target" || targets+=("$target"); done
+fi
 for target in "${targets[@]}"; do
   [[ -f tests/fuzz/${target}_fuzz.cpp ]] ||
     fail "unknown target \"$target\". Targets: ${known[*]}"
@@ -28,10 +33,23 @@ done
 command -v clang++-14 >/dev/null || fail "clang++-14 is missing: apt-get install clang-14"
 folder=build/fuzz
 mkdir -p "$folder/findings"
-[[ $folder/build.ninja -nt CMakePresets.json ]] ||
-  cmake --preset fuzz >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log" >&2; exit 2; }
-cmake --build --preset fuzz --target "${targets[@]/%/_fuzz}" >"$folder/build.log" 2>&1 ||
-  { tail -n 40 "$folder/build.log" >&2; exit 2; }
+
+# build_targets PRESET TARGET...
+build_targets() {
+  local preset=$1 log=$folder/$1.log
+  shift
+  [[ build/$preset/build.ninja -nt CMakePresets.json ]] ||
+    cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 2; }
+  cmake --build --preset "$preset" --target "${@/%/_fuzz}" >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; exit 2; }
+}
+
+plain=() models=()
+for target in "${targets[@]}"; do
+  if needs_models "$target"; then models+=("$target"); else plain+=("$target"); fi
+done
+((!${#plain[@]})) || build_targets fuzz "${plain[@]}"
+((!${#models[@]})) || build_targets fuzz-models "${models[@]}"
 python3 -B tests/fuzz/make_seeds.py "$folder/seeds"
 
 # statistic NAME LOG: a figure that libFuzzer prints at its end.
@@ -42,7 +60,11 @@ for target in "${targets[@]}"; do
   log=$folder/$target.log
   mkdir -p "$folder/corpus/$target"
   code=0
-  "$folder/bin/${target}_fuzz" -max_total_time="$seconds" -rss_limit_mb=512 -timeout=5 \
+  programs=$folder/bin megabytes=512
+  # libtorch alone takes a part of it.
+  if needs_models "$target"; then programs=build/fuzz-models/bin megabytes=2048; fi
+  "$programs/${target}_fuzz" -max_total_time="$seconds" -rss_limit_mb="$megabytes" \
+    -malloc_limit_mb=256 -timeout=5 \
     -max_len=16384 -dict=tests/fuzz/json.dict -print_final_stats=1 \
     -artifact_prefix="$folder/findings/$target-" \
     "$folder/corpus/$target" "$folder/seeds/$target" >"$log" 2>&1 || code=$?

@@ -53,6 +53,33 @@ def index(tensors, shards=1, state=None):
         "state": state}).encode()
 
 
+def serialized(tree, found):
+    """All that has a class name in a tree, which may hold JSON as text."""
+    if isinstance(tree, str) and tree.startswith("{") and '"class_name"' in tree:
+        tree = json.loads(tree)
+    if isinstance(tree, dict) and isinstance(tree.get("config"), dict) and "class_name" in tree:
+        found.append(tree)
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        serialized(part, found)
+    return found
+
+
+def model_configs():
+    """Models that Keras wrote for the tests, and a Sequential of each kind of layer there."""
+    models, layers = [], {}
+    for path in sorted((pathlib.Path(__file__).parent.parent / "golden").glob("**/*.json")):
+        for part in serialized(json.loads(path.read_text()), []):
+            if part["class_name"] in ("Functional", "Sequential"):
+                models.append(part)
+            elif part["config"].get("trainable") is not None:
+                layers.setdefault(part["class_name"], part)
+    for shape in ([None, 4], [None, 6, 4], [None, 4, 4, 2], [None, 4, 4, 4, 2]):
+        start = {"class_name": "InputLayer", "config": {"batch_shape": shape, "name": "i"}}
+        models += [{"class_name": "Sequential", "config": {"name": "m", "layers": [start, layer]}}
+                   for layer in layers.values()]
+    return [json.dumps(model).encode() for model in models]
+
+
 FILE, FOLDER, LINK, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 PLAIN = [("a/", b"", FOLDER), ("a/b.txt", b"text", FILE), ("a/c.skip", b"x" * 600, FILE)]
 LONG = [("d/" * 60 + "e" * 120, b"long", FILE)]
@@ -85,6 +112,7 @@ SEEDS = {
         {"layouts": [{"match": ".*/bias", "layout": [["batch", "model"]], "use": [None],
                       "slots": ["batch"], "optional": True}], "on_multiple": "first"},
         {"mesh": {"batch": -1}, "data": {}, "layouts": []}, {})],
+    "model_config": model_configs(),
     "predict_request": [json.dumps(body).encode() for body in (
         {"instances": ["a text", "na\u00efve"]},
         {"instances": [{"text": "a"}, {"text": "b"}], "signature_name": "serving_default"},
