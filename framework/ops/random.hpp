@@ -30,8 +30,9 @@ DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed);
 /// Random numbers of a shape by a seed that may change from step to step, so that a recorded step
 /// draws new ones: those of stateless_uniform(), stateless_normal() and
 /// stateless_truncated_normal() for the seed's pair, the same on every mesh, in the layout in force
-/// for new values if it is of the seed's mesh, else replicated. `seed` as of seed_input(); in a layer, `context.random->next_input(path(),
-/// mesh)`. No communication, and no gradient. Throws ConfigError for a dtype that is not floating.
+/// for new values if it is of the seed's mesh, else replicated. `seed` as of seed_input(); in a
+/// layer, `context.random->next_input(path(), mesh)`. No communication, and no gradient. Throws
+/// ConfigError for a dtype that is not floating.
 DTensor random_uniform(const Shape& shape, const DTensor& seed, double minval = 0,
                        double maxval = 1, at::ScalarType dtype = at::kFloat);
 DTensor random_normal(const Shape& shape, const DTensor& seed, double mean = 0, double stddev = 1,

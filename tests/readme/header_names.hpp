@@ -17,7 +17,9 @@ namespace tessera {
 
 using namespace strategy;
 
-extern Model& model;
+extern ModelHandle model;
+extern LayerHandle hidden;
+extern DTensor x;
 extern FitOptions options;
 extern OptimizerHandle optimizer;
 extern Mesh mesh;
