@@ -79,20 +79,27 @@ void run_alone(const std::string& name, const std::string& spins) {
 
 TEST_CASE("a machine is crowded after two waits in a row, and calm after two seconds") {
   CrowdJudge judge;
+  const auto waits = [&](std::chrono::milliseconds waited,
+                         std::chrono::milliseconds others = 50ms) {
+    judge.note({100ms, waited, others});
+  };
   for (int i = 0; i < 3; ++i) {
-    judge.note(100ms, 11ms);
-    judge.note(100ms, 9ms);
+    waits(11ms);
+    waits(9ms);
     CHECK(!judge.crowded());
   }
-  judge.note(100ms, 11ms);
-  judge.note(100ms, 11ms);
+  // By threads of our own.
+  for (int i = 0; i < 3; ++i) waits(50ms, 30ms);
+  CHECK(!judge.crowded());
+  waits(11ms);
+  waits(11ms);
   CHECK(judge.crowded());
-  for (int i = 0; i < 19; ++i) judge.note(100ms, 1ms);
+  for (int i = 0; i < 19; ++i) waits(1ms);
   CHECK(judge.crowded());
-  judge.note(100ms, 3ms);
-  for (int i = 0; i < 19; ++i) judge.note(100ms, 1ms);
+  waits(3ms);
+  for (int i = 0; i < 19; ++i) waits(1ms);
   CHECK(judge.crowded());
-  judge.note(101ms, 0ms);
+  judge.note({101ms, 0ms, 0ms});
   CHECK(!judge.crowded());
 }
 

@@ -1,12 +1,15 @@
 #include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 #include <omp.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <string>
 
 #include <tessera/framework/tensor/internal/execution.hpp>
 
@@ -15,9 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr CrowdJudge::Seconds sample{0.1};
+constexpr CrowdJudge::Seconds between_looks{0.1};
 constexpr CrowdJudge::Seconds calm_enough{2};
 constexpr double crowded_share = 0.1;
+constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
 
 /// How long this thread was ready to run and no processor was free, since it began; nothing where
@@ -28,6 +32,25 @@ std::optional<CrowdJudge::Seconds> waited_by_thread() {
   int64_t waited = 0;
   if (!(file >> ran >> waited)) return std::nullopt;
   return std::chrono::nanoseconds(waited);
+}
+
+/// What all programs had of the processors since the machine began, and what this one had.
+CrowdJudge::Seconds used_by_all() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0;
+  file >> word >> user >> nice >> system >> idle >> waiting >> interrupts >> soft;
+  static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return CrowdJudge::Seconds((user + nice + system + interrupts + soft) / ticks);
+}
+
+CrowdJudge::Seconds used_by_us() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return CrowdJudge::Seconds(seconds(usage.ru_utime) + seconds(usage.ru_stime));
 }
 
 bool is_set(const char* variable) {
@@ -49,11 +72,15 @@ class WaitPolicy {
     if (!lock) return;
     const auto waited = waited_by_thread();
     if (!waited) return;
+    const CrowdJudge::Seconds others = used_by_all() - used_by_us();
     // Another thread's account begins elsewhere.
-    if (thread_ == std::this_thread::get_id()) judge_.note(now - time_, *waited - waited_);
+    if (thread_ == std::this_thread::get_id()) {
+      judge_.note({now - time_, *waited - waited_, others - others_});
+    }
     thread_ = std::this_thread::get_id();
     time_ = now;
     waited_ = *waited;
+    others_ = others;
     if (judge_.crowded() == static_cast<bool>(threads_)) return;
     threads_ = judge_.crowded() ? std::make_unique<SleepyThreads>() : nullptr;
     crowded = judge_.crowded();
@@ -64,19 +91,20 @@ class WaitPolicy {
   std::thread::id thread_;
   Clock::time_point time_;
   CrowdJudge::Seconds waited_{0};
+  CrowdJudge::Seconds others_{0};
   CrowdJudge judge_;
   std::unique_ptr<SleepyThreads> threads_;
 };
 
 }  // namespace
 
-void CrowdJudge::note(Seconds time, Seconds waited) {
-  const double share = waited / time;
-  const bool waits = share >= crowded_share;
+void CrowdJudge::note(const WaitSample& sample) {
+  const double share = sample.waited / sample.time;
+  const bool waits = share >= crowded_share && sample.others / sample.time >= share_of_others;
   // Once is what the end of another program's work costs, whose threads still look for more.
   if (waits && waited_before_) crowded_ = true;
   waited_before_ = waits;
-  calm_ = share < calm_share ? calm_ + time : Seconds{0};
+  calm_ = share < calm_share ? calm_ + sample.time : Seconds{0};
   if (calm_ >= calm_enough) crowded_ = false;
 }
 
@@ -113,7 +141,7 @@ void adapt_wait_policy() {
   thread_local Clock::time_point next;
   const Clock::time_point now = Clock::now();
   if (now < next) return;
-  next = now + std::chrono::duration_cast<Clock::duration>(sample);
+  next = now + std::chrono::duration_cast<Clock::duration>(between_looks);
   // Never destroyed: at the program's end nobody waits for threads that sleep.
   static auto* policy = new WaitPolicy;
   policy->look(now);

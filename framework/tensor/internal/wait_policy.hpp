@@ -9,15 +9,23 @@
 
 namespace tessera::detail {
 
-/// Whether other programs take the processors from a thread that computes, judged by how long it
-/// was ready and had none: when that is a tenth of the time twice in a row, and no longer after two
-/// seconds with less than a fiftieth.
+/// What a stretch of time was for a thread that computes.
+struct WaitSample {
+  using Seconds = std::chrono::duration<double>;
+  Seconds time{0};
+  Seconds waited{0};  ///< in which it was ready to run and had no processor
+  Seconds others{0};  ///< of processors that other programs had, all processors together
+};
+
+/// Whether other programs take the processors from a thread: when it waits for a tenth of the time
+/// twice in a row while they have two fifths of a processor, and no longer after two seconds in
+/// which it waits for less than a fiftieth. Threads of our own, such as the one that reads the next
+/// batch, may let it wait as well; they are no reason to sleep.
 class CrowdJudge {
  public:
-  using Seconds = std::chrono::duration<double>;
+  using Seconds = WaitSample::Seconds;
 
-  /// Notes a time in which the thread waited so long for a processor.
-  void note(Seconds time, Seconds waited);
+  void note(const WaitSample& sample);
   bool crowded() const { return crowded_; }
 
  private:
