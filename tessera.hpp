@@ -10,8 +10,10 @@
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
 #include <tessera/framework/io/export.hpp>
+#include <tessera/framework/io/load_model.hpp>
 #include <tessera/framework/io/model_checkpoint.hpp>
 #include <tessera/framework/io/tensor_board.hpp>
+#include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/mesh/layout_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
@@ -22,11 +24,13 @@
 #include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
+#include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
-#include <tessera/framework/nn/weights_file.hpp>
+#include <tessera/framework/nn/symbolic_ops.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/layout_picture.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>

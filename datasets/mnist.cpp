@@ -62,26 +62,55 @@ bool has_mnist(const std::string& folder) {
   });
 }
 
-/// `folder` or its folder "mnist", whichever has any of the files; empty if neither has.
-std::string find_folder(const std::string& folder) {
-  for (const std::string& candidate : {folder, folder + "/mnist"}) {
+/// `folder` or its folder of the data's name, whichever has any of the files; empty if neither has.
+std::string find_folder(const std::string& folder, const std::string& name = "mnist") {
+  for (const std::string& candidate : {folder, folder + "/" + name}) {
     if (has_mnist(candidate)) return candidate;
   }
   return "";
 }
 
+/// `data_dir`, or its folder of the data's name.
+std::string named_folder(const std::string& data_dir, const Split& split, const std::string& name) {
+  const std::string folder = find_folder(data_dir, name);
+  if (!folder.empty()) return folder;
+  throw FileError(data_dir,
+                  str("the data folder or its folder ", name, " has ", split.images, " or ",
+                      split.images, ".gz"),
+                  exists(data_dir) ? "neither there" : "no such folder",
+                  "name the folder of the MNIST files");
+}
+
+/// Folder of Fashion-MNIST.
+std::string fashion_folder(const FashionMnistOptions& options, const Split& split) {
+  const std::string name = "fashion_mnist";
+  if (!options.data_dir.empty()) {
+    const std::string inner = options.data_dir + "/" + name;
+    return has_mnist(inner) ? inner : named_folder(options.data_dir, split, name);
+  }
+  // Not $TESSERA_DATA itself, where files of these names are MNIST's.
+  std::vector<std::string> places;
+  const std::string cache = data_cache(name);
+  for (const std::string& place : data_places(name)) {
+    places.push_back(place == cache ? place : place + "/" + name);
+    if (has_mnist(places.back())) return places.back();
+  }
+  std::string failure;
+  if (options.download && !offline() && !cache.empty()) {
+    failure = try_download(*options.download, cache);
+    if (failure.empty()) return named_folder(cache, split, name);
+  }
+  throw FileError(name, "its files in " + (places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
+                  "none of them" +
+                      (failure.empty() ? "" : ". The download failed: " + failure),
+                  str("put ", split.images, ".gz and its like there, or name their folder by "
+                      "data_dir"));
+}
+
 /// Folder to read from. Empty where procedural digits take MNIST's place, with the reason in
 /// `failure` if a download was tried.
 std::string choose_folder(const MnistOptions& options, const Split& split, std::string& failure) {
-  if (!options.data_dir.empty()) {
-    const std::string folder = find_folder(options.data_dir);
-    if (!folder.empty()) return folder;
-    throw FileError(
-        options.data_dir,
-        str("the data folder or its folder mnist has ", split.images, " or ", split.images, ".gz"),
-        exists(options.data_dir) ? "neither there" : "no such folder",
-        "name the folder of the MNIST files");
-  }
+  if (!options.data_dir.empty()) return named_folder(options.data_dir, split, "mnist");
   for (const std::string& place : data_places("mnist")) {
     const std::string folder = find_folder(place);
     if (!folder.empty()) return folder;
@@ -190,6 +219,20 @@ const DownloadSource& datasets::mnist_source() {
   return source;
 }
 
+const DownloadSource& datasets::fashion_mnist_source() {
+  static const DownloadSource source{
+      "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+      {{"train-images-idx3-ubyte.gz", 26421880,
+        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+       {"train-labels-idx1-ubyte.gz", 29515,
+        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+       {"t10k-images-idx3-ubyte.gz", 4422102,
+        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+       {"t10k-labels-idx1-ubyte.gz", 5148,
+        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}}};
+  return source;
+}
+
 MnistDataset::MnistDataset(TensorDataset bytes, at::ScalarType dtype, bool synthetic,
                            std::string announcement)
     : bytes_(std::move(bytes)),
@@ -222,6 +265,18 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
   const LabelledImages drawn = synthetic_digits(rows, digit_seed, split.first);
   return MnistDataset(first_images(drawn, rows, options.flatten, "mnist (synthetic)"),
                       options.dtype, true, announcement);
+}
+
+MnistDataset datasets::fashion_mnist(const FashionMnistOptions& options) {
+  const MnistOptions same{.split = options.split, .size = options.size, .dtype = options.dtype};
+  check_options(same);
+  const Split& split = find_split(options.split);
+  const std::string folder = fashion_folder(options, split);
+  const LabelledImages all = read_files(folder, split);
+  const int64_t rows = wanted(same, all.images.shape[0]);
+  return MnistDataset(first_images(all, rows, options.flatten, "fashion_mnist"), options.dtype,
+                      false, str("fashion_mnist: ", rows, " ", split.name, " images from ",
+                                 folder));
 }
 
 }  // namespace tessera

@@ -37,6 +37,13 @@ void move_mean(Variable mean, const DTensor& value, double share) {
   mean.assign(mean.value() * (1 - share) + value * share);
 }
 
+/// The elements of a vector, each divided by its number; nothing is uploaded.
+at::Tensor divided(const at::Tensor& vector, const std::vector<double>& by) {
+  if (vector.is_cpu()) return vector / at::tensor(by, at::kDouble);
+  const std::vector<at::Scalar> numbers(by.begin(), by.end());
+  return at::stack(at::_foreach_div(vector.unbind(), numbers));
+}
+
 class AdafactorOptimizer : public Optimizer {
  public:
   AdafactorOptimizer(const LearningRate& learning_rate, const AdafactorOptions& options)
@@ -65,25 +72,35 @@ class AdafactorOptimizer : public Optimizer {
   bool updates_whole() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
-    std::vector<DTensor> values;
-    for (const VariableUpdate& update : updates) values.push_back(update.weight);
-    for (const VariableUpdate& update : updates) values.push_back(step_of(update));
-    const std::vector<double> squares = squared_norms(values);
-    const size_t count = updates.size();
-    for (size_t i = 0; i < count; ++i) {
-      const auto elements = static_cast<double>(std::max<int64_t>(1, updates[i].weight.numel()));
-      const double weight = std::sqrt(squares[i] / elements);
-      const double step = std::sqrt(squares[count + i] / elements);
-      const double rate = std::min(updates[i].learning_rate,
-                                   1 / std::sqrt(static_cast<double>(updates[i].step)));
-      subtract(updates[i].weight, values[count + i],
-               std::max(options_.epsilon_2, weight) * rate /
-                   std::max(1.0, step / options_.clip_threshold));
+    std::vector<DTensor> weights, gradients, means;
+    for (const VariableUpdate& update : updates) {
+      weights.push_back(update.weight);
+      gradients.push_back(update.gradient);
+      means.push_back(mean_of_squares(update));
     }
+    const std::vector<DTensor> steps =
+        computed(gradients, means, [](const auto& gradient, const auto& mean) {
+          return gradient / mean.sqrt();
+        });
+    const double rate = std::min(updates[0].learning_rate,
+                                 1 / std::sqrt(static_cast<double>(updates[0].step)));
+    subtract_scaled(weights, steps, [&](const StepNorms& of) {
+      std::vector<double> elements;
+      for (size_t v : of.members) {
+        elements.push_back(static_cast<double>(std::max<int64_t>(1, weights[v].numel())));
+      }
+      const auto root_of_mean = [&](const at::Tensor& squares) {
+        return divided(squares, elements).sqrt_();
+      };
+      const at::Tensor step = root_of_mean(of.steps) / options_.clip_threshold;
+      const at::Tensor weight = root_of_mean(of.values).clamp_min_(options_.epsilon_2);
+      return weight.mul_(rate).div_(step.clamp_min(1));
+    });
   }
 
  private:
-  DTensor step_of(const VariableUpdate& update) const {
+  /// The mean of the gradient's squares so far, in the gradient's blocks.
+  DTensor mean_of_squares(const VariableUpdate& update) const {
     const double share = std::pow(static_cast<double>(update.step), options_.beta_2_decay);
     const DTensor& gradient = update.gradient;
     const DTensor squares = ops::square(gradient) + options_.epsilon_1;
@@ -97,9 +114,7 @@ class AdafactorOptimizer : public Optimizer {
       const DTensor rows = r.value() / ops::mean(r.value(), {-1}, /*keepdims=*/true);
       velocity.assign(ops::expand_dims(rows, -1) * ops::expand_dims(c.value(), -2));
     }
-    const DTensor means = relayout_to(velocity.value(), gradient.sharding());
-    return made_blocks(
-        gradient, [&](size_t b) { return gradient.blocks()[b] / means.blocks()[b].sqrt(); });
+    return relayout_to(velocity.value(), gradient.sharding());
   }
 
   AdafactorOptions options_;

@@ -1,7 +1,6 @@
 #include <tessera/optimizers/adagrad.hpp>
 
-#include <ATen/ATen.h>
-
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -20,24 +19,26 @@ namespace {
 const Registered registered_adagrad(optimizer_factories(), {"Adagrad"},
                                     optimizer_of<Adagrad, AdagradOptions>);
 
-class AdagradOptimizer : public Optimizer {
+class AdagradOptimizer : public ListOptimizer<AdagradOptimizer> {
  public:
   AdagradOptimizer(const LearningRate& learning_rate, const AdagradOptions& options)
-      : Optimizer("Adagrad", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Adagrad", learning_rate, base_options(options)), options_(options) {
     check_not_negative("Adagrad", "initial_accumulator_value", options.initial_accumulator_value);
     check_not_negative("Adagrad", "epsilon", options.epsilon);
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto& accumulator = args.slots[0];
+    accumulator.addcmul_(args.gradient, args.gradient);
+    args.weight.addcdiv_(args.gradient, (accumulator + options_.epsilon).sqrt_(),
+                         -args.learning_rate);
+  }
+
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
     return {{"accumulator", options_.initial_accumulator_value}};
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, accumulator = args.slots[0];
-    accumulator.addcmul_(args.gradient, args.gradient);
-    weight.addcdiv_(args.gradient, (accumulator + options_.epsilon).sqrt_(), -args.learning_rate);
   }
 
  private:

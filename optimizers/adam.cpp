@@ -1,11 +1,10 @@
 #include <tessera/optimizers/adam.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/optimizers/internal/adam_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 
@@ -37,27 +36,27 @@ class AdamOptimizer : public Optimizer {
     return {{"momentum"}, {"velocity"}};
   }
 
+  bool heeds_skip() const override { return true; }
+
   void update(const UpdateArgs& args) const override { update_all({args}); }
 
   void update_all(const std::vector<UpdateArgs>& blocks) const override {
-    const bool together = std::all_of(blocks.begin(), blocks.end(), [&](const UpdateArgs& args) {
-      return args.weight.device() == blocks[0].weight.device();
-    });
-    if (together) return update_device(blocks);
-    std::map<c10::DeviceIndex, std::vector<UpdateArgs>> by_device;
-    for (const UpdateArgs& args : blocks) by_device[args.weight.device().index()].push_back(args);
-    for (const auto& [index, list] : by_device) update_device(list);
+    std::vector<at::Tensor> weights;
+    for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
+    for (const std::vector<size_t>& places : alike(weights)) update_list(blocks, places);
   }
 
  private:
-  /// One call of ATen's fused kernel, which adds its epsilon to the corrected root.
-  void update_device(const std::vector<UpdateArgs>& blocks) const {
-    if (blocks.empty()) return;
+  /// One call of ATen's fused kernel, for blocks of one device and dtype; it adds its epsilon to
+  /// the corrected root.
+  void update_list(const std::vector<UpdateArgs>& blocks,
+                   const std::vector<size_t>& places) const {
     std::vector<at::Tensor> weights, gradients, momenta, velocities, largest, steps;
     const int64_t step = blocks[0].step;
     const at::Tensor count = at::full({}, static_cast<double>(step),
-                                      blocks[0].weight.options().dtype(at::kFloat));
-    for (const UpdateArgs& args : blocks) {
+                                      blocks[places[0]].weight.options().dtype(at::kFloat));
+    for (size_t place : places) {
+      const UpdateArgs& args = blocks[place];
       weights.push_back(args.weight);
       gradients.push_back(args.gradient);
       momenta.push_back(args.slots[0]);
@@ -65,12 +64,14 @@ class AdamOptimizer : public Optimizer {
       if (options_.amsgrad) largest.push_back(args.slots[2]);
       steps.push_back(count);
     }
+    const at::Tensor skip = skip_on(weights[0].device());
     const double correction = std::sqrt(1 - std::pow(options_.beta_2, step));
     const double epsilon =
         options_.epsilon_on_corrected_root ? options_.epsilon : options_.epsilon / correction;
     at::_fused_adam_(weights, gradients, momenta, velocities, largest, steps,
                      blocks[0].learning_rate, options_.beta_1, options_.beta_2, 0, epsilon,
-                     options_.amsgrad, false);
+                     options_.amsgrad, false, /*grad_scale=*/std::nullopt,
+                     /*found_inf=*/skip.defined() ? std::optional(skip) : std::nullopt);
   }
 
   AdamOptions options_;

@@ -1,8 +1,7 @@
 #include <tessera/optimizers/ftrl.hpp>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -24,10 +23,10 @@ namespace {
 
 const Registered registered_ftrl(optimizer_factories(), {"Ftrl"}, optimizer_of<Ftrl, FtrlOptions>);
 
-class FtrlOptimizer : public Optimizer {
+class FtrlOptimizer : public ListOptimizer<FtrlOptimizer> {
  public:
   FtrlOptimizer(const LearningRate& learning_rate, const FtrlOptions& options)
-      : Optimizer("Ftrl", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Ftrl", learning_rate, base_options(options)), options_(options) {
     check_not_negative("Ftrl", "initial_accumulator_value", options.initial_accumulator_value);
     check_not_negative("Ftrl", "l1_regularization_strength", options.l1_regularization_strength);
     check_not_negative("Ftrl", "l2_regularization_strength", options.l2_regularization_strength);
@@ -39,24 +38,25 @@ class FtrlOptimizer : public Optimizer {
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
- protected:
-  std::vector<SlotSpec> slot_specs(const Variable&) const override {
-    return {{"accumulator", options_.initial_accumulator_value}, {"linear"}};
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, accumulator = args.slots[0], linear = args.slots[1];
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &weight = args.weight, &accumulator = args.slots[0], &linear = args.slots[1];
     const double rate = args.learning_rate, power = -options_.learning_rate_power;
     const double l1 = options_.l1_regularization_strength;
     const double l2 = options_.l2_regularization_strength + options_.beta / (2 * rate);
-    const at::Tensor former = at::pow(accumulator, power);
+    const auto former = accumulator.pow(power);
     accumulator.addcmul_(args.gradient, args.gradient);
-    const at::Tensor present = at::pow(accumulator, power);
+    const auto present = accumulator.pow(power);
     // Summed up in this order the large parts cancel first.
-    const at::Tensor shrunk =
+    const auto shrunk =
         args.gradient.add(weight, 2 * options_.l2_shrinkage_regularization_strength);
     linear.add_(shrunk.sub_((present - former).div_(rate).mul_(weight)));
     weight.copy_((linear.clamp(-l1, l1) - linear) / (present / rate + 2 * l2));
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{"accumulator", options_.initial_accumulator_value}, {"linear"}};
   }
 
  private:

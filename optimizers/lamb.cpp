@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 
@@ -22,13 +21,20 @@ namespace {
 
 const Registered registered_lamb(optimizer_factories(), {"Lamb"}, optimizer_of<Lamb, LambOptions>);
 
-class LambOptimizer : public Optimizer {
+class LambOptimizer : public ListOptimizer<LambOptimizer> {
  public:
   LambOptimizer(const LearningRate& learning_rate, const LambOptions& options)
-      : Optimizer("Lamb", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Lamb", learning_rate, base_options(options)), options_(options) {
     check_moments("Lamb", options);
   }
   Json config() const override { return optimizer_config(*this, options_); }
+
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &momentum = args.slots[0], &velocity = args.slots[1];
+    momentum.lerp_(args.gradient, 1 - options_.beta_1);
+    velocity.mul_(options_.beta_2).addcmul_(args.gradient, args.gradient, 1 - options_.beta_2);
+  }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
@@ -38,37 +44,28 @@ class LambOptimizer : public Optimizer {
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     Optimizer::update_variables(updates);
-    std::vector<DTensor> values;
-    for (const VariableUpdate& update : updates) values.push_back(update.weight);
-    for (const VariableUpdate& update : updates) values.push_back(step_of(update));
-    const std::vector<double> squares = squared_norms(values);
-    const size_t count = updates.size();
-    for (size_t i = 0; i < count; ++i) {
-      const double weight = std::sqrt(squares[i]), step = std::sqrt(squares[count + i]);
-      const double trust = weight > 0 && step > 0 ? weight / step : 1;
-      subtract(updates[i].weight, values[count + i], trust * updates[i].learning_rate);
+    std::vector<DTensor> weights, momenta, velocities;
+    for (const VariableUpdate& update : updates) {
+      weights.push_back(update.weight);
+      momenta.push_back(update.slots[0].value());
+      velocities.push_back(update.slots[1].value());
     }
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor momentum = args.slots[0], velocity = args.slots[1];
-    momentum.lerp_(args.gradient, 1 - options_.beta_1);
-    velocity.mul_(options_.beta_2).addcmul_(args.gradient, args.gradient, 1 - options_.beta_2);
-  }
-
- private:
-  DTensor step_of(const VariableUpdate& update) const {
-    const auto step = static_cast<double>(update.step);
-    const double first = 1 - std::pow(options_.beta_1, step);
-    const double second = 1 - std::pow(options_.beta_2, step);
-    const Blocks& momenta = update.slots[0].value().blocks();
-    const Blocks& velocities = update.slots[1].value().blocks();
-    return made_blocks(update.weight, [&](size_t b) {
-      const at::Tensor root = (velocities[b] / second).sqrt_().add_(options_.epsilon);
-      return (momenta[b] / first).div_(root);
+    const auto t = static_cast<double>(updates[0].step);
+    const double first = 1 - std::pow(options_.beta_1, t);
+    const double second = 1 - std::pow(options_.beta_2, t);
+    const std::vector<DTensor> steps =
+        computed(momenta, velocities, [&](const auto& momentum, const auto& velocity) {
+          const auto root = (velocity / second).sqrt_().add_(options_.epsilon);
+          return (momentum / first).div_(root);
+        });
+    subtract_scaled(weights, steps, [&](const StepNorms& of) {
+      const at::Tensor weight = of.values.sqrt(), step = of.steps.sqrt();
+      const at::Tensor ratio = (weight / step).mul_(updates[0].learning_rate);
+      return at::where(weight.mul(step).gt(0), ratio, updates[0].learning_rate);
     });
   }
 
+ private:
   LambOptions options_;
 };
 

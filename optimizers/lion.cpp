@@ -1,8 +1,7 @@
 #include <tessera/optimizers/lion.hpp>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -20,10 +19,10 @@ namespace {
 
 const Registered registered_lion(optimizer_factories(), {"Lion"}, optimizer_of<Lion, LionOptions>);
 
-class LionOptimizer : public Optimizer {
+class LionOptimizer : public ListOptimizer<LionOptimizer> {
  public:
   LionOptimizer(const LearningRate& learning_rate, const LionOptions& options)
-      : Optimizer("Lion", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Lion", learning_rate, base_options(options)), options_(options) {
     check_fraction("Lion", "beta_1", options.beta_1);
     check_fraction("Lion", "beta_2", options.beta_2);
     if (options.beta_1 > 0) return;
@@ -31,16 +30,17 @@ class LionOptimizer : public Optimizer {
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
- protected:
-  std::vector<SlotSpec> slot_specs(const Variable&) const override { return {{"momentum"}}; }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, momentum = args.slots[0];
-    const at::Tensor direction =
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto& momentum = args.slots[0];
+    const auto direction =
         (momentum * options_.beta_1).add_(args.gradient, 1 - options_.beta_1).sign_();
-    weight.sub_(direction, args.learning_rate);
+    args.weight.sub_(direction, args.learning_rate);
     momentum.mul_(options_.beta_2).add_(args.gradient, 1 - options_.beta_2);
   }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override { return {{"momentum"}}; }
 
  private:
   LionOptions options_;

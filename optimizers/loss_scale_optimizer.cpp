@@ -1,6 +1,9 @@
 #include <tessera/optimizers/loss_scale_optimizer.hpp>
 
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +12,7 @@
 #include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -59,9 +63,15 @@ class LossScaling : public Optimizer {
   double learning_rate() const override { return inner_->learning_rate(); }
   void set_learning_rate(const LearningRate& rate) override { inner_->set_learning_rate(rate); }
   bool has_schedule() const override { return inner_->has_schedule(); }
-  int64_t iterations() const override { return inner_->iterations(); }
+  int64_t iterations() const override {
+    settle();
+    return inner_->iterations();
+  }
   bool scales_loss() const override { return true; }
-  double scale() const { return scale_; }
+  double scale() const {
+    settle();
+    return scale_;
+  }
 
   void build(const std::vector<Variable>& variables) override {
     Optimizer::build(variables);
@@ -72,10 +82,15 @@ class LossScaling : public Optimizer {
     // Losses of half types leave no room for the scale.
     const bool half = at::isReducedFloatingType(loss.dtype());
     const DTensor wide = half ? ops::cast(loss, at::kFloat) : loss;
-    return ops::scale_by(wide, scale_input(wide));
+    if (!goes_on_gpus(wide)) return ops::scale_by(wide, scale_input(wide));
+    const DTensor& scale = scale_on_gpus(wide.mesh());
+    // A recorded step keeps it, and multiplies by what it then holds.
+    if (OpListener* const hears = tracer()) hears->constant(scale);
+    return ops::scale_by(wide, ops::cast(scale, wide.dtype()));
   }
 
   Json state() const override {
+    settle();
     return {{"dynamic_scale", scale_}, {"step_counter", finite_steps_}};
   }
   void restore(const Json& state) override {
@@ -89,18 +104,24 @@ class LossScaling : public Optimizer {
     }
     scale_ = static_cast<float>(scale);
     finite_steps_ = count;
+    late_.reset();
+    const c10::InferenceMode inference;
+    for (size_t b = 0; b < growth_.size(); ++b) {
+      scale_on_gpus_.blocks()[b].fill_(scale_);
+      growth_[b].fill_(finite_steps_);
+    }
   }
 
  protected:
   void take_gradients(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) override {
+    if (goes_on_gpus(gradients[0])) return take_on_gpus(gradients, variables);
     if (!all_finite(gradients)) {
       finite_steps_ = 0;
       scale_ /= 2;
       return;
     }
-    const std::vector<double> factors(gradients.size(), 1 / static_cast<double>(scale_));
-    apply_reduced(*inner_, scaled(gradients, factors), variables);
+    apply_reduced(*inner_, scaled(gradients, 1 / static_cast<double>(scale_)), variables);
     if (is_abstract() || ++finite_steps_ < options_.dynamic_growth_steps) return;
     finite_steps_ = 0;
     if (std::isfinite(scale_ * 2)) scale_ *= 2;
@@ -118,10 +139,75 @@ class LossScaling : public Optimizer {
     return made;
   }
 
+  static bool goes_on_gpus(const DTensor& value) {
+    return !is_abstract() && on_gpus(value.mesh());
+  }
+
+  /// The scale, where each step changes it.
+  const DTensor& scale_on_gpus(const Mesh& mesh) const {
+    if (scale_on_gpus_.defined() && scale_on_gpus_.mesh() == mesh) return scale_on_gpus_;
+    const c10::InferenceMode inference;
+    const ShardingPtr form = intern({}, at::kFloat, Layout::replicated(mesh, 0));
+    Blocks blocks;
+    growth_.clear();
+    for (const BlockInfo& block : form->blocks) {
+      const at::TensorOptions options = block_options(*form, block);
+      blocks.push_back(at::full({}, scale_, options));
+      growth_.push_back(at::full({}, finite_steps_, options.dtype(at::kInt)));
+    }
+    scale_on_gpus_ = DTensor(form, std::move(blocks));
+    return scale_on_gpus_;
+  }
+
+  /// A step without a wait: the inner optimizer makes it, but changes nothing where a gradient is
+  /// not finite. Whether that was so the next step reads, before it asks for rates and counts.
+  void take_on_gpus(const std::vector<DTensor>& gradients,
+                    const std::vector<Variable>& variables) {
+    const Blocks& scales = scale_on_gpus(gradients[0].mesh()).blocks();
+    const NumberOnDevices found = non_finite_on_gpus(gradients, scales);
+    NumberOnDevices factors;
+    for (const at::Tensor& scale : scales) factors[scale.device()] = scale.reciprocal();
+    take_back_skipped();
+    std::vector<std::pair<OptimizerHandle, int64_t>> steps = {{inner_, inner_->steps()}};
+    for (const OptimizerHandle& each : inner_->inner()) steps.emplace_back(each, each->steps());
+    apply_unless(found, *inner_, scaled(gradients, factors), variables);
+    for (size_t b = 0; b < scales.size(); ++b) {
+      at::Tensor scale = scales[b];
+      at::_amp_update_scale_(scale, growth_[b], found.at(scale.device()), 2, 0.5,
+                             options_.dynamic_growth_steps);
+    }
+    late_.emplace(Late{Download(found.at(scales[0].device())), std::move(steps)});
+  }
+
+  /// Reads whether the last step was skipped, which then does not count.
+  void take_back_skipped() const {
+    if (late_ && late_->skipped.get().item<float>() != 0) {
+      for (const auto& [optimizer, steps] : late_->steps) optimizer->set_steps(steps);
+    }
+    late_.reset();
+  }
+
+  /// Waits for GPUs, and knows what they do.
+  void settle() const {
+    if (!late_) return;
+    take_back_skipped();
+    scale_ = scale_on_gpus_.blocks()[0].item<float>();
+    finite_steps_ = growth_[0].item<int>();
+  }
+
+  /// What is known of the last step when it is over.
+  struct Late {
+    Download skipped;
+    std::vector<std::pair<OptimizerHandle, int64_t>> steps;  ///< of those inside, before it
+  };
+
   OptimizerHandle inner_;
   LossScaleOptimizerOptions options_;
-  float scale_;
-  int64_t finite_steps_ = 0;  ///< since the scale last changed
+  mutable float scale_;
+  mutable int64_t finite_steps_ = 0;  ///< since the scale last changed
+  mutable DTensor scale_on_gpus_;
+  mutable std::vector<at::Tensor> growth_;  ///< finite_steps_, for each block of the scale
+  mutable std::optional<Late> late_;
 };
 
 const Registered registered_loss_scale(
@@ -132,6 +218,13 @@ const Registered registered_loss_scale(
       read_option(config, "name", options.name);
       return LossScaleOptimizer(optimizer_from_config(inner, where), options);
     });
+
+const bool registered_scaler = [] {
+  loss_scaler() = [](const OptimizerHandle& inner) -> OptimizerHandle {
+    return LossScaleOptimizer(inner, {.name = "loss_scale_optimizer"});
+  };
+  return true;
+}();
 
 }  // namespace
 

@@ -17,7 +17,8 @@ struct LossScaleOptimizerOptions {
 /// (keras.optimizers.LossScaleOptimizer): a step with a gradient that is not finite, on any device,
 /// changes nothing but the scale, which halves. The inner optimizer gets the gradients divided by
 /// the scale, and loses its own loss_scale_factor. Rates and iterations are those of the inner
-/// optimizer; steps() counts skipped ones too.
+/// optimizer; steps() counts skipped ones too. On GPUs no step waits for that: the inner
+/// optimizer's rate and iterations learn of a skipped step two steps later.
 ///
 /// Communication: one all-reduce a step for all gradients that are cut alike, to see whether they
 /// are finite. Throws ConfigError unless the options are positive.

@@ -15,6 +15,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -44,10 +45,10 @@ namespace {
 
 const Registered registered_muon(optimizer_factories(), {"Muon"}, optimizer_of<Muon, MuonOptions>);
 
-class MuonOptimizer : public Optimizer {
+class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
  public:
   MuonOptimizer(const LearningRate& learning_rate, const MuonOptions& options)
-      : Optimizer("Muon", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Muon", learning_rate, base_options(options)), options_(options) {
     check_decay("Muon", "adam_beta_1", options.adam_beta_1);
     check_decay("Muon", "adam_beta_2", options.adam_beta_2);
     check_not_negative("Muon", "epsilon", options.epsilon);
@@ -68,6 +69,18 @@ class MuonOptimizer : public Optimizer {
     // Keras writes an empty list too.
     config["exclude_layers"] = options_.exclude_layers;
     return config;
+  }
+
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &momentum = args.slots[0], &velocity = args.slots[1];
+    const double beta_1 = options_.adam_beta_1, beta_2 = options_.adam_beta_2;
+    momentum.lerp_(args.gradient, 1 - beta_1);
+    velocity.mul_(beta_2).addcmul_(args.gradient, args.gradient, 1 - beta_2);
+    const auto step = static_cast<double>(args.step);
+    const double rate = args.learning_rate * options_.adam_lr_ratio *
+                        std::sqrt(1 - std::pow(beta_2, step)) / (1 - std::pow(beta_1, step));
+    args.weight.addcdiv_(momentum, velocity.sqrt().add_(options_.epsilon), -rate);
   }
 
  protected:
@@ -93,16 +106,6 @@ class MuonOptimizer : public Optimizer {
   }
 
   /// Adam's.
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, momentum = args.slots[0], velocity = args.slots[1];
-    const double beta_1 = options_.adam_beta_1, beta_2 = options_.adam_beta_2;
-    momentum.lerp_(args.gradient, 1 - beta_1);
-    velocity.mul_(beta_2).addcmul_(args.gradient, args.gradient, 1 - beta_2);
-    const auto step = static_cast<double>(args.step);
-    const double rate = args.learning_rate * options_.adam_lr_ratio *
-                        std::sqrt(1 - std::pow(beta_2, step)) / (1 - std::pow(beta_1, step));
-    weight.addcdiv_(momentum, velocity.sqrt().add_(options_.epsilon), -rate);
-  }
 
  private:
   bool by_adam(const Variable& variable) const {

@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include <ATen/ATen.h>
-
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 
@@ -21,31 +20,31 @@ namespace {
 const Registered registered_nadam(optimizer_factories(), {"Nadam"},
                                   optimizer_of<Nadam, NadamOptions>);
 
-class NadamOptimizer : public Optimizer {
+class NadamOptimizer : public ListOptimizer<NadamOptimizer> {
  public:
   NadamOptimizer(const LearningRate& learning_rate, const NadamOptions& options)
-      : Optimizer("Nadam", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("Nadam", learning_rate, base_options(options)), options_(options) {
     check_moments("Nadam", options);
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
- protected:
-  std::vector<SlotSpec> slot_specs(const Variable&) const override {
-    return {{"momentum"}, {"velocity"}};
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, momentum = args.slots[0], velocity = args.slots[1];
-    const at::Tensor& gradient = args.gradient;
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &gradient = args.gradient, &momentum = args.slots[0], &velocity = args.slots[1];
     const double step = static_cast<double>(args.step);
     momentum.lerp_(gradient, 1 - options_.beta_1);
     velocity.mul_(options_.beta_2).addcmul_(gradient, gradient, 1 - options_.beta_2);
     const double now = factor(args.step), next = factor(args.step + 1);
     const double product = product_of_factors(args.step);
-    at::Tensor change = momentum * (next / (1 - product * next));
+    const auto change = momentum * (next / (1 - product * next));
     change.add_(gradient, (1 - now) / (1 - product));
-    at::Tensor root = velocity / (1 - std::pow(options_.beta_2, step));
-    weight.addcdiv_(change, root.sqrt_().add_(options_.epsilon), -args.learning_rate);
+    const auto root = velocity / (1 - std::pow(options_.beta_2, step));
+    args.weight.addcdiv_(change, root.sqrt_().add_(options_.epsilon), -args.learning_rate);
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{"momentum"}, {"velocity"}};
   }
 
  private:

@@ -1,7 +1,6 @@
 #include <tessera/optimizers/rmsprop.hpp>
 
-#include <ATen/ATen.h>
-
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -22,31 +21,23 @@ namespace {
 const Registered registered_rmsprop(optimizer_factories(), {"RMSprop"},
                                     optimizer_of<RMSprop, RMSpropOptions>);
 
-class RMSpropOptimizer : public Optimizer {
+class RMSpropOptimizer : public ListOptimizer<RMSpropOptimizer> {
  public:
   RMSpropOptimizer(const LearningRate& learning_rate, const RMSpropOptions& options)
-      : Optimizer("RMSprop", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("RMSprop", learning_rate, base_options(options)), options_(options) {
     check_fraction("RMSprop", "rho", options.rho);
     check_fraction("RMSprop", "momentum", options.momentum);
     check_not_negative("RMSprop", "epsilon", options.epsilon);
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
- protected:
-  std::vector<SlotSpec> slot_specs(const Variable&) const override {
-    std::vector<SlotSpec> specs = {{"velocity"}};
-    if (options_.momentum > 0) specs.push_back({"momentum"});
-    if (options_.centered) specs.push_back({"average_gradient"});
-    return specs;
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, velocity = args.slots[0];
-    const at::Tensor& gradient = args.gradient;
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &weight = args.weight, &gradient = args.gradient, &velocity = args.slots[0];
     velocity.mul_(options_.rho).addcmul_(gradient, gradient, 1 - options_.rho);
-    at::Tensor root = velocity + options_.epsilon;
+    const auto root = velocity + options_.epsilon;
     if (options_.centered) {
-      at::Tensor average = args.slots.back();
+      const auto& average = args.slots.back();
       average.mul_(options_.rho).add_(gradient, 1 - options_.rho);
       root.addcmul_(average, average, -1);
     }
@@ -55,9 +46,17 @@ class RMSpropOptimizer : public Optimizer {
       weight.addcdiv_(gradient, root, -args.learning_rate);
       return;
     }
-    at::Tensor momentum = args.slots[1];
+    const auto& momentum = args.slots[1];
     momentum.mul_(options_.momentum).addcdiv_(gradient, root, args.learning_rate);
     weight.sub_(momentum);
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    std::vector<SlotSpec> specs = {{"velocity"}};
+    if (options_.momentum > 0) specs.push_back({"momentum"});
+    if (options_.centered) specs.push_back({"average_gradient"});
+    return specs;
   }
 
  private:

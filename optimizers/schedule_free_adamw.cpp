@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
@@ -28,11 +27,11 @@ const Registered registered_schedule_free_adamw(
 
 const char* const schedule_free_name = "ScheduleFreeAdamW";
 
-class ScheduleFreeAdamWOptimizer : public Optimizer {
+class ScheduleFreeAdamWOptimizer : public ListOptimizer<ScheduleFreeAdamWOptimizer> {
  public:
   ScheduleFreeAdamWOptimizer(const LearningRate& learning_rate,
                              const ScheduleFreeAdamWOptions& options)
-      : Optimizer(schedule_free_name, learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer(schedule_free_name, learning_rate, base_options(options)), options_(options) {
     check_moments(schedule_free_name, options);
     check_not_negative(schedule_free_name, "warmup_steps",
                        static_cast<double>(options.warmup_steps));
@@ -41,13 +40,9 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
   }
   Json config() const override { return optimizer_config(*this, options_); }
 
- protected:
-  std::vector<SlotSpec> slot_specs(const Variable&) const override {
-    return {{.name = "momentum", .begins_as_variable = true}, {"velocity"}};
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight, iterate = args.slots[0], velocity = args.slots[1];
+  template <class Args>
+  void rule(const Args& args) const {
+    const auto &weight = args.weight, &iterate = args.slots[0], &velocity = args.slots[1];
     const auto step = static_cast<double>(args.step);
     double rate = args.learning_rate;
     if (options_.warmup_steps > 0) {
@@ -55,11 +50,16 @@ class ScheduleFreeAdamWOptimizer : public Optimizer {
     }
     velocity.mul_(options_.beta_2).addcmul_(args.gradient, args.gradient, 1 - options_.beta_2);
     const double correction = 1 - std::pow(options_.beta_2, step);
-    const at::Tensor root = (velocity / correction).sqrt_().add_(options_.epsilon);
+    const auto root = (velocity / correction).sqrt_().add_(options_.epsilon);
     // What is left of the weight is beta_1 times the mean of the iterates so far.
     weight.sub_(iterate, 1 - options_.beta_1);
     iterate.addcdiv_(args.gradient, root, -rate);
     weight.mul_(1 - 1 / step).add_(iterate, options_.beta_1 / step + 1 - options_.beta_1);
+  }
+
+ protected:
+  std::vector<SlotSpec> slot_specs(const Variable&) const override {
+    return {{.name = "momentum", .begins_as_variable = true}, {"velocity"}};
   }
 
  private:

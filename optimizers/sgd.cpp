@@ -1,7 +1,6 @@
 #include <tessera/optimizers/sgd.hpp>
 
-#include <ATen/ATen.h>
-
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 #include <tessera/optimizers/internal/option_checks.hpp>
 
@@ -19,34 +18,34 @@ namespace {
 
 const Registered registered_sgd(optimizer_factories(), {"SGD"}, optimizer_of<SGD, SGDOptions>);
 
-class SGDOptimizer : public Optimizer {
+class SGDOptimizer : public ListOptimizer<SGDOptimizer> {
  public:
   SGDOptimizer(const LearningRate& learning_rate, const SGDOptions& options)
-      : Optimizer("SGD", learning_rate, base_options(options)), options_(options) {
+      : ListOptimizer("SGD", learning_rate, base_options(options)), options_(options) {
     check_fraction("SGD", "momentum", options.momentum);
   }
   Json config() const override { return optimizer_config(*this, options_); }
+
+  template <class Args>
+  void rule(const Args& args) const {
+    const double rate = args.learning_rate;
+    if (options_.momentum == 0) {
+      args.weight.sub_(args.gradient, rate);
+      return;
+    }
+    const auto& momentum = args.slots[0];
+    momentum.mul_(options_.momentum).sub_(args.gradient, rate);
+    if (options_.nesterov) {
+      args.weight.add_(momentum, options_.momentum).sub_(args.gradient, rate);
+    } else {
+      args.weight.add_(momentum);
+    }
+  }
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
     if (options_.momentum == 0) return {};
     return {{"momentum"}};
-  }
-
-  void update(const UpdateArgs& args) const override {
-    at::Tensor weight = args.weight;
-    const double rate = args.learning_rate;
-    if (options_.momentum == 0) {
-      weight.sub_(args.gradient, rate);
-      return;
-    }
-    at::Tensor momentum = args.slots[0];
-    momentum.mul_(options_.momentum).sub_(args.gradient, rate);
-    if (options_.nesterov) {
-      weight.add_(momentum, options_.momentum).sub_(args.gradient, rate);
-    } else {
-      weight.add_(momentum);
-    }
   }
 
  private:

@@ -24,6 +24,10 @@ int compare_nothing();
 /// code. Throws ConfigError, FileError.
 int bench_text(int argc, const char* const* argv);
 
+/// `bench data [OPTIONS]`: times DataPipeline on threads and beside training. Returns the exit
+/// code. Throws ConfigError, FileError.
+int bench_data(int argc, const char* const* argv);
+
 /// `bench processes [OPTIONS]`: times a training step on several processes. Returns the exit code.
 /// Throws ConfigError, FileError, CommError.
 int bench_processes(int argc, const char* const* argv);

@@ -5,10 +5,12 @@
 #include <optional>
 #include <span>
 #include <sstream>
+#include <thread>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/bench/bench.hpp"
@@ -27,7 +29,9 @@ namespace {
 
 struct CompareFlags {
   std::vector<std::string> python;
-  std::vector<std::string> work;
+  std::string peers = TESSERA_PEERS_DIR;
+  std::string device;
+  std::string names;
   int64_t rounds = 5;
   int64_t steps = 40;
   bool busy = false;
@@ -40,13 +44,26 @@ struct Work {
   std::function<void(CompareRun&)> compare;
 };
 
-const std::vector<Work>& works() {
-  static const std::vector<Work> all = {
-      {"mlp", compare_mlp},           {"imdb", compare_imdb},
-      {"fit", compare_fit},           {"cnn", compare_cnn},
-      {"text", compare_text},         {"start-up", compare_start_up},
-      {"checkpoint", compare_checkpoint}, {"memory", compare_memory},
-      {"dispatch", compare_dispatch}};
+/// What is compared: on virtual CPUs, or where a device is named on one of its kind.
+std::vector<Work> works(const std::string& device) {
+  if (device.empty()) {
+    return {{"mlp", compare_mlp},
+            {"imdb", compare_imdb},
+            {"fit", compare_fit},
+            {"cnn", compare_cnn},
+            {"text", compare_text},
+            {"start-up", compare_start_up},
+            {"checkpoint", compare_checkpoint},
+            {"memory", compare_memory},
+            {"dispatch", compare_dispatch},
+            {"csv", compare_csv},
+            {"pictures", compare_pictures}};
+  }
+  std::vector<Work> all = {{"dropout", compare_dropout}};
+  for (const StepWork& work : step_works(device)) {
+    const auto compare = work.name == "upload" ? compare_uploads : compare_steps;
+    all.push_back({work.name, [=](CompareRun& run) { compare(run, work); }});
+  }
   return all;
 }
 
@@ -74,17 +91,32 @@ std::string wait_settings() {
   return text;
 }
 
+/// The works that --work names; all if it names none.
+std::vector<Work> chosen_works(const CompareFlags& flags) {
+  std::vector<Work> all = works(flags.device);
+  if (flags.names.empty()) return all;
+  std::vector<std::string> known, chosen;
+  for (const Work& work : all) known.push_back(work.name);
+  app::words(chosen, "", known).set("--work", flags.names);
+  std::erase_if(all, [&](const Work& work) {
+    return std::find(chosen.begin(), chosen.end(), work.name) == chosen.end();
+  });
+  return all;
+}
+
 CompareFlags parse(int argc, const char* const* argv, bool& help) {
   CompareFlags flags;
-  std::vector<std::string> names;
-  for (const Work& work : works()) names.push_back(work.name);
   app::AppOptions options = app::AppOptions::bare(
       "bench compare",
       "Times our work and that of the frameworks it is measured by, in turns, and says which bars "
       "are met.");
   options.add({"python", "Peers", "interpreters of the environments that have PyTorch, TensorFlow, "
-               "JAX with optax, Keras", programs(flags.python)});
-  options.add({"work", "Work", "only these", app::words(flags.work, "NAME,...", names)});
+               "JAX with optax, Keras, pandas, Pillow", programs(flags.python)});
+  options.add({"peers", "Peers", "folder of their programs", app::input_folder(flags.peers)});
+  options.add({"device", "Work", "training steps on one GPU in place of the works on virtual CPUs, "
+               "cuda, or in small on one CPU, to try them: cpu",
+               app::choice(flags.device, {"cpu", "cuda"})});
+  options.add({"work", "Work", "only these", app::text(flags.names, "NAME,...")});
   options.add({"rounds", "Work", "turns of everyone", app::integer(flags.rounds, 1, 1000)});
   options.add({"steps", "Work", "timed steps in a turn, fewer where they are slow",
                app::integer(flags.steps, 1, 100000)});
@@ -130,16 +162,16 @@ int bench_compare(int argc, const char* const* argv) {
   bool help = false;
   const CompareFlags flags = parse(argc, argv, help);
   if (help) return 0;
+  const std::vector<Work> chosen = chosen_works(flags);
+  // It says why there is none.
+  if (flags.device == "cuda" && gpu_count() == 0) gpu(0);
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
   const app::TemporaryDirectory folder;
   std::optional<BusyNeighbours> neighbours;
-  if (flags.busy) neighbours.emplace();
-  CompareRun run{Peers(flags.python), flags.rounds, flags.steps, flags.busy, folder.path()};
-  for (const Work& work : works()) {
-    if (!flags.work.empty() && std::find(flags.work.begin(), flags.work.end(), work.name) ==
-                                   flags.work.end()) {
-      continue;
-    }
+  if (flags.busy) neighbours.emplace(std::thread::hardware_concurrency(), 19);
+  CompareRun run{Peers(flags.python, flags.peers), flags.rounds, flags.steps, flags.busy,
+                 folder.path(), flags.device};
+  for (const Work& work : chosen) {
     std::cerr << work.name << std::flush;
     const double seconds = seconds_of([&] { work.compare(run); });
     std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;

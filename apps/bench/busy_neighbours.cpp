@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -16,12 +15,10 @@ namespace tessera::bench {
 
 namespace {
 
-constexpr int least_priority = 19;
-
-[[noreturn]] void never_rest() {
+[[noreturn]] void never_rest(int niceness) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
-  ::setpriority(PRIO_PROCESS, 0, least_priority);
+  ::setpriority(PRIO_PROCESS, 0, niceness);
   for (volatile bool on = true; on;) {
   }
   ::_exit(0);
@@ -29,14 +26,14 @@ constexpr int least_priority = 19;
 
 }  // namespace
 
-BusyNeighbours::BusyNeighbours() {
-  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
+BusyNeighbours::BusyNeighbours(unsigned count, int niceness) {
+  for (unsigned i = 0; i < count; ++i) {
     const pid_t pid = ::fork();
     if (pid < 0) {
       throw ConfigError("--busy", "a process for each processor", std::strerror(errno),
                         "stop other programs of this user");
     }
-    if (pid == 0) never_rest();
+    if (pid == 0) never_rest(niceness);
     pids_.push_back(pid);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "apps/bench/comparison.hpp"
 #include "apps/bench/contender.hpp"
+#include "apps/bench/step_works.hpp"
 
 namespace tessera::bench {
 
@@ -19,6 +20,7 @@ struct CompareRun {
   int64_t steps;
   bool busy;  ///< whether it is measured beside programs that never rest
   std::string folder;  ///< for files, empty at first
+  std::string device = "";  ///< of compare_steps() and compare_uploads()
   Comparison comparison = {};
 
   /// Adds a peer to those that take turns, if it is there.
@@ -43,5 +45,13 @@ void compare_start_up(CompareRun& run);
 void compare_checkpoint(CompareRun& run);
 void compare_memory(CompareRun& run);
 void compare_dispatch(CompareRun& run);
+void compare_csv(CompareRun& run);
+void compare_pictures(CompareRun& run);
+/// Training steps on one device, each from a batch of the host to its loss.
+void compare_steps(CompareRun& run, const StepWork& work);
+/// The same in fit, beside steps whose data lie on the device.
+void compare_uploads(CompareRun& run, const StepWork& work);
+/// Dropout of one device, beside a copy.
+void compare_dropout(CompareRun& run);
 
 }  // namespace tessera::bench

@@ -1,7 +1,10 @@
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/json.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/compare.hpp"
@@ -23,10 +26,30 @@ Contender own_mlp(const std::string& devices, const std::string& blocks) {
                        {"mlp", "--devices", devices, "--blocks", blocks});
 }
 
+/// What PyTorch's program is told, and how the table has it.
+const std::vector<std::pair<std::string, std::string>>& torch_modes() {
+  static const std::vector<std::pair<std::string, std::string>> all = {
+      {"eager", ", eager"}, {"compile", ", compiled"}, {"graphs", ", compiled, CUDA graphs"}};
+  return all;
+}
+
+Contender own_steps(const CompareRun& run, const StepWork& work, const std::string& way,
+                    const std::string& how) {
+  return own_contender("own " + way, "ours" + how,
+                       {work.name, "--device", run.device, "--way", way});
+}
+
 Examples all_of(const Dataset& data) {
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < data.size(); ++row) rows.push_back(row);
   return data.get(rows);
+}
+
+/// The data and sizes of a work for the peers; where they are, without the endings.
+std::string share_step_work(const CompareRun& run, const StepWork& work) {
+  std::string path = run.share(work.name, all_of(work.data()));
+  write_file_atomically(path + ".json", to_json_text(work.sizes));
+  return path;
 }
 
 }  // namespace
@@ -36,12 +59,12 @@ void compare_mlp(CompareRun& run) {
   std::vector<Contender> all = {own_mlp("1", "per_worker"), own_mlp("2", "per_worker"),
                                 own_mlp("8", "per_worker"), own_mlp("8", "per_shard"),
                                 own_mlp("8", "per_device"), own_mlp("64", "per_worker")};
-  run.invite(all, "torch", "torch", ", fused Adam, 1 device", "torch_mlp.py", {data});
+  run.invite(all, "torch", "torch", ", fused Adam, 1 device", "torch_step.py", {"mlp", data});
   for (const std::string devices : {"8", "64"}) {
     const std::string where = ", " + devices_text(devices);
     run.invite(all, "tensorflow " + devices, "tensorflow", " DTensor" + where,
                "tensorflow_mlp.py", {data, devices});
-    run.invite(all, "jax " + devices, "jax", where, "jax_mlp.py", {data, devices});
+    run.invite(all, "jax " + devices, "jax", where, "jax_step.py", {"mlp", data, devices});
   }
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   const std::string own = "own 8 per_worker";
@@ -114,6 +137,49 @@ void compare_cnn(CompareRun& run) {
   for (const char* other : {"tensorflow", "jax", "torch"}) {
     run.add_other(figures, "own", other, run.busy ? 1.5 : 1.05);
   }
+}
+
+void compare_steps(CompareRun& run, const StepWork& work) {
+  const std::string data = share_step_work(run, work);
+  std::vector<Contender> all = {own_steps(run, work, "step", "")};
+  for (const auto& [mode, how] : torch_modes()) {
+    run.invite(all, mode, "torch", how, "torch_step.py", {work.name, data, run.device, mode});
+  }
+  run.invite(all, "jax", "jax", ", jitted", "jax_step.py",
+             {work.name, data, run.device == "cuda" ? "cuda" : "1"});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
+  run.comparison.add_own(work.title, figures.at("own step"));
+  for (const auto& [mode, how] : torch_modes()) run.add_other(figures, "own step", mode);
+  run.add_other(figures, "own step", "jax");
+}
+
+void compare_uploads(CompareRun& run, const StepWork& work) {
+  const std::string data = share_step_work(run, work);
+  std::vector<Contender> all = {own_steps(run, work, "fit", ", fit"),
+                                own_steps(run, work, "resident", ", data on the device")};
+  run.invite(all, "torch", "torch", ", a loop by hand", "torch_step.py",
+             {work.name, data, run.device, "eager"});
+  run.invite(all, "torch resident", "torch", ", data on the device", "torch_step.py",
+             {work.name, data, run.device, "resident"});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
+  run.comparison.add_own(work.title, figures.at("own fit"));
+  // A CPU has nothing to bring anywhere.
+  const auto most = run.device == "cuda" ? std::optional(1.05) : std::nullopt;
+  run.add_other(figures, "own fit", "own resident", most);
+  run.add_other(figures, "own fit", "torch");
+  run.add_other(figures, "own fit", "torch resident");
+}
+
+void compare_dropout(CompareRun& run) {
+  const auto own = [&](const std::string& work, const std::string& who) {
+    return own_contender(work, who, {work, "--device", run.device});
+  };
+  const Figures figures = take_turns({own("dropout", "ours"), own("copy", "a copy")},
+                                     {.rounds = run.rounds, .steps = run.steps});
+  run.comparison.add_own("dropout alone", figures.at("dropout"));
+  // Of a copy's bandwidth half, on a GPU.
+  const auto most = run.device == "cuda" ? std::optional(2.0) : std::nullopt;
+  run.add_other(figures, "dropout", "copy", most);
 }
 
 }  // namespace tessera::bench

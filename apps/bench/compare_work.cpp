@@ -1,17 +1,23 @@
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"
+#include "apps/bench/step_works.hpp"
 #include "apps/bench/timing.hpp"
 #include "apps/bench/training_steps.hpp"
 #include "apps/common/app_options.hpp"
@@ -24,9 +30,12 @@ namespace {
 
 struct WorkFlags {
   std::string work;
+  std::string device;
+  std::string way = "step";
   int64_t devices = 1;
   std::string blocks = "per_worker";
   std::string scheme = "data";
+  std::string data;
 };
 
 /// Does work so many times and says what it took.
@@ -68,6 +77,81 @@ TimedWork fit_work(const MnistDataset& data, const Sequential& model) {
   };
 }
 
+/// fit on batches of the host, over and over, in milliseconds a step.
+TimedWork endless_fit(const ModelHandle& model, const TensorDataset& data, int64_t batch_size) {
+  const auto start = [=] {
+    return [batches = Batches(data, batch_size)]() mutable -> std::optional<Examples> {
+      return batches.next();
+    };
+  };
+  const GeneratorDataset batches(start, {.endless = true});
+  return [=](int64_t steps) {
+    const double seconds =
+        seconds_of([&] { model.fit(batches, {.verbose = 0, .steps_per_epoch = steps}); });
+    return milliseconds({1e3 * seconds / static_cast<double>(steps)});
+  };
+}
+
+/// Steps on batches that lie on the device already.
+TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
+                         const TensorDataset& data, int64_t batch_size) {
+  std::vector<Batch> batches;
+  Batches from_host(data, batch_size);
+  for (int64_t i = 0; i < data.size() / batch_size; ++i) {
+    batches.push_back(pack_batch(from_host.next(), layouts));
+  }
+  return [=](int64_t count) {
+    std::vector<double> taken;
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      taken.push_back(
+          1e3 * seconds_of([&] { read_loss(model->train_step(batches[i % batches.size()])); }));
+    }
+    return milliseconds(taken);
+  };
+}
+
+/// The mesh of `bench compare --device`.
+Mesh one_device(const WorkFlags& flags) {
+  return create_mesh({{"batch", 1}}, flags.device == "cuda" ? cuda_devices(1) : virtual_cpus(1));
+}
+
+/// Dropout of what is larger than caches, or a copy of it, which reads and writes as many bytes; in
+/// milliseconds each.
+TimedWork dropout_work(const WorkFlags& flags) {
+  constexpr int together = 20;
+  const bool on_gpu = flags.device == "cuda";
+  const Mesh mesh = one_device(flags);
+  const DTensor x = pack(at::ones({on_gpu ? 1 << 27 : 1 << 16}), Layout::replicated(mesh, 1));
+  const DTensor seed = ops::seed_input(Seed{1, 2}, mesh);
+  return [=](int64_t count) {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) {
+      const double seconds = seconds_of([&] {
+        for (int j = 0; j < together; ++j) {
+          flags.work == "copy" ? void(x.blocks()[0].clone()) : void(ops::dropout(x, 0.1, seed));
+        }
+        if (on_gpu) gpu(0).compute().synchronize();
+      });
+      taken.push_back(1e3 * seconds / together);
+    }
+    return milliseconds(taken);
+  };
+}
+
+/// Training on one device, as `bench compare --device` has it.
+TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
+  set_dtype_policy(dtype_policy(work.dtype));
+  const LayoutMap layouts(one_device(flags));
+  const TensorDataset data = work.data();
+  const auto steps = std::make_shared<TrainingSteps>(work.model(layouts), layouts, data,
+                                                     work.batch_size);
+  if (flags.way == "fit") return endless_fit(steps->model(), data, work.batch_size);
+  if (flags.way == "resident") {
+    return resident_steps(steps->model(), layouts, data, work.batch_size);
+  }
+  return stepping(steps);
+}
+
 /// Learning the vocabulary, and every row as training asks for it.
 TimedWork text_work(const WorkFlags&) {
   const auto texts = datasets::imdb();
@@ -84,6 +168,43 @@ TimedWork text_work(const WorkFlags&) {
           std::iota(batch.begin(), batch.end(), first);
           rows->get(batch);
         }
+      }));
+    }
+    return milliseconds(taken);
+  };
+}
+
+/// A CSV file read whole.
+TimedWork csv_work(const WorkFlags& flags) {
+  return [path = flags.data](int64_t count) {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) {
+      taken.push_back(1e3 * seconds_of([&] { datasets::read_csv(path); }));
+    }
+    return milliseconds(taken);
+  };
+}
+
+/// An epoch of a folder's pictures, in batches of 32 that two threads take in turns.
+TimedWork pictures_work(const WorkFlags& flags) {
+  const auto data = std::make_shared<datasets::ImageFolder>(
+      flags.data, ImageFolderOptions{.image_size = {224, 224}, .shuffle = false});
+  return [data](int64_t count) {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) {
+      std::atomic<int64_t> next = 0;
+      const auto read = [&] {
+        for (int64_t first = next.fetch_add(32); first < data->size(); first = next.fetch_add(32)) {
+          const int64_t rows = std::min<int64_t>(32, data->size() - first);
+          std::vector<int64_t> batch(static_cast<size_t>(rows));
+          std::iota(batch.begin(), batch.end(), first);
+          data->get(batch);
+        }
+      };
+      taken.push_back(1e3 * seconds_of([&] {
+        std::thread other(read);
+        read();
+        other.join();
       }));
     }
     return milliseconds(taken);
@@ -121,11 +242,17 @@ TimedWork memory_work(const WorkFlags& flags) {
 }
 
 TimedWork make_work(const WorkFlags& flags) {
+  if (!flags.device.empty()) {
+    if (flags.work == "dropout" || flags.work == "copy") return dropout_work(flags);
+    return step_work(find_step_work(flags.work, flags.device), flags);
+  }
   if (flags.work == "mlp") return mlp_work(flags);
   if (flags.work == "imdb") return imdb_work(flags);
   if (flags.work == "fit") return fit_work(datasets::mnist(), digits_model());
   if (flags.work == "cnn") return fit_work(cnn_data(), cnn_model());
   if (flags.work == "text") return text_work(flags);
+  if (flags.work == "csv") return csv_work(flags);
+  if (flags.work == "pictures") return pictures_work(flags);
   return flags.work == "memory" ? memory_work(flags) : first_step_work(flags);
 }
 
@@ -151,12 +278,21 @@ int compare_work(int argc, const char* const* argv) {
   WorkFlags flags;
   app::AppOptions options =
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
-  options.add_argument("WORK", "mlp, imdb, fit, text, first-step or memory", flags.work);
+  options.add_argument("WORK",
+                       "mlp, imdb, fit, cnn, text, csv, pictures, first-step or memory; with a "
+                       "device one of bench compare --device, or copy",
+                       flags.work);
+  options.add({"device", "Work", "in place of virtual CPUs",
+               app::choice(flags.device, {"cpu", "cuda"})});
+  options.add({"way", "Work", "from batches of the host, from batches of the device, or by fit",
+               app::choice(flags.way, {"step", "resident", "fit"})});
   options.add({"devices", "Work", "of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});
   options.add({"scheme", "Work", "of imdb",
                app::choice(flags.scheme, {"data", "model", "spatial"})});
+  options.add({"data", "Work", "the file of csv, the folder of pictures",
+               app::text(flags.data, "PATH")});
   if (!options.parse(argc, argv)) return 0;
   const BlockPolicyScope scope(policy_of(flags.blocks));
   answer_lines(make_work(flags));

@@ -29,7 +29,9 @@ const std::vector<PeerName>& peer_names() {
   static const std::vector<PeerName> all = {{"torch", "PyTorch", {"torch"}},
                                             {"tensorflow", "TensorFlow", {"tensorflow"}},
                                             {"jax", "JAX", {"jax", "optax"}},
-                                            {"keras", "Keras", {"keras", "jax"}}};
+                                            {"keras", "Keras", {"keras", "jax"}},
+                                            {"pandas", "pandas", {"pandas"}},
+                                            {"pillow", "PyTorch with Pillow", {"torch", "pillow"}}};
   return all;
 }
 
@@ -76,10 +78,11 @@ Contender own_contender(const std::string& key, const std::string& who,
   return {key, who, std::move(command)};
 }
 
-Peers::Peers(const std::vector<std::string>& interpreters) {
+Peers::Peers(const std::vector<std::string>& interpreters, std::string folder)
+    : folder_(std::move(folder)) {
   for (const std::string& python : interpreters) {
     try {
-      const Json versions = LineProcess({python, TESSERA_PEERS_DIR "/packages.py"}).answer();
+      const Json versions = LineProcess({python, folder_ + "/packages.py"}).answer();
       environments_.push_back({python, versions.get<std::map<std::string, std::string>>()});
     } catch (const ConfigError&) {
       throw ConfigError("--python", "each is a Python 3 interpreter", python,
@@ -104,7 +107,7 @@ std::optional<Contender> Peers::find(const std::string& key, const std::string& 
                                      const std::vector<std::string>& arguments) const {
   const EnvironmentLookup* environment = environment_of(peer);
   if (!environment) return std::nullopt;
-  std::vector<std::string> command = {environment->python, TESSERA_PEERS_DIR "/" + program};
+  std::vector<std::string> command = {environment->python, folder_ + "/" + program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return Contender{key, name_of(peer).name + how, std::move(command)};
 }
@@ -135,8 +138,10 @@ Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& 
     const LineProcessOptions process{.terminal = contender.terminal};
     runners.push_back({contender, std::make_unique<LineProcess>(contender.command, process)});
   }
+  // First steps side by side, for some compile for a minute.
+  for (Runner& runner : runners) runner.process->tell(1);
   with_each(runners, [&](Runner& runner) {
-    runner.run(1);
+    runner.process->answer();
     const double step = runner.run(std::max<int64_t>(options.warm_up, 1));
     const auto affordable = static_cast<int64_t>(max_milliseconds / step);
     runner.steps = std::min(options.steps, std::max(affordable, fewest_steps));

@@ -28,9 +28,10 @@ Contender own_contender(const std::string& key, const std::string& who,
 /// The Python environments of a run and the peers that they have.
 class Peers {
  public:
-  /// Asks each for its packages. Throws ConfigError for one that is no Python.
-  explicit Peers(const std::vector<std::string>& interpreters);
-  /// A program of apps/bench/peers under a peer ("torch", "tensorflow", "jax", "keras"); `how`
+  /// Asks each for its packages; `folder` has the peers' programs. Throws ConfigError for one that
+  /// is no Python.
+  Peers(const std::vector<std::string>& interpreters, std::string folder);
+  /// A program under a peer ("torch", "tensorflow", "jax", "keras", "pandas", "pillow"); `how`
   /// follows its name in the table. Nothing if no environment has it.
   std::optional<Contender> find(const std::string& key, const std::string& peer,
                                 const std::string& how, const std::string& program,
@@ -47,6 +48,7 @@ class Peers {
   };
   const EnvironmentLookup* environment_of(const std::string& peer) const;
 
+  std::string folder_;
   std::vector<EnvironmentLookup> environments_;
 };
 

@@ -15,12 +15,13 @@ using namespace tessera::detail;
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.
 
-Usage: bench [compare|ops|step|text|comm|processes|parameter-server] [OPTIONS]
+Usage: bench [compare|ops|step|text|data|comm|processes|parameter-server] [OPTIONS]
 
   compare  our work beside PyTorch, TensorFlow, JAX and Keras, with --python PATH,...
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
+  data  DataPipeline: map on threads, and what training waits for
   comm  sums over 2 and 4 processes, beside Gloo's own
   processes  the step on several processes, beside PyTorch's DDP with --torch PYTHON
   parameter-server  fit with parameter servers and several numbers of workers
@@ -41,6 +42,7 @@ int run_bench(int argc, char** argv) {
   if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
   if (word == "step") return bench::bench_step(argc - 1, argv + 1);
   if (word == "text") return bench::bench_text(argc - 1, argv + 1);
+  if (word == "data") return bench::bench_data(argc - 1, argv + 1);
   if (word == "comm") return bench::bench_comm(argc - 1, argv + 1);
   if (word == "processes") return bench::bench_processes(argc - 1, argv + 1);
   if (word == "process-steps") return bench::process_steps(argc - 1, argv + 1);

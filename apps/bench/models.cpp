@@ -78,13 +78,14 @@ Sequential digits_model() {
 
 MnistDataset cnn_data() { return datasets::mnist({.size = 100 * mlp_batch_size}); }
 
-Sequential cnn_model() {
+Sequential cnn_model(const LayoutMap& layouts) {
   Sequential model({Reshape({28, 28, 1}), Conv2D(32, 3, {.activation = "relu"}), MaxPooling2D(2),
                     Conv2D(64, 3, {.activation = "relu"}), MaxPooling2D(2), Flatten(),
                     Dropout(0.5), Dense(10)});
   model.compile({.optimizer = Adam(1e-3),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                 .metrics = {"accuracy"}});
+                 .metrics = {"accuracy"},
+                 .layouts = layouts});
   return model;
 }
 

@@ -39,7 +39,7 @@ Sequential digits_model();
 MnistDataset cnn_data();
 
 /// Two convolutions with poolings, dropout and logits, compiled: `mnist --model cnn`.
-Sequential cnn_model();
+Sequential cnn_model(const LayoutMap& layouts = {});
 
 /// An MLP of 230 MB of weights, compiled; its batches are those of mlp_data().
 Sequential large_model(const LayoutMap& layouts);

@@ -25,12 +25,18 @@ std::vector<Option> common_options(CommonOptions& o) {
   const std::string training = "Training";
   const std::string output = "Output";
   return {
-      {"device", run, "kind of device to run on", choice(o.device, {"cpu", "cuda"})},
+      {"device", run, "kind of device to run on; auto: GPUs where there are any",
+       choice(o.device, {"auto", "cpu", "cuda"})},
       {"devices", run, "devices of this process; its share of the mesh if absent",
        integer(o.devices, 1, max_devices)},
+      {"virtual-devices", run, "devices of the mesh that lie on each GPU",
+       integer(o.virtual_devices, 1, max_devices)},
       {"mesh", run, "mesh dimensions and sizes, such as batch=4,model=2", mesh_dims(o.mesh)},
       {"layouts", run, "layout rules of weights and data", input_file(o.layouts, "FILE.json")},
-      {"dtype", run, "type of weights and activations", choice(o.dtype, {"float32", "float64"})},
+      {"dtype", run, "type of weights and activations; mixed: of activations",
+       choice(o.dtype, {"float32", "float64", "mixed_bfloat16", "mixed_float16"})},
+      {"matmul-precision", run, "of products of float32 on GPUs; high: as TF32",
+       choice(o.matmul_precision, {"highest", "high"})},
       {"data-dir", data, "folder of the data files", input_folder(o.data_dir)},
       {"train-size", data, "training samples to use", count_or_all(o.train_size)},
       {"test-size", data, "test samples to use", count_or_all(o.test_size)},
@@ -230,10 +236,14 @@ struct AppOptions::Impl {
 
 AppOptions::AppOptions(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-AppOptions::AppOptions(const std::string& name, const std::string& description)
+AppOptions::AppOptions(const std::string& name, const std::string& description,
+                       const std::vector<std::string>& left_out)
     : AppOptions(std::make_unique<Impl>(Impl{name, description, {}, {}, {}})) {
   impl_->options = common_options(impl_->common);
   for (Option& option : process_options(impl_->common)) add(std::move(option));
+  std::erase_if(impl_->options, [&](const Option& option) {
+    return std::find(left_out.begin(), left_out.end(), option.name) != left_out.end();
+  });
 }
 
 AppOptions AppOptions::bare(const std::string& name, const std::string& description) {

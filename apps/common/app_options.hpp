@@ -18,14 +18,17 @@ constexpr int64_t max_devices = 4096;
 
 /// The options every application has; an application sets its own defaults before parsing.
 struct CommonOptions {
-  std::string device = "cpu";
+  std::string device = "auto";
   /// Devices of this process; absent: its share of the mesh.
   std::optional<int64_t> devices;
+  /// Devices of the mesh on each GPU; absent: 1, or as many as a mesh needs that was not asked for.
+  std::optional<int64_t> virtual_devices;
   /// Of all processes. Empty: the layouts file's mesh, else the application's.
   MeshDims mesh;
   std::string layouts;
   std::string config;
   std::string dtype = "float32";
+  std::string matmul_precision = "highest";
   int64_t seed = 1337;
   std::string data_dir;
   /// Absent: all there are.
@@ -65,7 +68,9 @@ struct CommonOptions {
 /// object whose keys are the options' names with '_' for '-'.
 class AppOptions {
  public:
-  AppOptions(const std::string& name, const std::string& description);
+  /// `left_out`: common options that have no meaning there.
+  AppOptions(const std::string& name, const std::string& description,
+             const std::vector<std::string>& left_out = {});
   /// Without the common options: those it adds, `--config` and `--help`.
   static AppOptions bare(const std::string& name, const std::string& description);
   ~AppOptions();

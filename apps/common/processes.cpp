@@ -22,8 +22,16 @@ int64_t device_count(const MeshDims& mesh) {
 
 MeshDims default_mesh(const CommonOptions& options, int64_t processes, const MeshDims& fallback) {
   if (options.devices) return {{"batch", processes * *options.devices}};
+  if (runs_on_gpus(options)) {
+    return {{"batch", processes * default_devices(distributed_options(options))}};
+  }
   if (device_count(fallback) % processes == 0) return fallback;
   return {{"batch", processes}};
+}
+
+std::optional<Device::Type> device_type(const CommonOptions& options) {
+  if (options.device == "auto") return std::nullopt;
+  return options.device == "cuda" ? Device::Type::cuda : Device::Type::cpu;
 }
 
 }  // namespace
@@ -35,11 +43,16 @@ DistributedOptions distributed_options(const CommonOptions& options) {
   return {.cluster = {options.coordinator, number(options.rank), number(options.processes),
                       options.insecure},
           .devices = options.devices,
-          .device_type = options.device == "cuda" ? Device::Type::cuda : Device::Type::cpu,
+          .device_type = device_type(options),
+          .virtual_devices = options.virtual_devices.value_or(1),
           .connect_timeout = std::chrono::seconds(options.connect_timeout),
           .timeout = std::chrono::seconds(options.timeout),
           .always_check = options.check_collectives,
           .shared_memory = options.shared_memory};
+}
+
+bool runs_on_gpus(const CommonOptions& options) {
+  return device_type_of(distributed_options(options)) == Device::Type::cuda;
 }
 
 bool is_first_process(const CommonOptions& options) {
@@ -81,8 +94,15 @@ MeshDims choose_mesh_dims(const CommonOptions& options, const MeshDims& from_lay
 
 Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
                  const MeshDims& fallback) {
-  return create_distributed_mesh(choose_mesh_dims(options, from_layouts, fallback),
-                                 distributed_options(options));
+  const MeshDims dims = choose_mesh_dims(options, from_layouts, fallback);
+  DistributedOptions distributed = distributed_options(options);
+  const bool asked_for = !options.mesh.empty() || !options.layouts.empty() || options.devices;
+  if (!asked_for && !options.virtual_devices && runs_on_gpus(options)) {
+    // The application's own mesh lies on what GPUs there are.
+    const int64_t gpus = process_count(distributed) * default_devices(distributed);
+    distributed.virtual_devices = (device_count(dims) + gpus - 1) / gpus;
+  }
+  return create_distributed_mesh(dims, distributed);
 }
 
 }  // namespace tessera::app

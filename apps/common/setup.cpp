@@ -1,6 +1,7 @@
 #include "apps/common/setup.hpp"
 
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 #include "apps/common/processes.hpp"
@@ -9,14 +10,19 @@ namespace tessera::app {
 
 using namespace detail;
 
+void set_dtypes(const CommonOptions& options) {
+  set_dtype_policy(dtype_policy(options.dtype));
+  set_float32_matmul_precision(options.matmul_precision);
+}
+
 Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {
   set_random_seed(options.seed);
-  set_dtype_policy(dtype_policy(options.dtype));
+  set_dtypes(options);
   const LayoutFile file =
       options.layouts.empty() ? built_in : read_layout_file(options.layouts);
   const Mesh mesh = choose_mesh(options, file.mesh.value_or(MeshDims{}), fallback);
   for (Device device : mesh.local_devices()) ExecutionContext::of(device);
-  return {make_layout_map(file, mesh), default_dtype_policy().compute};
+  return {make_layout_map(file, mesh), default_dtype_policy().variable};
 }
 
 }  // namespace tessera::app

@@ -12,10 +12,13 @@ namespace tessera::app {
 /// application agree on.
 struct Setup {
   LayoutMap layouts;
-  at::ScalarType dtype;
+  at::ScalarType dtype;  ///< of weights and data
 };
 
-/// Sets the random seed and the default dtype, makes the mesh, reads the layouts file; without one,
+/// Sets the default dtype, and how exactly products of float32 are made.
+void set_dtypes(const CommonOptions& options);
+
+/// Sets the random seed and the dtypes, makes the mesh, reads the layouts file; without one,
 /// `built_in` takes its place. Collective. Throws ConfigError, FileError, LayoutError, MeshError,
 /// CommError.
 Setup set_up(const CommonOptions& options, const MeshDims& fallback,

@@ -50,7 +50,7 @@ int run(int argc, char** argv) {
   app::AppOptions options = app::AppOptions::bare(
       "distribute_fit", "The fit of TensorFlow's guide \"Distributed training\".");
   options.add({"strategy", "Training", "of tf.distribute",
-               app::choice(flags.strategy, strategy::strategy_names())});
+               app::choice(flags.strategy, tessera::detail::strategy_names())});
   options.add({"devices", "Training", "virtual CPUs of this process, one replica each",
                app::integer(flags.devices, 1, app::max_devices)});
   return options.parse(argc, argv) ? train(flags) : 0;

@@ -11,7 +11,7 @@ InitializerHandle stateless_normal_from(const Seed& seed) {
   return RandomNormal({.stddev = 1, .seed = seed});
 }
 
-std::vector<LayerHandle> layers() {
+std::vector<LayerHandle> sentiment_layers() {
   return {Dense(48, {.activation = "relu",
                      .kernel_initializer = stateless_normal_from({1, 2}),
                      .name = "dense1"}),
@@ -21,7 +21,7 @@ std::vector<LayerHandle> layers() {
 
 }  // namespace
 
-SentimentModel::SentimentModel() : SequentialModel(layers(), {.name = "sentiment"}) {}
+SentimentModel::SentimentModel() : SequentialModel(sentiment_layers(), {.name = "sentiment"}) {}
 
 DTensor SentimentModel::train_step(const Batch& batch) {
   GradientTape tape;

@@ -9,6 +9,7 @@
 #include <tessera/framework/io/checkpoint_manager.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/processes.hpp"
@@ -129,7 +130,7 @@ void TrainingRun::train() {
 
 void TrainingRun::make_model(const Scheme& scheme) {
   const app::Setup setup = app::set_up(common_, {{"batch", 8}}, scheme.layouts);
-  mesh_ = setup.layouts.mesh().describe();
+  mesh_ = describe_place(setup.layouts.mesh());
   model_ = sentiment_model();
   model_->compile({.optimizer = SGD(learning_rate(common_)),
                    .loss = SparseCategoricalCrossentropy({.from_logits = true}),

@@ -6,6 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/strategy/sidecar_evaluator.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 #include "apps/common/app_options.hpp"
 #include "apps/common/checkpoints.hpp"
@@ -62,9 +63,9 @@ struct Place {
 
   bool leads() const { return distribution.role == mnist::Role::leads; }
   std::string describe() const {
-    if (layouts.defined()) return "mesh " + layouts.mesh().describe();
+    if (layouts.defined()) return "mesh " + describe_place(layouts.mesh());
     const strategy::Strategy& strategy = *distribution.strategy;
-    return strategy.name() + ", mesh " + strategy.mesh().describe();
+    return strategy.name() + ", mesh " + describe_place(strategy.mesh());
   }
 };
 
@@ -76,8 +77,8 @@ Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
             {.role = first ? mnist::Role::leads : mnist::Role::trains}};
   }
   set_random_seed(common.seed);
-  set_dtype_policy(dtype_policy(common.dtype));
-  return {{}, default_dtype_policy().compute, mnist::distribute(flags.strategy, common)};
+  app::set_dtypes(common);
+  return {{}, default_dtype_policy().variable, mnist::distribute(flags.strategy, common)};
 }
 
 /// A batch as the model takes it.

@@ -25,13 +25,13 @@ namespace {
 }
 
 std::string device_name(const app::CommonOptions& common, int64_t number) {
-  return str(common.device, ":", number);
+  return str(app::runs_on_gpus(common) ? "cuda:" : "cpu:", number);
 }
 
 /// As many devices as --devices says; of GPUs all if it does not, which no names stand for.
 std::vector<std::string> device_names(const app::CommonOptions& common) {
   std::vector<std::string> names;
-  const int64_t absent = common.device == "cuda" ? 0 : 1;
+  const int64_t absent = app::runs_on_gpus(common) ? 0 : 1;
   for (int64_t i = 0; i < common.devices.value_or(absent); ++i) {
     names.push_back(device_name(common, i));
   }
@@ -40,7 +40,7 @@ std::vector<std::string> device_names(const app::CommonOptions& common) {
 
 Distribution multi_worker(const app::CommonOptions& common) {
   using strategy::CommunicationImplementation;
-  const bool gpus = common.device == "cuda";
+  const bool gpus = app::runs_on_gpus(common);
   Distribution made;
   made.strategy = std::make_shared<strategy::MultiWorkerMirroredStrategy>(
       strategy::MultiWorkerMirroredOptions{
@@ -97,7 +97,7 @@ void check_strategy_options(const StrategyFlags& flags, const app::CommonOptions
   if (flags.name == "one_device" && common.devices.value_or(1) != 1) {
     refuse("it has one device", flags, str("--devices ", *common.devices), "leave it out");
   }
-  if (flags.name == "parameter_server" && common.device != "cpu") {
+  if (flags.name == "parameter_server" && common.device == "cuda") {
     refuse("workers compute on CPUs", flags, "--device " + common.device, "leave it out");
   }
 }

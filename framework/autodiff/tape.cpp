@@ -49,7 +49,8 @@ class GradientTape::Backward {
     for (size_t e = tape_.entries_.size(); e-- > 0;) {
       Entry& entry = tape_.entries_[e];
       visit(entry);
-      for (size_t i = 0; i < entry.in_ids.size(); ++i) release(entry.in_ids[i]);
+      // The last one first, as if it came in with an operation of its own.
+      for (size_t i = entry.in_ids.size(); i-- > 0;) release(entry.in_ids[i]);
       if (!tape_.options_.persistent) entry = Entry();
     }
     std::vector<DTensor> results;

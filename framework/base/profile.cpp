@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/gpu_clock.hpp>
 #include <tessera/framework/base/internal/profile_lane.hpp>
 
 namespace tessera {
@@ -17,6 +18,7 @@ using namespace detail;
 namespace detail {
 
 std::atomic<uint64_t> current_profile{0};
+std::atomic<GpuClock*> gpu_clock{nullptr};
 
 namespace {
 
@@ -24,6 +26,14 @@ namespace {
 constexpr int64_t room_at_once = 256;
 
 constexpr int64_t open_end = -1;
+
+/// What the GPU has been given so far; nothing without one, and for parts of other spans.
+int64_t gpu_mark(SpanKind kind) {
+  GpuClock* const gpu = gpu_clock.load(std::memory_order_acquire);
+  const bool part = kind == SpanKind::aten || kind == SpanKind::parallel ||
+                    kind == SpanKind::wait || kind == SpanKind::callback;
+  return gpu && !part ? gpu->mark() : SpanRecord::no_gpu;
+}
 
 }  // namespace
 
@@ -48,6 +58,7 @@ bool ProfileLane::begin(SpanKind kind, std::string_view name, int64_t bytes) noe
       const auto depth = static_cast<uint32_t>(open_.size() - 1);
       spans_.push_back({name, clock_->now(), open_end, bytes, depth, kind});
       --room_;
+      spans_.back().gpu_begin = gpu_mark(kind);
       return true;
     }
   } catch (const std::exception&) {
@@ -64,8 +75,14 @@ void ProfileLane::end() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   // Begun for a profile before this one, or one that is no more.
   if (open_.empty()) return;
-  spans_[open_.back()].end = now;
+  SpanRecord& span = spans_[open_.back()];
+  span.end = now;
   open_.pop_back();
+  try {
+    if (span.gpu_begin != SpanRecord::no_gpu) span.gpu_end = gpu_mark(span.kind);
+  } catch (const std::exception&) {
+    // The span has no times on the GPU.
+  }
 }
 
 void ProfileLane::clear() {
@@ -126,10 +143,20 @@ bool enter(ThreadLane& here, uint64_t profile) noexcept {
 std::vector<detail::LaneSpans> spans_of(const detail::Recording& from) {
   const std::lock_guard<std::mutex> lock(recording_mutex);
   const int64_t end = from.end();
+  detail::GpuClock* const gpu = detail::gpu_clock;
+  const std::vector<int64_t> times = gpu ? gpu->times() : std::vector<int64_t>();
+  const auto resolve = [&](int64_t& mark) {
+    const bool known = mark >= 0 && mark < static_cast<int64_t>(times.size());
+    mark = known ? times[static_cast<size_t>(mark)] : detail::SpanRecord::no_gpu;
+  };
   std::vector<detail::LaneSpans> list;
   for (const auto& lane : from.lanes) {
     const std::string name = lane->is_main() ? "main thread" : str("thread ", list.size() + 1);
     list.push_back({name, lane->spans(end)});
+    for (detail::SpanRecord& span : list.back().spans) {
+      resolve(span.gpu_begin);
+      resolve(span.gpu_end);
+    }
   }
   return list;
 }
@@ -155,6 +182,7 @@ Profile::Profile(const ProfileOptions& options)
     throw StateError("profile", "one is taken at a time", "a second one", "stop() the first");
   }
   recording_->clock->room = options.max_spans;
+  if (detail::GpuClock* const gpu = detail::gpu_clock) gpu->clear();
   recording_->number = ++profiles_taken;
   recording = recording_.get();
   detail::current_profile = recording_->number;

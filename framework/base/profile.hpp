@@ -97,6 +97,7 @@ class Profile {
     double waiting = 0;   ///< for other threads, processes or data
     double overhead = 0;  ///< the rest
     double in_steps = 0;  ///< what of aten, waiting and overhead was inside of steps
+    double gpu = 0;  ///< on the first GPU, from begin to end, with what is inside; by events
     int64_t bytes = 0;
   };
   /// The rows by total time, the largest first. Rows of the kinds aten and parallel are of threads
@@ -107,6 +108,7 @@ class Profile {
   struct Totals {
     int64_t steps = 0;
     double time = 0, aten = 0, waiting = 0, overhead = 0;
+    double gpu = 0;        ///< from the begins to the ends of steps on the first GPU
     double elapsed = 0;    ///< how long the whole profile took
     int64_t left_out = 0;  ///< spans beyond max_spans
   };

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/profile_lane.hpp>
@@ -13,9 +13,11 @@ using namespace detail;
 namespace {
 
 using Row = Profile::Row;
-using Cells = std::array<std::string, 9>;
+using Cells = std::vector<std::string>;
 
 constexpr size_t text_columns = 2;
+/// Where the times of a GPU stand, if there is one.
+constexpr int gpu_column = 4;
 
 std::string fixed(double value, int decimals) {
   char text[64];
@@ -35,9 +37,9 @@ std::string size_text(int64_t bytes) {
 
 bool helps(const Row& row) { return row.kind == SpanKind::aten || row.kind == SpanKind::parallel; }
 
-Cells cells_of(const Row& row, double all) {
+Cells cells_of(const Row& row, double all, bool gpu) {
   const double own = row.in_steps;
-  return {std::string(to_string(row.kind)),
+  Cells cells = {std::string(to_string(row.kind)),
           row.name,
           str(row.calls),
           milliseconds(row.total),
@@ -46,10 +48,12 @@ Cells cells_of(const Row& row, double all) {
           milliseconds(row.waiting),
           own > 0 ? fixed(own / all * 100, 1) + " %" : "",
           size_text(row.bytes)};
+  if (gpu) cells.insert(cells.begin() + gpu_column, row.gpu > 0 ? milliseconds(row.gpu) : "");
+  return cells;
 }
 
 std::string aligned(const std::vector<Cells>& rows) {
-  std::array<size_t, std::tuple_size_v<Cells>> widths{};
+  std::vector<size_t> widths(rows[0].size());
   for (const Cells& row : rows) {
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
@@ -65,7 +69,7 @@ std::string aligned(const std::vector<Cells>& rows) {
   };
   add_line(rows[0]);
   Cells dashes;
-  for (size_t c = 0; c < dashes.size(); ++c) dashes[c] = std::string(widths[c], '-');
+  for (size_t width : widths) dashes.emplace_back(width, '-');
   add_line(dashes);
   for (size_t r = 1; r < rows.size(); ++r) add_line(rows[r]);
   return text;
@@ -78,8 +82,10 @@ std::string steps_line(const Profile::Totals& all) {
   };
   return str(all.steps, all.steps == 1 ? " step" : " steps", " of ", of_one(all.time),
              " ms: ATen ", of_one(all.aten), ", overhead ", of_one(all.overhead), ", waiting ",
-             of_one(all.waiting), "\noutside of steps: ", milliseconds(all.elapsed - all.time),
-             " ms of ", milliseconds(all.elapsed), "\n");
+             of_one(all.waiting),
+             all.gpu > 0 ? str("; on the GPU ", of_one(all.gpu)) : std::string(),
+             "\noutside of steps: ", milliseconds(all.elapsed - all.time), " ms of ",
+             milliseconds(all.elapsed), "\n");
 }
 
 }  // namespace
@@ -115,12 +121,15 @@ std::string Profile::table() const {
   const Totals all = totals();
   std::vector<Cells> lines = {{"kind", "name", "calls", "total ms", "ATen ms", "overhead ms",
                                "waiting ms", "share", "bytes"}};
+  const bool gpu =
+      std::any_of(all_rows.begin(), all_rows.end(), [](const Row& row) { return row.gpu > 0; });
+  if (gpu) lines[0].insert(lines[0].begin() + gpu_column, "GPU ms");
   double helped = 0;
   for (const Row& row : all_rows) {
     if (helps(row)) {
       helped += row.aten;
     } else {
-      lines.push_back(cells_of(row, all.time));
+      lines.push_back(cells_of(row, all.time, gpu));
     }
   }
   std::string text = aligned(lines) + "\n" + steps_line(all);

@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: the library, its headers as <tessera/...>, the applications
-# mnist, imdb, tessera-check-export and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
+# mnist, imdb, tessera-check-export, tessera-hdf5 and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -12,13 +12,19 @@ if(TESSERA_GRPC)
     INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
   list(APPEND libraries tessera_parameter_server)
 endif()
+if(TESSERA_ARROW)
+  cmake_path(GET ARROW_LIBRARY PARENT_PATH arrow_folder)
+  set_target_properties(tessera_arrow PROPERTIES
+    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib;${arrow_folder}")
+  list(APPEND libraries tessera_arrow)
+endif()
 install(TARGETS ${libraries} EXPORT tesseraTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(folder framework layers optimizers metrics datasets)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera
-    FILES_MATCHING PATTERN "*.hpp" PATTERN cmake EXCLUDE)
+    FILES_MATCHING PATTERN "*.hpp" PATTERN cmake EXCLUDE PATTERN io/hdf5 EXCLUDE)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
@@ -37,6 +43,10 @@ foreach(app mnist imdb)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/${app}/layouts
     DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/${app})
 endforeach()
+
+if(TESSERA_HDF5)
+  install(TARGETS tessera_hdf5 RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 
 # Under a name that says whose it is; it needs neither the library nor libtorch.
 install(PROGRAMS $<TARGET_FILE:launch> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME tessera-launch)

@@ -14,7 +14,7 @@
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/internal/local_communicator.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 namespace tessera {
 
@@ -144,7 +144,7 @@ void warn_of_cpus(Device device) {
 
 c10::Device torch_device(Device device) {
   if (device.type == Device::Type::cpu) return c10::Device(c10::kCPU);
-  return cuda_device(device.index).device;
+  return gpu(device.index).device;
 }
 
 void check_distinct(const std::vector<Device>& devices) {

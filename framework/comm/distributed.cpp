@@ -11,6 +11,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/build_id.hpp>
 #include <tessera/framework/comm/internal/make_engine.hpp>
 #include <tessera/framework/comm/internal/process_communicator.hpp>
@@ -136,7 +137,7 @@ MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes)
     }
   }
   if (!open) return dims;
-  const int64_t all = options.devices.value_or(1) * processes;
+  const int64_t all = options.devices.value_or(default_devices(options)) * processes;
   if (all % known != 0) {
     throw MeshError(where,
                     str("the other sizes of ", to_string(dims), " divide the devices"),
@@ -148,12 +149,30 @@ MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes)
 
 std::vector<Device> devices_of(const DistributedOptions& options, const Cluster& cluster,
                                int64_t count) {
-  if (options.device_type == Device::Type::cpu) return virtual_cpus(count);
-  // Processes of one host share its GPUs in the order of their ranks.
-  std::vector<Device> devices = cuda_devices(count);
-  for (Device& device : devices) {
-    device.index += static_cast<int>(cluster.local_rank * count);
+  if (device_type_of(options) == Device::Type::cpu) return virtual_cpus(count);
+  if (options.virtual_devices < 1) {
+    throw ConfigError(where, "each GPU has one device of the mesh at least",
+                      str("virtual_devices ", options.virtual_devices), "pass 1 or more");
   }
+  // Processes of one host share its GPUs in the order of their ranks.
+  const int64_t gpus = (count + options.virtual_devices - 1) / options.virtual_devices;
+  const int64_t first = cluster.local_rank * gpus, there = gpu_count();
+  if (there > 0 && first + gpus > there) {
+    const std::string of =
+        cluster.size == 1 ? "" : str(" of process ", cluster.local_rank, " of this host");
+    throw ConfigError(where, str("this host has ", there, there == 1 ? " GPU" : " GPUs"),
+                      str(count, count == 1 ? " device" : " devices", of, " on GPUs ", first,
+                          " to ", first + gpus - 1),
+                      "use a smaller mesh, lay several devices on each GPU (virtual_devices; "
+                      "--virtual-devices of the applications), or use CPUs (--device cpu)");
+  }
+  std::vector<Device> devices;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = first + i / options.virtual_devices;
+    devices.push_back({Device::Type::cuda, static_cast<int>(index)});
+  }
+  // What is wrong with them is said here, and their kernels are there before the first tensor.
+  for (Device device : devices) gpu(device.index);
   return devices;
 }
 
@@ -184,6 +203,16 @@ void check_boxes(const MeshDims& dims, int64_t size, int processes) {
 }
 
 }  // namespace
+
+Device::Type detail::device_type_of(const DistributedOptions& options) {
+  return options.device_type.value_or(gpu_count() > 0 ? Device::Type::cuda : Device::Type::cpu);
+}
+
+int64_t detail::default_devices(const DistributedOptions& options) {
+  if (device_type_of(options) == Device::Type::cpu) return 1;
+  const int64_t gpus = process_count(options) == 1 ? std::max(gpu_count(), 1) : 1;
+  return gpus * options.virtual_devices;
+}
 
 int process_count(const DistributedOptions& options) { return find_cluster(options.cluster).size; }
 
@@ -216,7 +245,8 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
   const Facts facts = {{"build", build_id()},
                        {"processes", str(cluster.size)},
                        {"mesh", to_string(dims)},
-                       {"device", options.device_type == Device::Type::cpu ? "cpu" : "cuda"},
+                       {"device", device_type_of(options) == Device::Type::cpu ? "cpu" : "cuda"},
+                       {"virtual_devices", str(options.virtual_devices)},
                        {"shared_memory", yes(options.shared_memory)},
                        {"always_check", yes(options.always_check)}};
   const Run& run = run_of(cluster, options, devices.front(), facts);

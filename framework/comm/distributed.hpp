@@ -23,7 +23,11 @@ struct DistributedOptions {
   ClusterFlags cluster = {};
   /// Devices of this process; absent: an equal share of the mesh.
   std::optional<int64_t> devices = std::nullopt;
-  Device::Type device_type = Device::Type::cpu;  ///< virtual CPUs, or the GPUs of this process
+  /// Virtual CPUs, or the GPUs of this process; absent: GPUs where there are any.
+  std::optional<Device::Type> device_type = std::nullopt;
+  /// Devices of the mesh that lie on each GPU. They are as virtual CPUs: what fits into one block
+  /// of memory is one.
+  int64_t virtual_devices = 1;
   /// How long the first task waits until all are there.
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
   /// After how long a process that does not arrive where others wait is given up.
@@ -40,16 +44,23 @@ struct DistributedOptions {
 /// (tf.experimental.dtensor.create_distributed_mesh): rank r of n holds the devices
 /// shard_interval(size, n, r). The first call connects the processes and compares build, world
 /// size and mesh; later ones, of other meshes, use the same connections. Alone, as find_cluster()
-/// tells, the process holds all devices. One size may be -1, which `devices` then fixes.
-/// Collective. Throws ConfigError for a cluster that is described wrongly and for processes that
-/// differ, CommError if not all of them come, MeshError unless each process has devices, which
-/// fill a box of the mesh.
+/// tells, the process holds all devices. One size may be -1, which `devices` then fixes, or without
+/// it all GPUs of this process, alone, and else one device of each.
+/// Collective. Throws ConfigError for a cluster that is described wrongly, for processes that
+/// differ and for GPUs that are not there, CommError if not all of them come, MeshError unless each
+/// process has devices, which fill a box of the mesh.
 Mesh create_distributed_mesh(const MeshDims& dims, const DistributedOptions& options = {});
 
 /// The number of processes that create_distributed_mesh() spans, before it is called.
 int process_count(const DistributedOptions& options = {});
 
 namespace detail {
+
+/// The kind of devices that the options ask for.
+Device::Type device_type_of(const DistributedOptions& options);
+
+/// Devices of each process where neither options nor mesh say: all GPUs if it is alone, else one.
+int64_t default_devices(const DistributedOptions& options);
 
 /// Compares facts that every process of the mesh must share, such as its model and seed; returns
 /// where they are equal. Throws ConfigError naming `caller` and the keys that differ, with the

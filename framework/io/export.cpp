@@ -14,7 +14,7 @@
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/model/config.hpp>
-#include <tessera/framework/nn/weights_file.hpp>
+#include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/options.hpp>
 

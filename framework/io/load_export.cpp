@@ -14,7 +14,7 @@
 #include <tessera/framework/io/internal/export_memory.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/weights_file.hpp>
+#include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {

@@ -6,8 +6,10 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/functional_config.hpp>
+#include <tessera/framework/model/internal/legacy_config.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/nn/operations/operation_layer.hpp>
 
 namespace tessera {
 
@@ -17,11 +19,11 @@ namespace {
 
 /// Batch shape of an Input, null for unknown extents. Throws ConfigError.
 Shape batch_shape_from(const Json& json, const JsonPath& path) {
-  if (!json.is_array() || json.empty() || !json[0].is_null()) {
-    json_fail(json, path, "a list of extents that begins with null, the batch's");
+  if (!json.is_array() || json.empty()) {
+    json_fail(json, path, "a list of extents that begins with the batch's, null for any");
   }
   Shape shape;
-  for (size_t a = 1; a < json.size(); ++a) {
+  for (size_t a = 0; a < json.size(); ++a) {
     const int64_t extent = json[a].is_null() ? -1 : json_as<int64_t>(json[a], path.index(a));
     if (!json[a].is_null() && (extent < 1 || extent > std::numeric_limits<int32_t>::max())) {
       json_fail(json[a], path.index(a), "null or a whole number from 1 to 2147483647");
@@ -29,6 +31,10 @@ Shape batch_shape_from(const Json& json, const JsonPath& path) {
     shape.push_back(extent);
   }
   return shape;
+}
+
+bool text_input(const Json& config) {
+  return config.is_object() && config.contains("dtype") && config["dtype"] == "string";
 }
 
 LayerHandle input_from_config(const Json& json, const JsonPath& path) {
@@ -39,16 +45,24 @@ LayerHandle input_from_config(const Json& json, const JsonPath& path) {
     dtype = json.at("dtype").get<std::string>();
     rest.erase("dtype");
   }
+  if (text_input(json)) {
+    throw ConfigError(path.key("dtype").text(), "an input is of numbers", "\"string\"",
+                      "look texts up before the model, with StringLookup or TextVectorization");
+  }
   JsonObject config(rest, path);
   const char* key = config.has("batch_shape") ? "batch_shape" : "batch_input_shape";
-  const Shape shape = batch_shape_from(config.take<Json>(key), path.key(key));
+  Shape shape = batch_shape_from(config.take<Json>(key), path.key(key));
+  const int64_t batch_size = shape[0];
+  shape.erase(shape.begin());
   const LayerOptions options = take_layer_options(config);
   for (const char* kind : {"sparse", "ragged", "optional"}) {
     if (!config.take_or(kind, false)) continue;
     json_fail(true, path.key(kind), "false: inputs are dense and always given");
   }
   config.finish();
-  return Input(shape, {.dtype = dtype.empty() ? options.dtype : dtype, .name = options.name});
+  return Input(shape, {.dtype = dtype.empty() ? options.dtype : dtype,
+                       .name = options.name,
+                       .batch_size = batch_size});
 }
 
 LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int depth) {
@@ -58,30 +72,33 @@ LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int d
   Json built_for = config.take_or<Json>("build_input_shape", {});
   config.finish();
   if (!list.is_array()) json_fail(list, path.key("layers"), "a list of layers");
-  const Sequential model({}, {.name = options.name, .trainable = options.trainable});
+  const Sequential model(
+      {}, {.name = options.name, .trainable = options.trainable, .dtype = options.dtype});
   for (size_t i = 0; i < list.size(); ++i) {
     model.add(any_layer_from_config(list[i], path.key("layers").index(i), depth + 1));
   }
   if (built_for.is_array() && !built_for.empty() && !model->built()) {
     built_for[0] = nullptr;  // The number of samples that it was built with means nothing.
-    Shape shape = batch_shape_from(built_for, path.key("build_input_shape"));
-    shape.insert(shape.begin(), -1);
-    model.build(shape);
+    model.build(batch_shape_from(built_for, path.key("build_input_shape")));
   }
   return model;
 }
 
+[[maybe_unused]] const bool models_in_layers = [] {
+  model_factory() = any_layer_from_config;
+  return true;
+}();
+
 }  // namespace
 
 Json serialize_layer(const Layer& layer) {
-  const bool model = dynamic_cast<const Model*>(&layer) != nullptr;
-  const bool functional = layer.class_name() == "Functional";
-  return {{"module", functional ? "keras.src.models.functional"
-                     : model    ? "keras"
-                                : "keras.layers"},
-          {"class_name", layer.class_name()},
-          {"config", layer.config()},
-          {"registered_name", functional ? Json("Functional") : Json()}};
+  if (const auto* const operation = dynamic_cast<const OperationLayer*>(&layer)) {
+    return {{"module", operation->module()},
+            {"class_name", layer.class_name()},
+            {"config", layer.config()},
+            {"registered_name", layer.class_name()}};
+  }
+  return layer_json(layer);
 }
 
 LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath& path, int depth) {
@@ -108,7 +125,8 @@ LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath
 
 ModelHandle model_from_config(const Json& serialized, const std::string& where) {
   try {
-    const LayerHandle made = any_layer_from_config(serialized, JsonPath(where), 0);
+    const JsonPath path(where);
+    const LayerHandle made = any_layer_from_config(todays_config(serialized, path), path, 0);
     if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
     throw ConfigError(where, "the configuration of a model", "a layer, " + made->class_name(),
                       "make it with layer_from_config()");

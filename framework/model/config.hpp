@@ -10,7 +10,7 @@ namespace tessera {
 /// models included (keras.layers.serialize).
 Json serialize_layer(const Layer& layer);
 
-/// The model of a configuration that Model::config() or Keras wrote, with new weights
+/// The model of a configuration that Model::config() or Keras wrote, also Keras 2, with new weights
 /// (keras.models.model_from_json): Sequential and Functional models of built-in layers, and of the
 /// user's own that register_layer() knows. `where` names the source in errors. What Keras writes of
 /// compile() is not read: the model is compiled anew. Throws ConfigError naming the place for

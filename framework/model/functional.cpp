@@ -23,15 +23,37 @@ void put_masks(Inputs& inputs, const std::vector<size_t>& masked) {
   inputs.resize(arguments);
 }
 
+/// The keys, or without them the names of the layers that give the tensors.
+std::vector<std::string> names_of_ends(const GraphEnds& ends) {
+  if (!ends.keys.empty()) return ends.keys;
+  std::vector<std::string> names;
+  for (const SymbolicTensor& end : ends.tensors) names.push_back(end.node()->layer->name());
+  return names;
+}
+
 }  // namespace
 
-FunctionalModel::FunctionalModel(std::vector<SymbolicTensor> inputs,
-                                 std::vector<SymbolicTensor> outputs,
+detail::GraphEnds::GraphEnds(const std::map<std::string, SymbolicTensor>& by_key) {
+  for (const auto& [key, tensor] : by_key) {
+    keys.push_back(key);
+    tensors.push_back(tensor);
+  }
+}
+
+detail::GraphEnds::GraphEnds(
+    std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key)
+    : GraphEnds(std::map<std::string, SymbolicTensor>(by_key.begin(), by_key.end())) {
+  if (keys.size() == by_key.size()) return;
+  throw ConfigError("Functional", "keys of inputs and of outputs differ", "a key twice",
+                    "rename one of them");
+}
+
+FunctionalModel::FunctionalModel(GraphEnds inputs, GraphEnds outputs,
                                  const FunctionalOptions& options)
-    : Model({options.name, "", options.trainable}),
+    : Model({options.name, options.dtype, options.trainable}),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)) {
-  ModelGraph graph = trace_graph(inputs_, outputs_);
+  ModelGraph graph = trace_graph(inputs_.tensors, outputs_.tensors);
   nodes_ = std::move(graph.nodes);
   std::map<const Layer*, int64_t> calls;
   for (const auto& node : nodes_) call_index_[node.get()] = calls[node->layer.get()]++;
@@ -43,15 +65,13 @@ FunctionalModel::FunctionalModel(std::vector<SymbolicTensor> inputs,
 
 Shapes FunctionalModel::input_shapes() const {
   Shapes shapes;
-  for (const SymbolicTensor& input : inputs_) shapes.push_back(input.shape());
+  for (const SymbolicTensor& input : inputs_.tensors) shapes.push_back(input.shape());
   return shapes;
 }
 
-std::vector<std::string> FunctionalModel::output_names() const {
-  std::vector<std::string> names;
-  for (const SymbolicTensor& output : outputs_) names.push_back(output.node()->layer->name());
-  return names;
-}
+std::vector<std::string> FunctionalModel::output_names() const { return names_of_ends(outputs_); }
+
+std::vector<std::string> FunctionalModel::input_names() const { return names_of_ends(inputs_); }
 
 /// Layers are numbered as they were made, whatever their place in the graph; so does Keras.
 std::vector<std::shared_ptr<Layer>> FunctionalModel::naming_order() const {
@@ -75,9 +95,9 @@ void FunctionalModel::make_steps() {
     for (const SymbolicTensor& input : node->inputs) step.in.push_back(slot_of(input));
     steps_.push_back(std::move(step));
   }
-  for (const SymbolicTensor& input : inputs_) input_slots_.push_back(slot_of(input));
+  for (const SymbolicTensor& input : inputs_.tensors) input_slots_.push_back(slot_of(input));
   std::set<size_t> needed;
-  for (const SymbolicTensor& output : outputs_) {
+  for (const SymbolicTensor& output : outputs_.tensors) {
     output_slots_.push_back(slot_of(output));
     needed.insert(output_slots_.back());
   }
@@ -89,8 +109,8 @@ void FunctionalModel::make_steps() {
 }
 
 void FunctionalModel::check_count(size_t count) const {
-  if (count == inputs_.size()) return;
-  throw ShapeError("model " + path(), str("it is called on ", inputs_.size(), " inputs"),
+  if (count == inputs_.tensors.size()) return;
+  throw ShapeError("model " + path(), str("it is called on ", inputs_.tensors.size(), " inputs"),
                    str(count), "pass one tensor for each Input");
 }
 
@@ -107,7 +127,7 @@ Shapes FunctionalModel::output_shapes(const Shapes& inputs) const {
   check_count(inputs.size());
   std::vector<Shape> shapes(slots_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    shapes[input_slots_[i]] = inputs_[i].node()->layer->output_shape({inputs[i]});
+    shapes[input_slots_[i]] = inputs_.tensors[i].node()->layer->output_shape({inputs[i]});
   }
   for (const Step& step : steps_) {
     Shapes in;
@@ -124,7 +144,7 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
   check_count(inputs.size());
   std::vector<DTensor> values(slots_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    values[input_slots_[i]] = (*inputs_[i].node()->layer)(inputs[i], context);
+    values[input_slots_[i]] = (*inputs_.tensors[i].node()->layer)(inputs[i], context);
   }
   for (const Step& step : steps_) {
     Inputs in;
@@ -140,8 +160,7 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
   return outputs;
 }
 
-Functional::Functional(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
-                       const FunctionalOptions& options)
+Functional::Functional(GraphEnds inputs, GraphEnds outputs, const FunctionalOptions& options)
     : ModelHandle(std::make_shared<FunctionalModel>(std::move(inputs), std::move(outputs),
                                                     options)) {}
 

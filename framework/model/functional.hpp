@@ -1,6 +1,10 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <tessera/framework/model/input.hpp>
 #include <tessera/framework/model/model.hpp>
@@ -11,27 +15,42 @@ namespace tessera {
 struct FunctionalOptions {
   std::string name = "";  ///< the model's own; empty: made of its class
   bool trainable = true;  ///< whether training changes its weights
+  /// Dtype policy of the model itself, not of its layers: one in "mixed_float16" trains with a
+  /// LossScaleOptimizer. Empty: the default one.
+  std::string dtype = "";
 };
 
 namespace detail {
+
+/// Where a graph begins or ends: tensors in a list, or by keys, in whose order they then stand.
+struct GraphEnds {
+  GraphEnds() = default;
+  GraphEnds(std::vector<SymbolicTensor> list) : tensors(std::move(list)) {}           // NOLINT
+  GraphEnds(std::initializer_list<SymbolicTensor> list) : tensors(list) {}            // NOLINT
+  /// Throws ConfigError for a key that is there twice.
+  GraphEnds(std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key);    // NOLINT
+  GraphEnds(const std::map<std::string, SymbolicTensor>& by_key);                     // NOLINT
+
+  std::vector<SymbolicTensor> tensors = {};
+  std::vector<std::string> keys = {};  ///< none for a list
+};
 
 /// The model behind Functional.
 class FunctionalModel final : public Model {
  public:
   /// Throws what Functional() throws.
-  FunctionalModel(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
-                  const FunctionalOptions& options);
+  FunctionalModel(GraphEnds inputs, GraphEnds outputs, const FunctionalOptions& options);
   std::string class_name() const override { return "Functional"; }
   Json config() const override;
   Shapes output_shapes(const Shapes& inputs) const override;
   bool can_be_replayed() const override { return true; }
   std::vector<std::string> output_names() const override;
+  std::vector<std::string> input_names() const override;
   Shapes input_shapes() const override;
 
-  std::vector<SymbolicTensor> symbolic_inputs() const override { return inputs_; }
-  std::vector<SymbolicTensor> symbolic_outputs() const override { return outputs_; }
-  const std::vector<SymbolicTensor>& inputs() const { return inputs_; }
-  const std::vector<SymbolicTensor>& graph_outputs() const { return outputs_; }
+  std::vector<SymbolicTensor> symbolic_inputs() const override { return inputs_.tensors; }
+  std::vector<SymbolicTensor> symbolic_outputs() const override { return outputs_.tensors; }
+  const GraphEnds& inputs() const { return inputs_; }
   /// Calls in the order in which they run, those of Inputs first.
   const std::vector<std::shared_ptr<const Node>>& nodes() const { return nodes_; }
   /// Position of a call among the calls of its layer in this model, as Keras counts them.
@@ -56,7 +75,7 @@ class FunctionalModel final : public Model {
   void make_steps();
   void check_count(size_t inputs) const;
 
-  std::vector<SymbolicTensor> inputs_, outputs_;
+  GraphEnds inputs_, outputs_;
   std::vector<std::shared_ptr<const Node>> nodes_;
   std::map<const Node*, int64_t> call_index_;
   std::vector<Step> steps_;
@@ -68,11 +87,18 @@ class FunctionalModel final : public Model {
 
 /// A model of a graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may
 /// be called several times and share their weights; a model may be a layer. Built as soon as made.
+/// Between layers there may be arithmetic and functions of ops:
+///
+///     Input x({8});
+///     Functional residual({x}, {x + ops::relu(Dense(8)(x)) * 0.5});
+///
+/// Inputs and outputs may have keys, as in `Functional({{"a", a}, {"b", b}}, {{"y", y}})`; tensors
+/// are then given and returned in the order of the keys, and outputs are called by them.
 class Functional : public ModelHandle {
  public:
   /// Throws ConfigError if the outputs do not follow from the inputs alone, an input was not made
   /// by Input(), or two layers have one name.
-  Functional(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+  Functional(detail::GraphEnds inputs, detail::GraphEnds outputs,
              const FunctionalOptions& options = {});
 };
 

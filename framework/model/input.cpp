@@ -32,7 +32,11 @@ SymbolicTensor input_tensor(const Shape& shape, const InputOptions& options) {
 
 InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
     : Layer({options.name, countable_dtype(options.dtype) ? "" : options.dtype, true}),
-      countable_(countable_dtype(options.dtype)), batch_shape_{-1} {
+      countable_(countable_dtype(options.dtype)), batch_shape_{options.batch_size} {
+  if (options.batch_size < -1 || options.batch_size == 0) {
+    throw ShapeError("Input " + options.name, "batch_size is at least 1, or -1 for any",
+                     str(options.batch_size), "give the number of samples of each batch");
+  }
   for (int64_t extent : shape) {
     if (extent < -1 || extent == 0) {
       throw ShapeError("Input " + options.name, "an extent is at least 1, or -1 for any",
@@ -75,7 +79,7 @@ Shape InputLayer::output_shape(const Shapes& inputs) const {
 }
 
 DTensor InputLayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::cast(inputs[0], countable_.value_or(dtype_policy().compute));
+  return ops::cast(inputs[0], symbolic_dtype({}));
 }
 
 Input::Input(const Shape& shape, const InputOptions& options)

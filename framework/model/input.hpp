@@ -8,7 +8,8 @@ namespace tessera {
 struct InputOptions {
   /// A dtype of layers, or int32, int64, uint8 or bool; empty: that of the default policy.
   std::string dtype = "";
-  std::string name = "";  ///< the input's own; empty: made of its class
+  std::string name = "";    ///< the input's own; empty: made of its class
+  int64_t batch_size = -1;  ///< of how many samples each batch is; -1: of any number
 };
 
 /// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).
@@ -23,11 +24,14 @@ class InputLayer final : public Layer {
   bool can_be_replayed() const override { return true; }
   /// Whether an input can be of this dtype, though no layer computes in it: int32.
   static bool is_countable(const std::string& dtype);
-  /// The batch's shape, (-1, …).
+  /// The batch's shape, (-1, …) unless it has a fixed number of samples.
   const Shape& batch_shape() const { return batch_shape_; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override;
+  at::ScalarType symbolic_dtype(const Shapes&) const override {
+    return countable_.value_or(dtype_policy().compute);
+  }
 
  private:
   std::optional<at::ScalarType> countable_;  ///< the dtype of whole numbers and truth values

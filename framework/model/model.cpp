@@ -2,7 +2,6 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/nn/weights_file.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
@@ -13,12 +12,15 @@ Model::Model(const LayerOptions& options)
     : Layer(options), Trainer(static_cast<Layer&>(*this), *this) {}
 Model::~Model() = default;
 
-void Model::save_weights(const std::string& path) const { tessera::save_weights(*this, path); }
-void Model::load_weights(const std::string& path) { tessera::load_weights(*this, path); }
+std::vector<std::shared_ptr<Layer>> Model::layers() const {
+  std::vector<std::shared_ptr<Layer>> list = sublayers();
+  std::erase_if(list, [](const auto& layer) { return layer->is_operation(); });
+  return list;
+}
 
 std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
   std::vector<std::string> names;
-  for (const auto& layer : sublayers()) {
+  for (const auto& layer : layers()) {
     if (layer->name() == name) return layer;
     names.push_back(layer->name());
   }
@@ -27,8 +29,9 @@ std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
 }
 
 std::shared_ptr<Layer> Model::get_layer(int64_t index) const {
-  const auto count = static_cast<int64_t>(sublayers().size());
-  if (index >= 0 && index < count) return sublayers()[static_cast<size_t>(index)];
+  const std::vector<std::shared_ptr<Layer>> list = layers();
+  const auto count = static_cast<int64_t>(list.size());
+  if (index >= 0 && index < count) return list[static_cast<size_t>(index)];
   throw ConfigError("model " + name(), str("a place among the model's ", count, " layers"),
                     std::to_string(index), "count from 0");
 }
@@ -70,7 +73,7 @@ ModelHandle::ModelHandle(std::shared_ptr<Model> model)
     : LayerHandle(model), model_(std::move(model)) {}
 
 std::vector<LayerHandle> ModelHandle::layers() const {
-  const auto layers = model_->sublayers();
+  const auto layers = model_->layers();
   return {layers.begin(), layers.end()};
 }
 

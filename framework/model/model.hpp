@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/model/file_options.hpp>
 #include <tessera/framework/model/summary.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/trainer.hpp>
@@ -27,9 +28,11 @@ class Model : public Layer, public Trainer {
   }
   /// The inputs it was built for; empty before.
   virtual Shapes input_shapes() const { return built_for(); }
+  /// The layers, without the operations between them (keras.Model.layers); sublayers() has both.
+  std::vector<std::shared_ptr<Layer>> layers() const;
   /// The layer of a name. Throws ConfigError naming the nearest one.
   std::shared_ptr<Layer> get_layer(const std::string& name) const;
-  /// The layer at a place in sublayers(). Throws ConfigError for a place that there is none at.
+  /// The layer at a place in layers(). Throws ConfigError for a place that there is none at.
   std::shared_ptr<Layer> get_layer(int64_t index) const;
   /// The weights' values, whole, on the host, in the order of weights(); drawn if they were not.
   /// Collective.
@@ -41,10 +44,17 @@ class Model : public Layer, public Trainer {
   /// Names the layers that have no name yet; building does so too.
   void name_layers() { name_sublayers(); }
 
-  /// Writes the weights, whole, to one safetensors file, as the free function save_weights() does.
-  void save_weights(const std::string& path) const;
-  /// Reads weights that save_weights() wrote, straight into their layouts.
-  void load_weights(const std::string& path);
+  /// Writes the whole model, which load_model() and Keras read (keras.Model.save): to a file
+  /// "model.keras", or into a folder of that name. Every process writes its own part of the
+  /// weights. Collective. Throws what save_model() throws.
+  void save(const std::string& path, const SaveOptions& options = {}) const;
+  /// Writes the weights, in the format that the path's end names: Keras' ".weights.h5" and
+  /// ".weights.json", with the optimizer's variables, or else safetensors
+  /// (keras.Model.save_weights). Collective. Throws what the free function save_weights() throws.
+  void save_weights(const std::string& path, const SaveWeightsOptions& options = {}) const;
+  /// Reads weights that save_weights() or Keras wrote, straight into their layouts
+  /// (keras.Model.load_weights). Collective. Throws what the free function load_weights() throws.
+  void load_weights(const std::string& path, const LoadWeightsOptions& options = {});
   /// The configuration as JSON that Keras reads too, as model_to_json() gives it.
   std::string to_json(int indent = 2) const;
 
@@ -70,6 +80,14 @@ class ModelHandle : public LayerHandle {
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options = {}) const {
     return model_->fit(x, y, options);
   }
+  History fit(const detail::NamedArrays& x, const at::Tensor& y,
+              const FitOptions& options = {}) const {
+    return model_->fit(x, y, options);
+  }
+  History fit(const detail::NamedArrays& x, const detail::NamedArrays& y,
+              const FitOptions& options = {}) const {
+    return model_->fit(x, y, options);
+  }
   /// Model::evaluate().
   Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options = {}) const {
     return model_->evaluate(data, options);
@@ -78,9 +96,20 @@ class ModelHandle : public LayerHandle {
                 const EvaluateOptions& options = {}) const {
     return model_->evaluate(x, y, options);
   }
+  Logs evaluate(const detail::NamedArrays& x, const at::Tensor& y,
+                const EvaluateOptions& options = {}) const {
+    return model_->evaluate(x, y, options);
+  }
+  Logs evaluate(const detail::NamedArrays& x, const detail::NamedArrays& y,
+                const EvaluateOptions& options = {}) const {
+    return model_->evaluate(x, y, options);
+  }
   /// Model::predict().
   at::Tensor predict(const DatasetHandle& data, const PredictOptions& options = {}) const {
     return model_->predict(data, options);
+  }
+  at::Tensor predict(const detail::NamedArrays& x, const PredictOptions& options = {}) const {
+    return model_->predict(x, options);
   }
   std::vector<at::Tensor> predict_all(const DatasetHandle& data,
                                       const PredictOptions& options = {}) const {
@@ -101,6 +130,8 @@ class ModelHandle : public LayerHandle {
   }
   void reset_metrics() const { model_->reset_metrics(); }
   const StepRecords& step_records() const { return model_->step_records(); }
+  const StepRecords& test_step_records() const { return model_->test_step_records(); }
+  const StepRecords& predict_step_records() const { return model_->predict_step_records(); }
   void build(const Shape& input) const { model_->build({input}); }
   std::vector<LayerHandle> layers() const;
   LayerHandle get_layer(const std::string& name) const { return model_->get_layer(name); }
@@ -116,8 +147,15 @@ class ModelHandle : public LayerHandle {
   int64_t count_params() const { return model_->count_params(); }
   std::vector<at::Tensor> get_weights() const { return model_->get_weights(); }
   void set_weights(const std::vector<at::Tensor>& values) const { model_->set_weights(values); }
-  void save_weights(const std::string& path) const { model_->save_weights(path); }
-  void load_weights(const std::string& path) const { model_->load_weights(path); }
+  void save(const std::string& path, const SaveOptions& options = {}) const {
+    model_->save(path, options);
+  }
+  void save_weights(const std::string& path, const SaveWeightsOptions& options = {}) const {
+    model_->save_weights(path, options);
+  }
+  void load_weights(const std::string& path, const LoadWeightsOptions& options = {}) const {
+    model_->load_weights(path, options);
+  }
   std::string to_json(int indent = 2) const { return model_->to_json(indent); }
 
  private:

@@ -51,10 +51,11 @@ class GraphBuilder {
                                   int cluster) {
     std::map<const Node*, std::vector<int>> ends;
     std::map<const Layer*, Drawn> drawn;
+    const std::vector<SymbolicTensor> entries = model.symbolic_inputs();
     for (const auto& node : model.nodes()) {
       std::vector<int> from;
-      for (size_t i = 0; i < model.inputs().size() && node->inputs.empty(); ++i) {
-        const bool entered = model.inputs()[i].node() == node && i < inputs.size();
+      for (size_t i = 0; i < entries.size() && node->inputs.empty(); ++i) {
+        const bool entered = entries[i].node() == node && i < inputs.size();
         if (entered) from.push_back(inputs[i]);
       }
       for (const SymbolicTensor& input : node->inputs) from.push_back(end_of(ends, input));
@@ -70,7 +71,7 @@ class GraphBuilder {
       ends[node.get()] = layer.ends;
     }
     std::vector<int> outputs;
-    for (const SymbolicTensor& output : model.graph_outputs()) {
+    for (const SymbolicTensor& output : model.symbolic_outputs()) {
       outputs.push_back(end_of(ends, output));
     }
     return outputs;

@@ -9,7 +9,7 @@ using namespace detail;
 
 SequentialModel::SequentialModel(const std::vector<LayerHandle>& layers,
                                  const SequentialOptions& options)
-    : Model({options.name, "", options.trainable}) {
+    : Model({options.name, options.dtype, options.trainable}) {
   for (const LayerHandle& layer : layers) add(layer);
 }
 
@@ -53,6 +53,17 @@ void SequentialModel::add(const LayerHandle& layer) {
                      layer->class_name(), "add it first, or make a new model of these layers");
   }
   track(layer);
+}
+
+LayerHandle SequentialModel::pop() {
+  if (compiled()) {
+    throw StateError("Sequential " + path(), "layers are removed before compile()",
+                     "a compiled model", "load or make it without compile()");
+  }
+  LayerHandle last = untrack_last();
+  // The graph ends where that layer's call began.
+  if (end_.defined() && end_.node()->layer == last.layer()) end_ = end_.node()->inputs[0];
+  return last;
 }
 
 /// Keeps a model that began with an Input built.
@@ -110,5 +121,7 @@ Sequential::Sequential(const std::vector<LayerHandle>& layers, const SequentialO
 void Sequential::add(const LayerHandle& layer) const {
   static_cast<SequentialModel&>(model()).add(layer);
 }
+
+LayerHandle Sequential::pop() const { return static_cast<SequentialModel&>(model()).pop(); }
 
 }  // namespace tessera

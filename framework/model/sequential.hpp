@@ -12,6 +12,9 @@ namespace tessera {
 struct SequentialOptions {
   std::string name = "";  ///< the model's own; empty: made of its class
   bool trainable = true;  ///< whether training changes its weights
+  /// Dtype policy of the model itself, not of its layers: one in "mixed_float16" trains with a
+  /// LossScaleOptimizer. Empty: the default one.
+  std::string dtype = "";
 };
 
 namespace detail {
@@ -33,6 +36,9 @@ class SequentialModel : public Model {
   /// Appends a layer. Throws StateError once built, unless it begins with an Input; ConfigError for
   /// an Input that is not the first.
   void add(const LayerHandle& layer);
+  /// Removes the last layer and gives it, with its weights. Throws StateError for a model without
+  /// layers, or that is compiled.
+  LayerHandle pop();
 
  protected:
   void build_sublayers(const Shapes& inputs) override;
@@ -57,6 +63,9 @@ class Sequential : public ModelHandle {
   explicit Sequential(const std::vector<LayerHandle>& layers,
                       const SequentialOptions& options = {});
   void add(const LayerHandle& layer) const;
+  /// Removes the last layer and gives it, before compile() (keras.Sequential.pop). Throws
+  /// StateError for a model without layers, or that is compiled.
+  LayerHandle pop() const;
 };
 
 }  // namespace tessera

@@ -15,6 +15,8 @@
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/summary_rows.hpp>
+#include <tessera/framework/tensor/float32_precision.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
 
@@ -70,11 +72,16 @@ std::string device_line(const Model& model, const Optimizer* optimizer, bool col
   if (all.empty()) return "";
   const double weights = bytes_per_device(all);
   const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
-  const std::string mesh = all[0].layout().mesh().describe();
+  const Mesh& mesh = all[0].layout().mesh();
+  const std::string precision =
+      on_gpus(mesh) ? str(StyledText(" Products of float32: ", TextStyle::bold).to_string(color),
+                          float32_matmul_precision(), "\n")
+                    : "";
   return StyledText(" Bytes per device: ", TextStyle::bold).to_string(color) +
          StyledText(readable_bytes(weights + slots), TextStyle::number).to_string(color) +
          str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots), ")\n") +
-         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + mesh + "\n";
+         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + describe_place(mesh) +
+         "\n" + precision;
 }
 
 std::vector<double> positions_of(const SummaryOptions& options, bool connections) {

@@ -52,6 +52,17 @@ Examples Dataset::get_placed(std::span<const int64_t> rows, const LayoutMap& lay
   return batch;
 }
 
+BatchFunction StreamDataset::start_at(int64_t epoch, int64_t first_step, const LayoutMap&) const {
+  BatchFunction batches = start(epoch);
+  if (!batches || first_step == 0) return batches;
+  return [batches, first_step]() mutable -> std::optional<Examples> {
+    for (; first_step > 0; --first_step) {
+      if (!batches()) return std::nullopt;
+    }
+    return batches();
+  };
+}
+
 const std::shared_ptr<const Dataset>& DatasetHandle::rows(const std::string& where) const {
   if (rows_) return rows_;
   throw ConfigError(where, "any row can be read", stream_ ? "a stream of batches" : "no data",

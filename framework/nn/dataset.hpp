@@ -48,7 +48,7 @@ struct Examples {
 };
 
 /// Data that can be read in any order. get() may be called from another thread than the one that
-/// trains, but from one at a time.
+/// trains, but from one at a time unless the data are concurrent().
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -60,6 +60,8 @@ class Dataset {
   /// none of them a row is read all the same, for its shape. A dataset that can make each shard of
   /// its inputs by itself does so here, instead of whole tensors that are cut up.
   virtual Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const;
+  /// Whether get() may be called from several threads at a time.
+  virtual bool concurrent() const { return false; }
   /// What a history calls it: "mnist", "mnist (synthetic)".
   virtual std::string name() const { return "data"; }
   /// Shapes of the inputs without their rows.
@@ -76,6 +78,10 @@ class StreamDataset {
   virtual ~StreamDataset() = default;
   /// The batches of an epoch from the first on; fit asks once an epoch.
   virtual BatchFunction start(int64_t epoch) const = 0;
+  /// The batches of an epoch from `first_step` on, of which this process may be given those rows
+  /// only that its devices hold as `layouts` cut them, if those are defined (Examples::part).
+  /// Unless overridden it is start(), of whose batches those before are read and dropped.
+  virtual BatchFunction start_at(int64_t epoch, int64_t first_step, const LayoutMap& layouts) const;
   /// Batches of an epoch, if known.
   virtual std::optional<int64_t> steps() const { return std::nullopt; }
   /// Whether an epoch has no end, so that steps_per_epoch is needed.

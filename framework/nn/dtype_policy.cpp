@@ -48,6 +48,15 @@ std::string to_string(const DTypePolicy& policy) {
 }
 
 DTypePolicy default_dtype_policy() { return chosen(); }
-void set_dtype_policy(const DTypePolicy& policy) { chosen() = policy; }
+
+void set_dtype_policy(const DTypePolicy& policy) {
+  chosen() = policy;
+  dtype_policy_map() = nullptr;
+}
+
+std::shared_ptr<const DTypePolicyMap>& detail::dtype_policy_map() {
+  static std::shared_ptr<const DTypePolicyMap> map;
+  return map;
+}
 
 }  // namespace tessera

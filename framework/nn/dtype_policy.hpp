@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <c10/core/ScalarType.h>
@@ -19,8 +20,17 @@ DTypePolicy dtype_policy(const std::string& name);
 /// The name that dtype_policy() takes.
 std::string to_string(const DTypePolicy& policy);
 
+class DTypePolicyMap;
+
 /// The policy of layers that name none; float32 unless set (keras.config.set_dtype_policy).
 DTypePolicy default_dtype_policy();
 void set_dtype_policy(const DTypePolicy& policy);
+
+namespace detail {
+
+/// Policies by path, if set_dtype_policy() was given such; else null.
+std::shared_ptr<const DTypePolicyMap>& dtype_policy_map();
+
+}  // namespace detail
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -70,6 +71,12 @@ Layer::Layer(const LayerOptions& options)
     : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
       policy_(policy_of(options)), serial_(next_serial++) {
   check_name(name_);
+  if (options.dtype.empty()) policies_ = dtype_policy_map();
+  take_policy();
+}
+
+void Layer::take_policy() {
+  if (policies_ && !built_ && !path().empty()) policy_ = policies_->find(path());
 }
 
 Json Layer::config() const {
@@ -89,6 +96,7 @@ const CallContext& detail::call_context() {
 void Layer::build(const Shapes& inputs) {
   if (built_) return;
   if (name_.empty()) name_ = snake_case(class_name());
+  take_policy();
   name_sublayers();
   {
     const ScopedValue<bool> building(building_, true);
@@ -126,6 +134,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   if (is_model()) return call_all(inputs, context);
   const CommLabel place(path());
   try {
+    if (is_operation()) return call_all(inputs, context);
     // Throws for inputs of another shape than it was built for.
     const Shapes expected = shape_from_call_ ? Shapes() : output_shapes(shapes);
     Inputs cast = inputs;
@@ -226,10 +235,10 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
   }
   try {
     node->shapes = layer->output_shapes(shapes);
+    node->dtype = layer->symbolic_dtype(shapes);
   } catch (const Error&) {
     rethrow_at(layer->class_name() + " " + layer->path());
   }
-  node->dtype = layer->dtype_policy().compute;
   node->call = layer->symbolic_calls_++;
   layer->symbolic_call_ = node;
   std::vector<SymbolicTensor> list;
@@ -318,6 +327,7 @@ void Layer::set_path(const std::string& name, const std::string& path) {
   for (Variable& weight : weights_) weight.set_path(path + "/" + weight.path().substr(old));
   name_ = name;
   path_ = path;
+  take_policy();
   for (const auto& layer : sublayers_) {
     if (!layer->name().empty()) layer->set_path(layer->name(), path + "/" + layer->name());
   }

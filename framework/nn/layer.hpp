@@ -112,6 +112,9 @@ class Layer {
   const Shapes& built_for() const { return built_for_; }
   /// A model passes inputs on as they are and leaves checks to its layers.
   virtual bool is_model() const { return false; }
+  /// Whether it is an operation between a graph's layers, as `x + y` is: no layer of the model, and
+  /// inputs are passed on as they are, but for their masks, which end.
+  virtual bool is_operation() const { return false; }
 
   /// The name a model gave or the user chose; "" before either.
   const std::string& name() const { return name_; }
@@ -162,6 +165,8 @@ class Layer {
   virtual void place_weights(const LayoutMap& layouts);
   /// The layers inside, in the order of track().
   const std::vector<std::shared_ptr<Layer>>& sublayers() const { return sublayers_; }
+  /// For each of them the attribute that it was tracked as; empty for none.
+  const std::vector<std::string>& attributes() const { return attributes_; }
 
   /// What belongs to the layer beside weights and config(), as files of a name and their bytes,
   /// such as a vocabulary (Keras' save_assets).
@@ -173,6 +178,12 @@ class Layer {
   /// Makes a layer part of this one, so that its weights are trained, saved and placed; returns it.
   /// Throws ConfigError for a layer that holds this one.
   LayerHandle track(const LayerHandle& layer);
+  /// Does so under the name of an attribute, by which Keras' files of weights know a layer inside:
+  /// what a class in Python says as `self.first = Dense(4)` is `track("first", Dense(4))`. Throws
+  /// ConfigError for a name twice, or one that no attribute can have.
+  LayerHandle track(const std::string& attribute, const LayerHandle& layer);
+  /// Takes the last layer of track() out again. Throws StateError if there is none.
+  LayerHandle untrack_last();
   /// Whether the layer or model that this one is part of gave it its path.
   bool in_model() const { return !path_.empty(); }
   /// Names the layers inside that have no name yet, if this layer is part of no other.
@@ -192,6 +203,9 @@ class Layer {
   virtual std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) {
     return {call(inputs, context)};
   }
+
+  /// The dtype of the outputs of a call in a graph, for input shapes.
+  virtual at::ScalarType symbolic_dtype(const Shapes&) const { return policy_.compute; }
 
   /// The mask of each output that call() gave none, undefined for none; the first input's for all
   /// unless overridden (keras.layers.Layer.compute_mask). `inputs` are in the compute dtype.
@@ -218,6 +232,8 @@ class Layer {
   /// The shapes of a call's outputs if unknown extents are `unknown`.
   Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
   std::string sublayer_prefix() const;
+  /// Takes the policy of its path, of those that were in force when it was made.
+  void take_policy();
   /// Numbers unnamed layers, and gives all their paths.
   void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts);
 
@@ -226,6 +242,8 @@ class Layer {
   std::string path_;
   bool trainable_;
   DTypePolicy policy_;
+  /// Where the policy comes from once the layer has a path; null for one that is settled.
+  std::shared_ptr<const DTypePolicyMap> policies_;
   bool built_ = false;
   bool building_ = false;
   /// Whether output_shape() is found by a call.
@@ -233,6 +251,7 @@ class Layer {
   Shapes built_for_;
   std::vector<Variable> weights_;
   std::vector<std::shared_ptr<Layer>> sublayers_;
+  std::vector<std::string> attributes_;
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
   int64_t serial_;

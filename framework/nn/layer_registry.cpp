@@ -1,6 +1,8 @@
 #include <tessera/framework/nn/layer_registry.hpp>
 
 #include <algorithm>
+#include <map>
+#include <array>
 
 namespace tessera {
 
@@ -9,6 +11,22 @@ using namespace detail;
 namespace {
 
 constexpr size_t max_name_bytes = 256;
+
+/// Layers of Keras that there are none of here, so that no other one is taken for a name like it.
+constexpr std::array keras_alone = {
+    "AdaptiveAveragePooling1D", "AdaptiveAveragePooling2D", "AdaptiveAveragePooling3D",
+    "AdaptiveMaxPooling1D", "AdaptiveMaxPooling2D", "AdaptiveMaxPooling3D", "AugMix",
+    "AutoContrast", "AveragePooling3D", "ContrastLimitedAdaptiveHistogramEqualization",
+    "Conv3DTranspose", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Cropping3D", "CutMix",
+    "Equalization", "GRUCell", "GlobalAveragePooling3D", "GlobalMaxPooling3D",
+    "GroupQueryAttention", "LSTMCell", "Lambda", "MaxNumBoundingBoxes", "MaxPooling3D",
+    "MelSpectrogram", "MixUp", "Pipeline", "RNN", "RandAugment", "RandomBrightness",
+    "RandomColorDegeneration", "RandomColorJitter", "RandomContrast", "RandomCrop",
+    "RandomElasticTransform", "RandomErasing", "RandomFlip", "RandomGaussianBlur",
+    "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPerspective", "RandomPosterization",
+    "RandomRotation", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomTranslation",
+    "RandomZoom", "ReversibleEmbedding", "STFTSpectrogram", "SimpleRNNCell", "Solarization",
+    "SpectralNormalization", "StackedRNNCells", "UpSampling3D", "ZeroPadding3D"};
 
 LayerFactories& layer_table() {
   static LayerFactories factories;
@@ -28,16 +46,37 @@ void check_name(const std::string& name, const JsonPath& path) {
                     in_quotes(name), "give it another name");
 }
 
-std::string dtype_name(const Json& json, const JsonPath& path) {
+}  // namespace
+
+std::string detail::policy_name(const Json& json, const JsonPath& path) {
   if (json.is_string()) return json.get_ref<const std::string&>();
   if (!json.is_object()) json_fail(json, path, "a name or an object with \"class_name\"");
   auto [class_name, config] = read_serialized(json, path);
+  if (class_name.ends_with("DTypePolicy") && class_name != "DTypePolicy") {
+    throw ConfigError(path.key("class_name").text(), "a policy of floating dtypes",
+                      in_quotes(class_name), "save the model before it is quantized");
+  }
   if (class_name != "DTypePolicy") {
     json_fail(class_name, path.key("class_name"), "\"DTypePolicy\"");
   }
   const auto name = config.take<std::string>("name");
   config.finish();
   return name;
+}
+
+namespace {
+
+[[noreturn]] void fail_unknown(const std::string& name, const JsonPath& path) {
+  const bool kerass = std::find(keras_alone.begin(), keras_alone.end(), name) != keras_alone.end();
+  std::string fix = "make a class of your own known by register_layer()";
+  if (kerass && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
+    fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
+  } else if (!kerass) {
+    const std::string near = nearest(name, layer_class_names());
+    if (!near.empty()) fix = str("write ", in_quotes(near), ", or ", fix);
+  }
+  throw ConfigError(path.text(), "the name is that of a known layer class",
+                    in_quotes(name) + (kerass ? ", a layer of Keras that is not there" : ""), fix);
 }
 
 }  // namespace
@@ -49,6 +88,31 @@ void register_layer(const std::string& class_name,
                     "give the class another name");
 }
 
+Json detail::layer_json(const Layer& layer) {
+  // Layers that Keras has in other places than its list of layers.
+  static const std::map<std::string, std::string> elsewhere = {
+      {"LayerScale", "keras.src.applications.convnext"},
+      {"CustomScaleLayer", "keras.src.applications.inception_resnet_v2"}};
+  if (const auto place = elsewhere.find(layer.class_name()); place != elsewhere.end()) {
+    return {{"module", place->second},
+            {"class_name", layer.class_name()},
+            {"config", layer.config()},
+            {"registered_name", layer.class_name()}};
+  }
+  const bool functional = layer.class_name() == "Functional";
+  return {{"module", functional         ? "keras.src.models.functional"
+                     : layer.is_model() ? "keras"
+                                        : "keras.layers"},
+          {"class_name", layer.class_name()},
+          {"config", layer.config()},
+          {"registered_name", functional ? Json("Functional") : Json()}};
+}
+
+ModelFactory& detail::model_factory() {
+  static ModelFactory factory = nullptr;
+  return factory;
+}
+
 std::vector<std::string> detail::layer_class_names() {
   std::vector<std::string> names;
   for (const auto& factory : layer_table()) names.push_back(factory.first);
@@ -56,12 +120,12 @@ std::vector<std::string> detail::layer_class_names() {
 }
 
 LayerHandle layer_from_config(const Json& serialized, const JsonPath& path) {
+  const bool model = serialized.is_object() && serialized.contains("class_name") &&
+                     (serialized["class_name"] == "Sequential" ||
+                      serialized["class_name"] == "Functional");
+  if (model && model_factory()) return model_factory()(serialized, path, 1);
   auto [name, config] = read_serialized(serialized, path);
-  if (!layer_table().contains(name)) {
-    throw ConfigError(path.text(), "the name is that of a known layer class", in_quotes(name),
-                      str(suggestion(name, layer_class_names()),
-                          "; a class of your own is made known by register_layer()"));
-  }
+  if (!layer_table().contains(name)) fail_unknown(name, path);
   return made_from("layer class", layer_table(), name, std::move(config), path);
 }
 
@@ -73,7 +137,7 @@ LayerOptions take_layer_options(JsonObject& config) {
   if (const auto dtype = config.take_optional<Json>("dtype")) {
     const JsonPath path = config.path().key("dtype");
     try {
-      options.dtype = dtype_name(*dtype, path);
+      options.dtype = policy_name(*dtype, path);
       dtype_policy(options.dtype);
     } catch (const Error&) {
       rethrow_at(path.text());

@@ -30,11 +30,22 @@ namespace detail {
 /// Known class names, sorted.
 std::vector<std::string> layer_class_names();
 
+/// The name of a dtype policy as Keras writes it, a text or a serialized DTypePolicy. Throws
+/// ConfigError naming the place.
+std::string policy_name(const Json& json, const JsonPath& path);
+
+/// A layer or model as Keras writes it: {"module", "class_name", "config", "registered_name"}.
+Json layer_json(const Layer& layer);
+
+/// Makes the models that stand in layers, which lie above this room: `depth` counts those around.
+using ModelFactory = LayerHandle (*)(const Json& serialized, const JsonPath& path, int depth);
+ModelFactory& model_factory();
+
 }  // namespace detail
 
-/// The layer of Keras' {"class_name", "config"} (keras.layers.deserialize), not built. `path` is
-/// where that object lies, for errors. Only registered classes are made, nothing named in a
-/// configuration is opened or run. Throws ConfigError naming the place.
+/// The layer or model of Keras' {"class_name", "config"} (keras.layers.deserialize), not built.
+/// `path` is where that object lies, for errors. Only registered classes are made, nothing named in
+/// a configuration is opened or run. Throws ConfigError naming the place.
 LayerHandle layer_from_config(const Json& serialized, const detail::JsonPath& path);
 
 /// Takes "name", "trainable" and "dtype", a name or a serialized DTypePolicy.

@@ -2,6 +2,8 @@
 #include <functional>
 #include <set>
 
+#include <re2/re2.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -47,12 +49,35 @@ LayerHandle Layer::track(const LayerHandle& handle) {
   }
   if (!trainable()) handle->set_trainable(false);
   sublayers_.push_back(handle.layer());
+  attributes_.emplace_back();
   if (building_) {
     // All others have their names.
     std::map<std::string, int64_t> counts;
     name_sublayers(sublayer_prefix(), counts);
   }
   return handle;
+}
+
+LayerHandle Layer::track(const std::string& attribute, const LayerHandle& handle) {
+  const bool is_name = RE2::FullMatch(attribute, "[A-Za-z_][A-Za-z0-9_]*");
+  if (!is_name || std::count(attributes_.begin(), attributes_.end(), attribute) > 0) {
+    throw ConfigError(class_name() + " " + path(), "attributes differ in name, which Python takes",
+                      in_quotes(attribute) + (is_name ? " twice" : ""),
+                      "write letters, digits and underscores, once");
+  }
+  track(handle);
+  attributes_.back() = attribute;
+  return handle;
+}
+
+LayerHandle Layer::untrack_last() {
+  if (sublayers_.empty()) {
+    throw StateError(class_name() + " " + path(), "a layer to take out", "none", "add one first");
+  }
+  const std::shared_ptr<Layer> last = sublayers_.back();
+  sublayers_.pop_back();
+  attributes_.pop_back();
+  return last;
 }
 
 /// A model's own name is no part of its layers' paths.

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
@@ -13,6 +16,17 @@ namespace tessera {
 class Layer;
 namespace detail {
 struct Node;
+
+/// What is taken of one axis: a place, or a text as in Python.
+struct AxisItem {
+  AxisItem(const char* part) : text(part) {}         // NOLINT: reads as data
+  AxisItem(const std::string& part) : text(part) {}  // NOLINT
+  template <std::integral T>
+  AxisItem(T place) : text(std::to_string(place)) {}  // NOLINT
+
+  std::string text;
+};
+
 }  // namespace detail
 
 /// A tensor that a model will have: shape and dtype, no numbers (keras.KerasTensor). Layers called
@@ -40,6 +54,17 @@ class SymbolicTensor {
   ///
   /// Throws StateError for an empty mask.
   SymbolicTensor with_mask(const SymbolicTensor& mask) const;
+
+  /// A part of this tensor, by places and slices of its axes as in Python, where "..." stands for
+  /// all axes that are not named and "None" for a new one:
+  ///
+  ///     Input x({4, 6});
+  ///     const SymbolicTensor first = x[{":", 0}];
+  ///     const SymbolicTensor middle = x[{":", "1:3"}];
+  ///     const SymbolicTensor last = x[{"...", -1}];
+  ///
+  /// Throws ConfigError for other texts and for places outside an axis.
+  SymbolicTensor operator[](std::initializer_list<detail::AxisItem> items) const;
   /// The mask that with_mask() gave; empty without. One that a layer makes is no tensor of a model.
   SymbolicTensor mask() const { return mask_ ? *mask_ : SymbolicTensor(); }
 

@@ -21,6 +21,7 @@ class TensorDataset final : public Dataset {
 
   int64_t size() const override { return all_.rows(); }
   Examples get(std::span<const int64_t> rows) const override;
+  bool concurrent() const override { return true; }
   std::string name() const override { return name_; }
   std::vector<Shape> input_shapes() const override;
 

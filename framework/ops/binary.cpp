@@ -8,6 +8,7 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/elementwise_grad.hpp>
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
 
 namespace tessera {
 
@@ -23,10 +24,21 @@ constexpr Saves both = inputs(0, 1);
 /// 1 where the mask holds, in dy's dtype, times dy.
 D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
 
-/// ATen throws its own error where integers are divided by 0.
-const Tensor& divisor(const Tensor& b) {
-  if (!at::isIntegralType(b.scalar_type(), false) || b.all().item<bool>()) return b;
+[[noreturn]] void fail_division(int64_t) {
   throw ConfigError("integer division", "divisors are not 0", "0", "correct the divisor");
+}
+
+/// ATen throws its own error where integers are divided by 0. On a GPU that is told when this
+/// thread next reads from it; until then these divisors are 1.
+Tensor divisor(const Tensor& b) {
+  if (!at::isIntegralType(b.scalar_type(), false)) return b;
+  if (!b.is_cpu()) {
+    const Tensor zeros = b.eq(0);
+    deferred_check(b.device(), fail_division).masked_fill_(zeros.any(), 0);
+    return b.masked_fill(zeros, 1);
+  }
+  if (!b.all().item<bool>()) fail_division(0);
+  return b;
 }
 
 // name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype,

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
@@ -141,6 +142,7 @@ struct ConvOp : Convolution {
     return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
+    load_gpus();
     const int64_t groups = Convolution::groups(in[0]);
     Local local = Convolution::local();
     std::vector<Interval> out;
@@ -187,6 +189,7 @@ struct ConvTransposeOp : Convolution {
     return windows[axis - 1].readers(out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
+    load_gpus();
     const at::Tensor &y = in[0], weight = filters(in[1]);
     const int64_t groups = Convolution::groups(y);
     Local local = Convolution::local();
@@ -234,6 +237,7 @@ struct ConvKernelGradOp : Convolution {
     return input == 1 ? out : windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
+    load_gpus();
     const int64_t groups = Convolution::groups(in[0]);
     Local local = Convolution::local();
     std::vector<Interval> out;

@@ -62,7 +62,7 @@ struct SparseCrossEntropyGradOp {
   }
   Tensors forward(const LocalArgs& in) const {
     at::Tensor dx = at::_softmax(in[0], -1, false);
-    const at::Tensor label = in[1].unsqueeze(-1);
+    const at::Tensor label = clamped_indices(in[1], in[0].size(-1)).unsqueeze(-1);
     dx.scatter_add_(-1, label, at::full({}, -1, dx.options()).expand(label.sizes()));
     return {dx.mul_(in[2].unsqueeze(-1))};
   }
@@ -79,9 +79,10 @@ struct SparseCrossEntropyOp {
   Specs infer(const Specs& in) const { return infer_loss(in); }
   Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::whole); }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
+    const at::Tensor labels =
+        checked_indices(name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
     const at::Tensor log_p = at::_log_softmax(in[0], -1, false);
-    return {log_p.gather(-1, in[1].unsqueeze(-1)).squeeze(-1).neg_()};
+    return {log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1).neg_()};
   }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
@@ -143,8 +144,9 @@ struct PickOp {
   Specs infer(const Specs& in) const { return infer_loss(in); }
   Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::reduce); }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(sparse_name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
-    const LocalLabels labels(in[1], in.range(0, in[0].dim() - 1));
+    const LocalLabels labels(
+        checked_indices(sparse_name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1)),
+        in.range(0, in[0].dim() - 1));
     const at::Tensor picked = in[0].gather(-1, labels.index);
     return {picked.masked_fill_(labels.inside.logical_not(), 0).squeeze(-1)};
   }

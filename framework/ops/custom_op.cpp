@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/custom_op.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -12,8 +13,9 @@
 
 namespace tessera::detail {
 
-/// What OpInfo's functions are given as the operation; it is its only attribute.
-struct CustomOpBody : std::enable_shared_from_this<CustomOpBody> {
+/// What OpInfo's functions are given as the operation; it is its only attribute. Never destroyed:
+/// plans, tapes, recorded steps and profiles of any thread hold its OpInfo and its name.
+struct CustomOpBody {
   std::string name;
   ops::CustomOpOptions options;
   Rule rule;  ///< if options.rule is not empty
@@ -24,9 +26,9 @@ namespace {
 
 const CustomOpBody& body_of(const void* op) { return *static_cast<const CustomOpBody*>(op); }
 
-bool names_output(const Rule& rule, size_t factor) {
+bool is_in_inputs(const Rule& rule, int factor) {
   return std::any_of(rule.in.begin(), rule.in.end(), [&](const std::vector<int>& axes) {
-    return std::find(axes.begin(), axes.end(), static_cast<int>(factor)) != axes.end();
+    return std::find(axes.begin(), axes.end(), factor) != axes.end();
   });
 }
 
@@ -38,7 +40,7 @@ Rule parse_rule(const std::string& name, const ops::CustomOpOptions& options) {
   }
   for (const int factor : rule.out[0]) {
     if (factor == Rule::none || options.shape) continue;
-    if (!names_output(rule, static_cast<size_t>(factor))) {
+    if (!is_in_inputs(rule, factor)) {
       throw ConfigError(name, "an input has each axis of the output", '"' + options.rule + '"',
                         "give .shape for an output of axes of its own, named \"!n\"");
     }
@@ -173,7 +175,7 @@ OpInfo info_of(const CustomOpBody& body) {
   }
   info.equal = [](const void* a, const void* b) { return a == b; };
   info.copy = [](const void* op) -> std::shared_ptr<const void> {
-    return body_of(op).shared_from_this();
+    return {std::shared_ptr<const void>(), op};
   };
   return info;
 }
@@ -190,21 +192,20 @@ CustomOp::CustomOp(const std::string& name, const CustomOpOptions& options) {
   if (!options.forward) {
     throw ConfigError(name, "an operation has .forward", "none", "give an ATen function");
   }
-  const auto body = std::make_shared<CustomOpBody>();
+  auto body = std::make_unique<CustomOpBody>();
   body->name = name;
   body->options = options;
   if (!options.rule.empty()) body->rule = parse_rule(name, options);
   body->info = info_of(*body);
-  body_ = body;
-  // Plans, tapes and recorded steps of any thread hold its OpInfo.
+  body_ = body.get();
   static std::mutex mutex;
-  static auto* kept = new std::vector<std::shared_ptr<const CustomOpBody>>;
+  static auto* kept = new std::vector<std::unique_ptr<const CustomOpBody>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  kept->push_back(body_);
+  kept->push_back(std::move(body));
 }
 
 DTensor CustomOp::operator()(const std::vector<DTensor>& inputs) const {
-  return std::move(dispatch(body_->info, body_.get(), 0, inputs)[0]);
+  return std::move(dispatch(body_->info, body_, 0, inputs)[0]);
 }
 
 }  // namespace tessera::ops

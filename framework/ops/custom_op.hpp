@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,7 +60,7 @@ class CustomOp {
   DTensor operator()(const std::vector<DTensor>& inputs) const;
 
  private:
-  std::shared_ptr<const detail::CustomOpBody> body_;
+  const detail::CustomOpBody* body_;  ///< kept by the program
 };
 
 }  // namespace tessera::ops

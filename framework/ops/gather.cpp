@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera {
 
@@ -98,9 +99,9 @@ struct GatherOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const int64_t count = in.spec(0).shape[size_t(axis)];
-    check_indices(name, "indices", in[1], count, in.ranges(1));
+    const at::Tensor checked = checked_indices(name, "indices", in[1], count, in.ranges(1));
     const Interval shard = in.range(0, axis);
-    const at::Tensor index = in[1].flatten().sub(shard.lo);
+    const at::Tensor index = checked.flatten().sub(shard.lo);
     std::vector<int64_t> shape = in[0].sizes().vec();
     shape.erase(shape.begin() + axis);
     shape.insert(shape.begin() + axis, in[1].sizes().begin(), in[1].sizes().end());
@@ -161,9 +162,37 @@ struct OneHotOp {
   }
 };
 
+struct SearchSortedOp {
+  static constexpr std::string_view name = "searchsorted";
+  bool right = false;
+  auto attributes() const { return std::tie(right); }
+  Specs infer(const Specs& in) const {
+    check_same_dtype(name, in);
+    if (in[0].rank() != 1) {
+      throw ShapeError(std::string(name), "the sorted sequence has one axis",
+                       to_string(in[0].shape), "flatten it");
+    }
+    return {{in[1].shape, at::kLong}};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = broadcast_rule({in[1]});
+    rule.in = {{Rule::none}, rule.out[0]};
+    return rule;
+  }
+  Tensors forward(const LocalArgs& in) const {
+    return {at::searchsorted(in[0], in[1].contiguous(), /*out_int32=*/false, right)};
+  }
+  static Samples<SearchSortedOp> samples() {
+    // Equal elements are sorted whatever is drawn.
+    return {{{{{1}}, {{5, 3}}}, {true}},
+            {{{{3}, at::kLong, 1, 1}, {{4}, at::kLong, 0, 3}}, {false}}};
+  }
+};
+
 TESSERA_REGISTER_OP(GatherGradOp);
 TESSERA_REGISTER_OP(GatherOp);
 TESSERA_REGISTER_OP(OneHotOp);
+TESSERA_REGISTER_OP(SearchSortedOp);
 
 }  // namespace
 
@@ -188,6 +217,10 @@ DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype, do
     throw ShapeError("one_hot", "the number of classes is at least 0", str(classes), "");
   }
   return run_op(OneHotOp{classes, dtype, on, off}, {as_indices(labels)});
+}
+
+DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right) {
+  return run_op(SearchSortedOp{right}, {sorted_sequence, values});
 }
 
 }  // namespace ops

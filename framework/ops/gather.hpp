@@ -21,4 +21,11 @@ DTensor embedding(const DTensor& table, const DTensor& ids);
 DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype = at::kFloat,
                 double on = 1, double off = 0);
 
+/// Where each value belongs in a sorted sequence (n,): the first place whose element is not below
+/// it, with `right` the first whose element is above it, n if there is none; int64, of the values'
+/// shape (keras.ops.searchsorted; with `right` keras.ops.digitize). Both have one dtype. NaN
+/// belongs behind all. A sharded sequence is gathered; the values' sharding passes on. Throws
+/// ShapeError unless the sequence has one axis.
+DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right = false);
+
 }  // namespace tessera::ops

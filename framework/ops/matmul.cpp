@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/matrix_gradient.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
@@ -15,6 +16,11 @@ namespace tessera {
 using namespace detail;
 
 namespace {
+
+/// ATen's GPUs have no products of integers. Those of doubles are exact up to 2^53.
+bool multiplies_as_doubles(const at::Tensor& x) {
+  return !x.is_cpu() && c10::isIntegralType(x.scalar_type(), /*includeBool=*/false);
+}
 
 struct MatmulOp {
   static constexpr std::string_view name = "matmul";
@@ -55,6 +61,9 @@ struct MatmulOp {
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor a = transpose_a ? in[0].transpose(-1, -2) : in[0];
     const at::Tensor b = transpose_b ? in[1].transpose(-1, -2) : in[1];
+    if (multiplies_as_doubles(a)) {
+      return {at::matmul(a.to(at::kDouble), b.to(at::kDouble)).to(a.scalar_type())};
+    }
     if (a.dim() == 2 && b.dim() == 2) return {at::mm(a, b)};
     return {at::matmul(a, b)};
   }
@@ -70,19 +79,12 @@ struct MatmulOp {
     }
     if (needs[1]) {
       const DTensor& a = saved.in(0);
-      grads[1] = saved.shape(1).size() == 2 && a.rank() > 2 ? matrix_gradient(a, dy)
+      grads[1] = saved.shape(1).size() == 2 && a.rank() > 2
+                     ? matrix_gradient(a, dy, transpose_a ? "yx" : "xy", transpose_b ? "zy" : "yz")
                  : sum_to(transpose_b ? ops::matmul(dy, a, true, transpose_a)
                                       : ops::matmul(a, dy, !transpose_a, false), saved.shape(1));
     }
     return grads;
-  }
-
-  /// Gradient of a matrix that all leading axes share: one contraction, not one matrix per entry.
-  DTensor matrix_gradient(const DTensor& a, const DTensor& dy) const {
-    std::string lead;
-    for (int64_t i = 0; i + 2 < a.rank(); ++i) lead += char('a' + i);
-    const std::string left = lead + (transpose_a ? "yx" : "xy");
-    return ops::einsum(left + "," + lead + "xz->" + (transpose_b ? "zy" : "yz"), {a, dy});
   }
 
   static Samples<MatmulOp> samples() {
@@ -174,7 +176,9 @@ struct EinsumOp {
 
   Tensors forward(const LocalArgs& in) const {
     std::vector<at::Tensor> operands(in.all().begin(), in.all().end());
-    return {at::einsum(equation, operands)};
+    if (!multiplies_as_doubles(in[0])) return {at::einsum(equation, operands)};
+    for (at::Tensor& operand : operands) operand = operand.to(at::kDouble);
+    return {at::einsum(equation, operands).to(in[0].scalar_type())};
   }
 
   static constexpr Saves saves = inputs(0, 1);
@@ -238,4 +242,12 @@ DTensor einsum(const std::string& equation, const std::vector<DTensor>& operands
 }
 
 }  // namespace ops
+
+DTensor detail::matrix_gradient(const DTensor& a, const DTensor& dy, const std::string& of_a,
+                                const std::string& of_matrix) {
+  std::string lead;
+  for (int64_t i = 0; i + 2 < a.rank(); ++i) lead += char('a' + i);
+  return ops::einsum(lead + of_a + "," + lead + "xz->" + of_matrix, {a, dy});
+}
+
 }  // namespace tessera

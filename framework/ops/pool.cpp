@@ -11,7 +11,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/gpu_table.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
+
 namespace tessera {
 
 using namespace detail;
@@ -256,15 +258,19 @@ Grads MaxPoolOp::gradient(const Saved& saved, const Cotangents& dy, Needs) const
 }
 
 /// One over the cells of x in each window of an axis, times the window's size, for outputs from
-/// `lo` on.
+/// `lo` on; of the dtype and on the device of `like`.
 at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input,
-                   const at::TensorOptions& options) {
-  std::vector<double> list;
-  for (int64_t o = out.lo; o < out.hi; ++o) {
-    const Interval cells = intersect(axis.reads({o, o + 1}), {0, input});
-    list.push_back(double(axis.size) / double(std::max<int64_t>(1, cells.size())));
-  }
-  return at::tensor(list, options);
+                   const at::Tensor& like) {
+  const auto on_host = [&] {
+    std::vector<double> list;
+    for (int64_t o = out.lo; o < out.hi; ++o) {
+      const Interval cells = intersect(axis.reads({o, o + 1}), {0, input});
+      list.push_back(double(axis.size) / double(std::max<int64_t>(1, cells.size())));
+    }
+    return at::tensor(list, at::kDouble);
+  };
+  return shape_table("avg_pool", {axis.size, axis.stride, axis.before, out.lo, out.hi, input},
+                     like.options(), on_host);
 }
 
 struct Averaging : Pooling {
@@ -280,7 +286,7 @@ struct Averaging : Pooling {
     for (int64_t i = 0; i < spatial(); ++i) {
       std::vector<int64_t> shape(size_t(y.dim()), 1);
       shape[size_t(y.dim() - spatial() + i)] = out[size_t(i)].size();
-      y = y * weights(windows[i], out[size_t(i)], x[size_t(i)], y.options()).view(shape);
+      y = y * weights(windows[i], out[size_t(i)], x[size_t(i)], y).view(shape);
     }
     return y;
   }

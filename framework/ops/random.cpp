@@ -9,6 +9,7 @@
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/gpu_draw.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -17,6 +18,8 @@ namespace tessera {
 using namespace detail;
 
 namespace {
+
+using namespace kernels;
 
 /// Of an operation on x and a seed.
 Specs infer_draw(std::string_view name, const Specs& in) {
@@ -37,17 +40,33 @@ Rule draw_rule(const Specs& in) {
 
 using Draw = void (*)(Seed, const Shape&, std::span<const Interval>, float, float, float*);
 
+Draw draw_of(DrawKind kind) {
+  if (kind == uniform_draw) return stateless_uniform;
+  return kind == normal_draw ? Draw(stateless_normal) : Draw(stateless_truncated_normal);
+}
+
+Seed seed_of(const at::Tensor& pair) {
+  const at::Tensor here = pair.cpu();
+  const int64_t* words = here.const_data_ptr<int64_t>();
+  return {words[0], words[1]};
+}
+
+/// What is drawn for a block of x.
+DrawSlice slice_of(const LocalArgs& in) {
+  return {seed_of(in[1]), in.spec(0).shape, in.ranges(0)};
+}
+
 /// Random float32 for each element of x.
-at::Tensor drawn(const LocalArgs& in, Draw draw, double a, double b) {
-  const at::Tensor numbers = at::empty(in[0].sizes(), at::kFloat);
-  const at::Tensor pair = in[1].cpu();
-  const int64_t* words = pair.const_data_ptr<int64_t>();
-  const Seed seed{words[0], words[1]};
+at::Tensor drawn(const LocalArgs& in, DrawKind kind, double a, double b) {
   const auto from = static_cast<float>(a), to = static_cast<float>(b);
+  if (!in[0].is_cpu()) return draw_on_gpu(kind, slice_of(in), from, to, in[0].device());
+  const Draw draw = draw_of(kind);
+  const Seed seed = seed_of(in[1]);
+  const at::Tensor numbers = at::empty(in[0].sizes(), at::kFloat);
   float* const out = numbers.data_ptr<float>();
   if (numbers.dim() == 0 || numbers.numel() == 0) {
     draw(seed, in.spec(0).shape, in.ranges(0), from, to, out);
-    return moved_to(numbers, in[0].device());
+    return numbers;
   }
   const int64_t row = numbers.numel() / numbers.size(0);
   at::parallel_for(0, numbers.size(0), 1 + at::internal::GRAIN_SIZE / row,
@@ -56,7 +75,7 @@ at::Tensor drawn(const LocalArgs& in, Draw draw, double a, double b) {
                      part[0] = {part[0].lo + begin, part[0].lo + end};
                      draw(seed, in.spec(0).shape, part, from, to, out + begin * row);
                    });
-  return moved_to(numbers, in[0].device());
+  return numbers;
 }
 
 struct DropoutOp {
@@ -67,9 +86,13 @@ struct DropoutOp {
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor numbers = drawn(in, stateless_uniform, 0, 1);
-    const at::Tensor scaled = in[0].mul(1 / (1 - rate));
     const auto least = static_cast<float>(rate);
+    const double scale = 1 / (1 - rate);
+    if (!in[0].is_cpu() && in[0].scalar_type() == at::kFloat) {
+      return {dropout_on_gpu(in[0], slice_of(in), least, static_cast<float>(scale))};
+    }
+    const at::Tensor numbers = drawn(in, uniform_draw, 0, 1);
+    const at::Tensor scaled = in[0].mul(scale);
     // Not a product with the mask: a dropped infinity is 0.
     if (scaled.scalar_type() != at::kFloat) {
       return {at::where(numbers.ge(least), scaled, at::zeros({}, scaled.options()))};
@@ -101,7 +124,7 @@ struct GaussianOp {
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor noise =
-        drawn(in, stateless_normal, Times ? 1 : 0, stddev).to(in[0].scalar_type());
+        drawn(in, normal_draw, Times ? 1 : 0, stddev).to(in[0].scalar_type());
     return {Times ? in[0].mul(noise) : in[0].add(noise)};
   }
   static constexpr Saves saves = Times ? inputs(1) : nothing_saved;
@@ -115,19 +138,12 @@ struct GaussianOp {
   }
 };
 
-enum class DrawKind { uniform, normal, truncated_normal };
-
-Draw draw_of(DrawKind kind) {
-  if (kind == DrawKind::uniform) return stateless_uniform;
-  return kind == DrawKind::normal ? Draw(stateless_normal) : Draw(stateless_truncated_normal);
-}
-
 /// Numbers in the form of the first input, whose values do not matter.
 template <DrawKind kind>
 struct RandomOp {
-  static constexpr std::string_view name = kind == DrawKind::uniform  ? "random_uniform"
-                                           : kind == DrawKind::normal ? "random_normal"
-                                                                  : "random_truncated_normal";
+  static constexpr std::string_view name = kind == uniform_draw  ? "random_uniform"
+                                           : kind == normal_draw ? "random_normal"
+                                                                 : "random_truncated_normal";
   static constexpr bool stops_gradient = true;
   double a = 0;
   double b = 1;
@@ -136,7 +152,7 @@ struct RandomOp {
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
-    return {drawn(in, draw_of(kind), a, b).to(in[0].scalar_type())};
+    return {drawn(in, kind, a, b).to(in[0].scalar_type())};
   }
   static Samples<RandomOp> samples() {
     const SampleInput form{{5, 3}}, seed{{2}, at::kLong, 0, 1000};
@@ -144,9 +160,9 @@ struct RandomOp {
   }
 };
 
-using RandomUniformOp = RandomOp<DrawKind::uniform>;
-using RandomNormalOp = RandomOp<DrawKind::normal>;
-using RandomTruncatedNormalOp = RandomOp<DrawKind::truncated_normal>;
+using RandomUniformOp = RandomOp<uniform_draw>;
+using RandomNormalOp = RandomOp<normal_draw>;
+using RandomTruncatedNormalOp = RandomOp<truncated_normal_draw>;
 using GaussianNoiseOp = GaussianOp<false>;
 using GaussianDropoutOp = GaussianOp<true>;
 /// What numbers of a shape are drawn in the form of.

@@ -10,6 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/gpu_table.hpp>
 
 namespace tessera {
 
@@ -49,12 +50,19 @@ double weight(Interpolation how, double distance) {
 struct Resampling {
   int64_t axis = 0, from = 1, to = 1;
   Interpolation how = Interpolation::bilinear;
+  bool antialias = false;
 
+  /// How much wider than between neighbours the weights reach.
+  double stretch() const { return antialias && from > to ? double(from) / double(to) : 1; }
+  /// Where made cell i lies among the cells.
+  double centre(int64_t i) const {
+    return (double(i) + 0.5) * double(from) / double(to) - 0.5;
+  }
   /// Cells that made cell i reads.
   Interval taps(int64_t i) const {
-    const double centre = (double(i) + 0.5) * double(from) / double(to) - 0.5;
-    const auto lo = static_cast<int64_t>(std::floor(centre - radius(how))) + 1;
-    const auto hi = static_cast<int64_t>(std::ceil(centre + radius(how)));
+    const double reach = radius(how) * stretch();
+    const auto lo = static_cast<int64_t>(std::floor(centre(i) - reach)) + 1;
+    const auto hi = static_cast<int64_t>(std::ceil(centre(i) + reach));
     return intersect({lo, hi}, {0, from});
   }
   Interval reads(Interval made) const {
@@ -69,20 +77,25 @@ struct Resampling {
   }
   /// Weights (made cells, cells).
   at::Tensor matrix(Interval made, Interval cells, const at::TensorOptions& options) const {
+    return shape_table("resample",
+                       {from, to, int64_t(how), int64_t(antialias), made.lo, made.hi, cells.lo,
+                        cells.hi},
+                       options, [&] { return matrix_on_host(made, cells); });
+  }
+  at::Tensor matrix_on_host(Interval made, Interval cells) const {
     at::Tensor weights = at::zeros({made.size(), cells.size()}, at::kDouble);
     double* const data = weights.data_ptr<double>();
     for (int64_t i = made.lo; i < made.hi; ++i) {
-      const double centre = (double(i) + 0.5) * double(from) / double(to) - 0.5;
+      const auto of = [&](int64_t c) { return weight(how, (double(c) - centre(i)) / stretch()); };
       const Interval all = taps(i);
       double sum = 0;
-      for (int64_t c = all.lo; c < all.hi; ++c) sum += weight(how, double(c) - centre);
+      for (int64_t c = all.lo; c < all.hi; ++c) sum += of(c);
       const Interval own = intersect(all, cells);
       for (int64_t c = own.lo; c < own.hi; ++c) {
-        data[(i - made.lo) * cells.size() + c - cells.lo] =
-            weight(how, double(c) - centre) / sum;
+        data[(i - made.lo) * cells.size() + c - cells.lo] = of(c) / sum;
       }
     }
-    return weights.to(options);
+    return weights;
   }
   /// The block's axis times a matrix (in, out).
   Tensors times(const at::Tensor& x, const at::Tensor& matrix) const {
@@ -103,7 +116,7 @@ struct Resampling {
 
 struct ResampleOp : Resampling {
   static constexpr std::string_view name = "resample";
-  auto attributes() const { return std::tie(axis, from, to, how); }
+  auto attributes() const { return std::tie(axis, from, to, how, antialias); }
   Specs infer(const Specs& in) const {
     check_floating(name, in[0]);
     return with_extent(in, to);
@@ -116,18 +129,21 @@ struct ResampleOp : Resampling {
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const;
   static Samples<ResampleOp> samples() {
-    const auto of = [](const Shape& x, int64_t axis, int64_t to, Interpolation how) {
-      return Sample<ResampleOp>{{{x}}, {{axis, x[size_t(axis)], to, how}}};
+    const auto of = [](const Shape& x, int64_t axis, int64_t to, Interpolation how,
+                       bool antialias = false) {
+      return Sample<ResampleOp>{{{x}}, {{axis, x[size_t(axis)], to, how, antialias}}};
     };
     return {of({2, 4, 3}, 1, 8, Interpolation::bilinear), of({5, 2}, 0, 3, Interpolation::bicubic),
             of({1, 3, 2}, 1, 7, Interpolation::lanczos3), of({4}, 0, 6, Interpolation::lanczos5),
-            of({2, 3}, 1, 6, Interpolation::bilinear)};
+            of({2, 3}, 1, 6, Interpolation::bilinear),
+            of({9, 2}, 0, 4, Interpolation::bilinear, true),
+            of({2, 7}, 1, 3, Interpolation::bicubic, true)};
   }
 };
 
 struct ResampleGradOp : Resampling {
   static constexpr std::string_view name = "resample_grad";
-  auto attributes() const { return std::tie(axis, from, to, how); }
+  auto attributes() const { return std::tie(axis, from, to, how, antialias); }
   Specs infer(const Specs& in) const { return with_extent(in, from); }
   Interval window(size_t, int64_t, Interval out, const Specs&) const { return readers(out); }
   Tensors forward(const LocalArgs& in) const {
@@ -139,7 +155,8 @@ struct ResampleGradOp : Resampling {
   }
   static Samples<ResampleGradOp> samples() {
     return {{{{{2, 8, 3}}}, {{1, 4, 8, Interpolation::bilinear}}},
-            {{{{3, 2}}}, {{0, 5, 3, Interpolation::bicubic}}}};
+            {{{{3, 2}}}, {{0, 5, 3, Interpolation::bicubic}}},
+            {{{{4, 2}}}, {{0, 9, 4, Interpolation::bilinear, true}}}};
   }
 };
 
@@ -154,14 +171,15 @@ TESSERA_REGISTER_OP(ResampleGradOp);
 
 namespace ops {
 
-DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how) {
+DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how,
+                 bool antialias) {
   const int64_t a = normalize_axis(axis, x.rank(), "resample");
   const int64_t from = x.shape()[size_t(a)];
   if (size < 1 || from < 1) {
     throw ShapeError("resample", "extents are at least 1", str(from, " made ", size),
                      "choose another size");
   }
-  return size == from ? x : run_op(ResampleOp{{a, from, size, how}}, {x});
+  return size == from ? x : run_op(ResampleOp{{a, from, size, how, antialias}}, {x});
 }
 
 }  // namespace ops

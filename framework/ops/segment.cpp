@@ -39,9 +39,9 @@ struct SegmentSumOp {
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    check_indices(name, "ids", in[1], count, in.ranges(1));
+    const at::Tensor ids = checked_indices(name, "ids", in[1], count, in.ranges(1));
     const at::Tensor sums = at::zeros({count}, in[0].options());
-    return {sums.index_add(0, in[1].flatten(), in[0].flatten())};
+    return {sums.index_add(0, ids.flatten(), in[0].flatten())};
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -10,7 +11,12 @@ using namespace detail;
 
 namespace {
 
-/// What an axis of x, moved last, gives.
+/// An axis moved last, in the type that sums of it are exact in.
+at::Tensor laid_out(const at::Tensor& x, int64_t axis) {
+  return x.movedim(axis, -1).to(at::toOpMathType(x.scalar_type()));
+}
+
+/// What an axis of x, laid out, gives.
 struct Cut {
   explicit Cut(const at::Tensor& x) {
     const auto [values, positions] = x.sort(/*stable=*/true, -1, /*descending=*/true);
@@ -37,12 +43,12 @@ struct SparsemaxGradOp {
   Specs infer(const Specs& in) const { return {in[0]}; }
   Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor x = in[1].movedim(axis, -1);
+    const at::Tensor x = laid_out(in[1], axis);
     const Cut cut(x);
-    const at::Tensor active = in[0].movedim(axis, -1).mul(x.ge(cut.threshold));
+    const at::Tensor active = laid_out(in[0], axis).mul(x.ge(cut.threshold));
     const at::Tensor slope = at::empty_like(x).scatter_(-1, cut.order, cut.slope);
     const at::Tensor dx = active.sub(slope.mul_(active.sum(-1, true)));
-    return {dx.movedim(-1, axis).contiguous()};
+    return {dx.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
   static Samples<SparsemaxGradOp> samples() {
     return {{{{{3, 5}}, {{3, 5}}}, {1}}};
@@ -59,8 +65,9 @@ struct SparsemaxOp {
   }
   Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor x = in[0].movedim(axis, -1);
-    return {x.sub(Cut(x).threshold).clamp_min_(0).movedim(-1, axis).contiguous()};
+    const at::Tensor x = laid_out(in[0], axis);
+    const at::Tensor y = x.sub(Cut(x).threshold).clamp_min_(0);
+    return {y.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
   static constexpr Saves saves = inputs(0);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {

@@ -8,6 +8,16 @@
 #include <tessera/framework/strategy/one_device_strategy.hpp>
 #include <tessera/framework/strategy/tpu_strategy.hpp>
 
+namespace tessera::detail {
+
+const std::vector<std::string>& strategy_names() {
+  static const std::vector<std::string> names = {
+      "default", "one_device", "mirrored", "multi_worker_mirrored", "central_storage", "tpu"};
+  return names;
+}
+
+}  // namespace tessera::detail
+
 namespace tessera::strategy {
 
 using namespace tessera::detail;
@@ -30,12 +40,6 @@ void check_one(const std::string& name, std::optional<int64_t> devices) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names = {
-      "default", "one_device", "mirrored", "multi_worker_mirrored", "central_storage", "tpu"};
-  return names;
-}
 
 std::shared_ptr<const Strategy> make_strategy(const std::string& name,
                                               std::optional<int64_t> devices) {

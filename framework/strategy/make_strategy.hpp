@@ -7,10 +7,16 @@
 
 #include <tessera/framework/strategy/strategy.hpp>
 
-namespace tessera::strategy {
+namespace tessera {
+
+namespace detail {
 
 /// "default", "one_device", "mirrored", "multi_worker_mirrored", "central_storage", "tpu".
 const std::vector<std::string>& strategy_names();
+
+}  // namespace detail
+
+namespace strategy {
 
 /// The strategy of a name, on `devices` virtual CPUs of this process; absent: on what it takes by
 /// itself. Collective for "multi_worker_mirrored". Throws ConfigError for another name, a number of
@@ -18,4 +24,6 @@ const std::vector<std::string>& strategy_names();
 std::shared_ptr<const Strategy> make_strategy(const std::string& name,
                                               std::optional<int64_t> devices = std::nullopt);
 
-}  // namespace tessera::strategy
+}  // namespace strategy
+
+}  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 namespace tessera::strategy {
 
@@ -17,7 +17,7 @@ Mesh workers_mesh(const MultiWorkerMirroredOptions& options) {
                       "pass 1 or more");
   }
   const CommunicationImplementation wanted = options.communication_options.implementation;
-  const bool gpus = wanted != CommunicationImplementation::ring && cuda_device_count() > 0;
+  const bool gpus = wanted != CommunicationImplementation::ring && gpu_count() > 0;
   DistributedOptions distributed = options.distributed;
   distributed.devices = options.devices_per_worker;
   distributed.device_type = gpus ? Device::Type::cuda : Device::Type::cpu;

@@ -65,7 +65,8 @@ DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, con
     const at::Tensor piece = cut(part, first, block);
     const c10::Device device = block_device(sharding->mesh(), block);
     if (piece.device() != device) {
-      blocks.push_back(moved_to(piece, device));
+      blocks.push_back(piece.is_cpu() ? uploaded(piece, device, /*kept=*/!copy)
+                                      : moved_to(piece, device));
     } else {
       blocks.push_back(copy || (per_device && !blocks.empty()) ? piece.clone() : piece);
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
@@ -67,7 +68,10 @@ DeviceMemory::DeviceMemory()
                      "end the first before");
   }
   present() = counts_;
+  reset_gpu_peaks();
 }
+
+int64_t DeviceMemory::gpu_peak(int index) const { return detail::gpu_peak(index); }
 
 DeviceMemory::~DeviceMemory() {
   counting = false;

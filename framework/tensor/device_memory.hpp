@@ -14,11 +14,12 @@ namespace detail {
 enum class BlockPolicy : uint8_t;
 }
 
-/// Counts the host memory of tensors that are made while it lives, by the device of this process
-/// that they are made for; virtual devices count as real ones do, so that a program can be tried
-/// for a size of device without it. Tensors that its thread places meanwhile have a block of their
-/// own on each device, which virtual devices share otherwise; weights are placed by compile(). What
-/// is made for no device in particular counts for all of them, tensors below 1 KiB for none.
+/// Counts the memory of tensors that are made while it lives: on GPUs by GPU, on the host by the
+/// device of this process that they are made for. There virtual devices count as real ones do, so
+/// that a program can be tried for a size of device without it. Tensors that its thread places
+/// meanwhile have a block of their own on each device, which virtual devices share otherwise;
+/// weights are placed by compile(). What is made for no device in particular counts for all of
+/// them, tensors below 1 KiB for none.
 ///
 ///     DeviceMemory memory;
 ///     model.compile({.optimizer = optimizer, .loss = "mse", .mesh = mesh});
@@ -33,6 +34,11 @@ class DeviceMemory {
 
   /// The most bytes that device `device` (a position in Mesh::local_devices()) held at a time.
   int64_t peak(int64_t device) const;
+
+  /// The most bytes that tensors on the GPU "cuda:index" held at a time since then, as ATen's
+  /// allocator counts them; those that were there before are among them. Throws ConfigError for a
+  /// GPU that is not there.
+  int64_t gpu_peak(int index) const;
 
   /// For the runtime: while alive, this thread makes tensors for a device.
   class For {

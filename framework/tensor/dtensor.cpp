@@ -6,6 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -51,7 +52,9 @@ at::Tensor DTensor::full() const {
   stop_tracing("a value was read on the host");
   const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
   check_present(whole, "DTensor::full");
-  return whole.blocks()[0].cpu();
+  const at::Tensor& block = whole.blocks()[0];
+  if (!block.is_cpu()) raise_deferred_checks();
+  return block.cpu();
 }
 
 at::Tensor DTensor::local(int device) const {

@@ -10,7 +10,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/training/internal/batch_reader.hpp>
 
 namespace tessera {
@@ -34,6 +36,13 @@ std::optional<int64_t> available_steps(const DatasetHandle& data, int64_t batch_
   if (data.stream()) return data.stream()->steps();
   const int64_t rows = data->size();
   return rows / batch_size + (rows % batch_size != 0);
+}
+
+/// Puts a batch where GPUs copy it from without being waited for.
+void pin(Examples& batch) {
+  for (auto* const tensors : {&batch.x, &batch.y, &batch.sample_weight}) {
+    for (at::Tensor& tensor : *tensors) tensor = tensor.contiguous().pin_memory();
+  }
 }
 
 /// A dataset that its owner keeps alive.
@@ -78,6 +87,9 @@ void BatchLoader::read_all(const std::stop_token& stop) {
   std::exception_ptr error;
   try {
     BatchReader reader(data_, options_);
+    const bool on_gpu = options_.layouts.defined() && on_gpus(options_.layouts.mesh());
+    // Before there are any, nothing can be pinned.
+    if (on_gpu) load_gpus();
     for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return !ready_; });
@@ -89,6 +101,7 @@ void BatchLoader::read_all(const std::stop_token& stop) {
         batch = reader.read(options_.epoch, step);
       }
       if (!batch) break;
+      if (on_gpu) pin(*batch);
       lock.lock();
       ready_ = std::move(batch);
       changed_.notify_all();

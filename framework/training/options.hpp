@@ -29,6 +29,9 @@ struct CompileOptions {
   detail::MetricsChoice weighted_metrics = {};
   /// Makes every step by the code of the model, for debugging: nothing is recorded and replayed.
   bool run_eagerly = false;
+  /// Whether a model in "mixed_float16" trains with a LossScaleOptimizer around the optimizer,
+  /// without which its small gradients are lost.
+  bool auto_scale_loss = true;
   /// Whether a training step is recorded and replayed while shapes and layouts stay the same (as a
   /// tf.function). Absent: the stock train_step() over layers, losses, metrics and regularizers
   /// that can_be_replayed(), as Tessera's own. True: also code of the program's own, of which only

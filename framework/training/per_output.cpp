@@ -49,9 +49,8 @@ void detail::check_one_each(const std::string& argument, size_t entries,
                     str(entries, " entries"), "give one each, or name the outputs");
 }
 
-LossChoice::LossChoice(const char* name) {
-  const std::string text = name;
-  by_shape_ = text == "crossentropy" || text == "ce";
+LossChoice::LossChoice(const char* name) : name_(name) {
+  by_shape_ = name_ == "crossentropy" || name_ == "ce";
   if (!by_shape_) made_ = LossHandle(name);
 }
 
@@ -79,13 +78,31 @@ MetricsChoice::MetricsChoice(const std::map<std::string, std::vector<MetricHandl
 
 std::string MetricsChoice::text() const {
   std::string all = metric_texts(list_);
+  for (const auto& list : lists_) all += "[" + metric_texts(list) + "]";
   for (const OutputMetrics& output : named_)
     all += output.name + ": " + metric_texts(output.metrics);
   return all;
 }
 
+Json MetricsChoice::json(const std::function<Json(const MetricHandle&)>& one) const {
+  const auto all = [&](const std::vector<MetricHandle>& metrics) {
+    Json list = Json::array();
+    for (const MetricHandle& metric : metrics) list.push_back(one(metric));
+    return list;
+  };
+  if (!list_.empty()) return all(list_);
+  Json json;
+  for (const auto& list : lists_) json.push_back(list.empty() ? Json() : all(list));
+  for (const OutputMetrics& output : named_) json[output.name] = all(output.metrics);
+  return json;
+}
+
 std::vector<std::vector<MetricHandle>> MetricsChoice::values(
     const std::string& argument, const std::vector<std::string>& outputs) const {
+  if (!lists_.empty()) {
+    check_one_each(argument, lists_.size(), outputs);
+    return lists_;
+  }
   if (outputs.size() == 1 && named_.empty()) return {list_};
   std::vector<std::vector<MetricHandle>> values(outputs.size());
   if (!list_.empty()) check_one_each(argument, list_.size(), outputs);

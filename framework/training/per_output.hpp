@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -57,6 +58,16 @@ class PerOutput {
     }
     return values;
   }
+  /// What was given, as JSON: `one` of a value, a list or an object of them, null for nothing.
+  template <class One>
+  Json json(const One& one) const {
+    if (all_) return one(*all_);
+    if (!list_ && named_.empty()) return nullptr;
+    Json json = list_ ? Json::array() : Json::object();
+    for (const T& value : list_.value_or(std::vector<T>())) json.push_back(one(value));
+    for (const auto& [name, value] : named_) json[name] = one(value);
+    return json;
+  }
   /// All that was given, with `one` for the text of a value.
   template <class One>
   std::string text(const One& one) const {
@@ -81,6 +92,8 @@ class LossChoice {
   /// Throws ConfigError naming the nearest loss.
   LossChoice(const char* name);  // NOLINT
   explicit operator bool() const { return made_ || by_shape_; }
+  /// Keras' name that it was given by; empty for a loss that was made.
+  const std::string& name() const { return name_; }
   /// The loss for labels and predictions of these shapes; null for none.
   LossHandle loss(const Shape& y_true, const Shape& y_pred) const;
   /// The loss's class and configuration.
@@ -88,6 +101,7 @@ class LossChoice {
 
  private:
   LossHandle made_;
+  std::string name_;
   bool by_shape_ = false;
 };
 
@@ -104,23 +118,30 @@ struct OutputMetrics {
 
 /// Metrics as compile() takes them: for a single output a list; for several one for each, or lists
 /// by the outputs' names: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`;
-/// a std::vector or a std::map of lists where their number is known no sooner.
+/// a std::vector, of metrics or of lists, or a std::map of lists where their number is known no
+/// sooner.
 class MetricsChoice {
  public:
   MetricsChoice() = default;
   MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}           // NOLINT
   MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}            // NOLINT
   MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}     // NOLINT
+  template <std::same_as<std::vector<MetricHandle>> List>
+  MetricsChoice(const std::vector<List>& lists) : lists_(lists) {}               // NOLINT
   MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named);  // NOLINT
 
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricHandle>> values(const std::string& argument,
                                              const std::vector<std::string>& outputs) const;
+  /// What was given, as JSON: a list, of lists for outputs, or an object of lists, of what `one`
+  /// gives of a metric; null for nothing.
+  Json json(const std::function<Json(const MetricHandle&)>& one) const;
   /// Classes and configurations of all metrics.
   std::string text() const;
 
  private:
   std::vector<MetricHandle> list_;
+  std::vector<std::vector<MetricHandle>> lists_;
   std::vector<OutputMetrics> named_;
 };
 

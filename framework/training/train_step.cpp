@@ -127,23 +127,34 @@ void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_p
 
 DTensor Trainer::train_step(const Batch& batch) {
   TrainingState& state = training("train_step");
-  return state.capture.run(layer_, batch, state.options, false, [&] {
+  const auto step = [&] {
     GradientTape tape;
     const std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
     const DTensor loss = compute_loss(batch, y_pred);
     minimize(loss, tape);
     update_metrics(batch, y_pred);
-    return loss;
-  });
+    return std::vector{loss};
+  };
+  return state.capture.run(layer_, batch, state.options, false, step)[0];
 }
 
 DTensor Trainer::test_step(const Batch& batch) {
-  const std::vector<DTensor> y_pred = layer_.outputs(batch.x);
-  const DTensor loss = compute_loss(batch, y_pred);
-  update_metrics(batch, y_pred);
-  return loss;
+  TrainingState& state = training("test_step");
+  const auto step = [&] {
+    const std::vector<DTensor> y_pred = layer_.outputs(batch.x);
+    const DTensor loss = compute_loss(batch, y_pred);
+    update_metrics(batch, y_pred);
+    return std::vector{loss};
+  };
+  return state.test_capture.run(layer_, batch, state.options, false, step)[0];
 }
 
-std::vector<DTensor> Trainer::predict_step(const Batch& batch) { return layer_.outputs(batch.x); }
+std::vector<DTensor> Trainer::predict_step(const Batch& batch) {
+  // Of an export, which nothing trains.
+  if (!compiled()) return layer_.outputs(batch.x);
+  TrainingState& state = training("predict_step");
+  return state.predict_capture.run(layer_, batch, state.options, false,
+                                   [&] { return layer_.outputs(batch.x); });
+}
 
 }  // namespace tessera

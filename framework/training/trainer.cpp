@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
@@ -34,6 +35,45 @@ Examples copied(const Examples& batch, const std::string& caller) {
   return data->get(rows);
 }
 
+/// What each of the names stands for, in their order.
+std::vector<at::Tensor> by_name(const NamedArrays& arrays, const std::vector<std::string>& names,
+                                const std::string& where) {
+  const auto said = quoted_list(names);
+  if (names.empty()) {
+    throw ConfigError(where, "arrays are named where the model has names for them",
+                      "a model whose inputs have none", "pass them in order");
+  }
+  std::vector<at::Tensor> ordered(names.size());
+  for (const auto& [name, array] : arrays) {
+    const auto place = std::find(names.begin(), names.end(), name) - names.begin();
+    if (place == std::ssize(names)) {
+      throw ConfigError(where, "the model has " + said, in_quotes(name), suggestion(name, names));
+    }
+    if (ordered[size_t(place)].defined()) {
+      throw ConfigError(where, "each name is there once", in_quotes(name) + " twice",
+                        "leave one out");
+    }
+    if (!array.defined()) {
+      throw ConfigError(where, "each name has a tensor", in_quotes(name) + " without",
+                        "pass a tensor");
+    }
+    ordered[size_t(place)] = array;
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (ordered[i].defined()) continue;
+    throw ConfigError(where, "the model has " + said, "no " + in_quotes(names[i]), "pass it too");
+  }
+  return ordered;
+}
+
+Examples named_examples(const NamedArrays& x, const at::Tensor& y,
+                        const std::vector<std::string>& names, const std::string& caller) {
+  Examples all;
+  all.x = by_name(x, names, caller + ", x");
+  if (y.defined()) all.y = {y};
+  return all;
+}
+
 std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, BatchLoader& loader,
                                   const CallbackList& callbacks) {
   std::vector<std::vector<at::Tensor>> parts;
@@ -50,6 +90,14 @@ std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, Batch
   return whole;
 }
 
+CompileOptions with_loss_scale(CompileOptions options, const DTypePolicy& policy) {
+  const bool wanted = options.auto_scale_loss && policy == dtype_policy("mixed_float16");
+  if (wanted && options.optimizer && !options.optimizer->scales_loss()) {
+    options.optimizer = loss_scaler()(options.optimizer);
+  }
+  return options;
+}
+
 }  // namespace
 
 Trainer::Trainer(Layer& layer, Model& model) : layer_(layer), model_(model) {}
@@ -60,12 +108,14 @@ void Trainer::fail_uncompiled(const char* caller) {
                    "call compile() with an optimizer and a loss first");
 }
 
-void Trainer::compile(const CompileOptions& options) {
+void Trainer::compile(const CompileOptions& given) {
+  const CompileOptions options = with_loss_scale(given, layer_.dtype_policy());
   LayoutMap layouts = options.layouts;
   if (!layouts.defined()) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
   auto state = std::make_shared<TrainingState>(options, layouts);
+  state->given_optimizer = given.optimizer;
   state->executor = scoped_step_executor();
   // A subclass tells how many outputs it has only when it is called.
   if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
@@ -125,6 +175,20 @@ History Trainer::fit(const at::Tensor& x, const at::Tensor& y, const FitOptions&
   return fit(DatasetHandle(x, y), options);
 }
 
+Examples Trainer::examples(const NamedArrays& x, const at::Tensor& y) const {
+  return named_examples(x, y, input_names(), "examples");
+}
+
+History Trainer::fit(const NamedArrays& x, const at::Tensor& y, const FitOptions& options) {
+  return fit(named_examples(x, y, input_names(), "fit"), options);
+}
+
+History Trainer::fit(const NamedArrays& x, const NamedArrays& y, const FitOptions& options) {
+  Examples all = named_examples(x, {}, input_names(), "fit");
+  all.y = by_name(y, output_names(), "fit, y");
+  return fit(all, options);
+}
+
 /// Gives `pass` what evaluate and predict run with, once every process is known to do the same and
 /// the weights are placed. Throws ConfigError where processes differ.
 template <class Options, class Pass>
@@ -172,6 +236,21 @@ Logs Trainer::evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateO
   return evaluate(DatasetHandle(x, y), options);
 }
 
+Logs Trainer::evaluate(const NamedArrays& x, const at::Tensor& y, const EvaluateOptions& options) {
+  return evaluate(named_examples(x, y, input_names(), "evaluate"), options);
+}
+
+Logs Trainer::evaluate(const NamedArrays& x, const NamedArrays& y,
+                       const EvaluateOptions& options) {
+  Examples all = named_examples(x, {}, input_names(), "evaluate");
+  all.y = by_name(y, output_names(), "evaluate, y");
+  return evaluate(all, options);
+}
+
+at::Tensor Trainer::predict(const NamedArrays& x, const PredictOptions& options) {
+  return predict(named_examples(x, {}, input_names(), "predict"), options);
+}
+
 std::vector<at::Tensor> Trainer::predict_all(const DatasetHandle& data,
                                              const PredictOptions& options) {
   if (!compiled()) compile(CompileOptions());
@@ -190,8 +269,10 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
   const uint64_t form = hash_of(form_of(examples));
+  state.losses.clear();
   state.metrics.reset();
   StepRunner(*this, state).train(std::move(examples), form);
+  state.losses.drain();
   return state.metrics.logs();
 }
 
@@ -200,8 +281,10 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
   const uint64_t form = hash_of(form_of(examples));
+  state.losses.clear();
   state.metrics.reset();
   StepRunner(*this, state).test(std::move(examples), form);
+  state.losses.drain();
   return state.metrics.logs();
 }
 
@@ -233,6 +316,12 @@ void Trainer::reset_metrics() { training("reset_metrics").metrics.reset(); }
 const StepRecords& Trainer::step_records() const {
   return training("step_records").capture.records();
 }
+const StepRecords& Trainer::test_step_records() const {
+  return training("test_step_records").test_capture.records();
+}
+const StepRecords& Trainer::predict_step_records() const {
+  return training("predict_step_records").predict_capture.records();
+}
 
 bool Trainer::stop_training() const { return training("stop_training").exchange.stops(); }
 void Trainer::set_stop_training(bool stop) {
@@ -251,7 +340,9 @@ void Trainer::set_fit_position(const FitPosition& position) {
 }
 
 History Trainer::history() const {
-  const FitProgress& progress = training("history").progress;
+  TrainingState& state = training("history");
+  state.losses.drain();
+  const FitProgress& progress = state.progress;
   History history = progress.history;
   if (progress.epoch_ends) history.append(progress.position.epoch - 1, progress.epoch_logs);
   return history;
@@ -261,10 +352,21 @@ void Trainer::set_history(const History& history) {
   training("set_history").progress.history = history;
 }
 
-Json Trainer::metric_totals() const { return training("metric_totals").metrics.totals(); }
+Json Trainer::metric_totals() const {
+  TrainingState& state = training("metric_totals");
+  state.losses.drain();
+  return state.metrics.totals();
+}
 
 void Trainer::restore_metric_totals(const Json& totals) {
   training("restore_metric_totals").metrics.set_restored(totals);
+}
+
+CompileOptions Trainer::compile_options() const {
+  const TrainingState& state = training("compile_options");
+  CompileOptions given = state.options;
+  given.optimizer = state.given_optimizer;
+  return given;
 }
 
 const OptimizerHandle& Trainer::optimizer() const { return training("optimizer").optimizer(); }

@@ -23,6 +23,8 @@ namespace tessera {
 class Model;
 namespace detail {
 struct TrainingState;
+/// Arrays by the names of what they are for, as a model has several inputs: {{"a", xa}, {"b", xb}}.
+using NamedArrays = std::vector<std::pair<std::string, at::Tensor>>;
 }  // namespace detail
 
 /// How a model is trained, evaluated and asked (Keras' trainer, a base of keras.Model).
@@ -43,14 +45,30 @@ class Trainer {
   History fit(const DatasetHandle& data, const FitOptions& options = {});
   /// Trains on tensors: rows of x, and y for each.
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options = {});
+  /// Trains on tensors by the names of the model's inputs, in any order (Keras' dict of arrays):
+  ///
+  ///     model.fit({{"picture", images}, {"caption", captions}}, labels, {.epochs = 3});
+  ///
+  /// Throws ConfigError for a name that the model does not have, or that is missing or there twice.
+  History fit(const detail::NamedArrays& x, const at::Tensor& y, const FitOptions& options = {});
+  /// The same with labels by the names of the model's outputs.
+  History fit(const detail::NamedArrays& x, const detail::NamedArrays& y,
+              const FitOptions& options = {});
   /// Loss and metrics over a dataset, by name; every row counts once. Collective.
   Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options = {});
   /// Loss and metrics over tensors: rows of x, and y for each.
   Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options = {});
+  /// Loss and metrics over tensors by names, as fit() takes them.
+  Logs evaluate(const detail::NamedArrays& x, const at::Tensor& y,
+                const EvaluateOptions& options = {});
+  Logs evaluate(const detail::NamedArrays& x, const detail::NamedArrays& y,
+                const EvaluateOptions& options = {});
   /// Outputs for every row of a dataset, whole, on the host of every process. Collective. A model
   /// without compile() computes on the default mesh. Throws ConfigError if there are several
   /// outputs.
   at::Tensor predict(const DatasetHandle& data, const PredictOptions& options = {});
+  /// Outputs for tensors by the names of the model's inputs, as fit() takes them.
+  at::Tensor predict(const detail::NamedArrays& x, const PredictOptions& options = {});
   /// predict() for a model of any number of outputs: one tensor for each.
   std::vector<at::Tensor> predict_all(const DatasetHandle& data,
                                       const PredictOptions& options = {});
@@ -99,6 +117,9 @@ class Trainer {
 
   /// How many training steps were eager, recorded and replayed since compile().
   const StepRecords& step_records() const;
+  /// The same of the steps of evaluate() and of validations, and of predict().
+  const StepRecords& test_step_records() const;
+  const StepRecords& predict_step_records() const;
 
   /// Whether fit ends after this step; reset when it begins. For callbacks.
   bool stop_training() const;
@@ -117,6 +138,8 @@ class Trainer {
   /// The epoch in which fit goes on counts on from what metric_totals() gave; for on_train_begin().
   /// Throws ConfigError for anything else.
   void restore_metric_totals(const Json& totals);
+  /// What compile() was given. Throws StateError before.
+  CompileOptions compile_options() const;
   /// The optimizer that compile() was given; null for none. Throws StateError before.
   const OptimizerHandle& optimizer() const;
   /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty
@@ -126,6 +149,12 @@ class Trainer {
   std::vector<std::string> metrics_names() const;
   /// What the outputs are called in logs and compile(); one name for a single output.
   virtual std::vector<std::string> output_names() const { return {"output"}; }
+
+  /// What the inputs are called in fit(); none where only their order counts.
+  virtual std::vector<std::string> input_names() const { return {}; }
+  /// Tensors by the names of the inputs, as fit() takes them, in the model's order: data of which a
+  /// pipeline can be made.
+  Examples examples(const detail::NamedArrays& x, const at::Tensor& y = {}) const;
 
   /// The model that is trained, as a layer.
   Layer& layer() const { return layer_; }

@@ -11,10 +11,12 @@ namespace {
 class ActivationLayer final : public Layer {
  public:
   ActivationLayer(const ActivationHandle& activation, const LayerOptions& options)
-      : Layer(options), activation_(activation) {}
+      : Layer(options), activation_(activation) {
+    if (activation.layer()) track("activation", activation.layer());
+  }
   std::string class_name() const override { return "Activation"; }
   Json config() const override {
-    return layer_config(*this, {{"activation", activation_.name()}});
+    return layer_config(*this, {{"activation", activation_json(activation_)}});
   }
   Shape output_shape(const Shapes& inputs) const override {
     return activation_.output_shape(single_input(inputs));

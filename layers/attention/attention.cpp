@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/attention.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
@@ -56,6 +57,8 @@ class AttentionLayer final : public Layer {
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
+  bool can_fuse(const Inputs& inputs, const CallContext& context) const;
+  DTensor fused(const Inputs& inputs) const;
   DTensor scores(const DTensor& query, const DTensor& key) const;
   DTensor masked(const DTensor& scores, const DTensor& mask) const;
 
@@ -118,6 +121,34 @@ void AttentionLayer::make_weights(const Shapes& inputs) {
   }
 }
 
+/// Whether one operation does it without moving what is cut.
+bool AttentionLayer::can_fuse(const Inputs& inputs, const CallContext& context) const {
+  if (additive_ || options_.score_mode != ScoreMode::dot || options_.return_attention_scores ||
+      (context.training && options_.dropout > 0)) {
+    return false;
+  }
+  // In float64, scores less 1e9 are still scores where a step may attend to nothing.
+  if (inputs[1].mask().defined() && inputs[1].dtype() == at::kDouble) return false;
+  const auto whole = [](const DTensor& x, int64_t axis) {
+    return x.layout().num_shards(axis) == 1;
+  };
+  const DTensor &query = inputs[0], &key = inputs.back();
+  return whole(query, 2) && whole(key, 2) && whole(key, 1) && whole(inputs[1], 1) &&
+         (whole(query, 1) || !options_.use_causal_mask);
+}
+
+/// As of one head.
+DTensor AttentionLayer::fused(const Inputs& inputs) const {
+  const auto one_head = [](const DTensor& x) { return ops::expand_dims(x.with_mask({}), 2); };
+  DTensor query = one_head(inputs[0]);
+  if (scale_.defined()) query = query * read(scale_);
+  DTensor mask = inputs[1].mask();
+  if (mask.defined()) mask = ops::expand_dims(ops::expand_dims(mask, 1), 1);
+  const DTensor y = ops::attention(query, one_head(inputs.back()), one_head(inputs[1]), mask,
+                                   {.scale = 1, .causal = options_.use_causal_mask});
+  return ops::squeeze(y, {2});
+}
+
 DTensor AttentionLayer::scores(const DTensor& query, const DTensor& key) const {
   if (!additive_ && options_.score_mode == ScoreMode::dot) {
     const DTensor products = ops::matmul(query, key, false, true);
@@ -147,12 +178,17 @@ DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const
 
 std::vector<DTensor> AttentionLayer::call_all(const Inputs& inputs, const CallContext& context) {
   const DTensor& value = inputs[1];
-  DTensor shares = ops::softmax(masked(scores(inputs[0], inputs.back()), value.mask()), -1);
-  if (context.training && options_.dropout > 0) {
-    shares = ops::dropout(shares, options_.dropout,
-                          draw_seed(context, path(), shares.mesh(), options_.seed));
+  DTensor y, shares;
+  if (can_fuse(inputs, context)) {
+    y = fused(inputs);
+  } else {
+    shares = ops::softmax(masked(scores(inputs[0], inputs.back()), value.mask()), -1);
+    if (context.training && options_.dropout > 0) {
+      shares = ops::dropout(shares, options_.dropout,
+                            draw_seed(context, path(), shares.mesh(), options_.seed));
+    }
+    y = ops::matmul(shares, value);
   }
-  DTensor y = ops::matmul(shares, value);
   if (const DTensor mask = inputs[0].mask(); mask.defined()) {
     y = ops::where(ops::expand_dims(mask, -1), y, scalar(0, y.mesh(), y.dtype()));
   }

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/attention.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
@@ -62,8 +63,11 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
   Letters letters(int64_t rank) const;
   LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
                          const Shape& output) const;
-  DTensor attention_mask(const Inputs& inputs) const;
-  DTensor window(const DTensor& query, const DTensor& value) const;
+  DTensor attention_mask(const Inputs& inputs, bool causal) const;
+  DTensor window(const DTensor& query, const DTensor& value, bool causal) const;
+  bool gives_zeros() const;
+  bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
+  DTensor fused(const DTensor& q, const DTensor& k, const DTensor& v, const Inputs& inputs) const;
   DTensor probabilities(const DTensor& scores, const DTensor& mask) const;
   DTensor dropped(const DTensor& scores, const CallContext& context) const;
 
@@ -234,11 +238,14 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   heads.back() = num_heads_;
   heads.push_back(value_dim_);
   const Shape output = options_.output_shape.empty() ? Shape{query.back()} : options_.output_shape;
-  query_ = add_inner(projection("query", rank, 1, {num_heads_, key_dim_}));
-  key_ = add_inner(projection("key", rank, 1, {num_heads_, key_dim_}));
-  if (options_.use_gate) gate_ = add_inner(projection("gate", rank, 1, {num_heads_, value_dim_}));
-  value_ = add_inner(projection("value", rank, 1, {num_heads_, value_dim_}));
-  attention_output_ = add_inner(projection("attention_output", rank + 1, 2, output));
+  query_ = add_inner("query_dense", projection("query", rank, 1, {num_heads_, key_dim_}));
+  key_ = add_inner("key_dense", projection("key", rank, 1, {num_heads_, key_dim_}));
+  if (options_.use_gate) {
+    gate_ = add_inner("_gate_dense", projection("gate", rank, 1, {num_heads_, value_dim_}));
+  }
+  value_ = add_inner("value_dense", projection("value", rank, 1, {num_heads_, value_dim_}));
+  attention_output_ =
+      add_inner("output_dense", projection("attention_output", rank + 1, 2, output));
   query_->build({query});
   key_->build({key});
   if (gate_) gate_->build({query});
@@ -247,26 +254,67 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
 }
 
 /// What steps may attend to by their places; undefined: anything.
-DTensor MultiHeadAttentionLayer::window(const DTensor& query, const DTensor& value) const {
-  if (!options_.use_causal_mask && !options_.sliding_window) return {};
+DTensor MultiHeadAttentionLayer::window(const DTensor& query, const DTensor& value,
+                                        bool causal) const {
+  if (!causal && !options_.sliding_window) return {};
   const at::Tensor ahead = at::arange(query.size(1)).unsqueeze(-1) - at::arange(value.size(1));
   at::Tensor near = at::ones_like(ahead, at::kBool);
-  if (options_.use_causal_mask) near = near.logical_and(ahead.ge(0));
+  if (causal) near = near.logical_and(ahead.ge(0));
   if (options_.sliding_window) near = near.logical_and(ahead.abs().lt(*options_.sliding_window));
   return pack(near.unsqueeze(0), Layout::replicated(query.mesh(), 3));
 }
 
-DTensor MultiHeadAttentionLayer::attention_mask(const Inputs& inputs) const {
+DTensor MultiHeadAttentionLayer::attention_mask(const Inputs& inputs, bool causal) const {
   DTensor mask;
   if (const DTensor own = inputs[0].mask(); own.defined()) mask = ops::expand_dims(own, -1);
   for (size_t i = 1; i < std::min<size_t>(inputs.size(), 3); ++i) {
     const DTensor own = inputs[i].mask();
     if (own.defined()) mask = joined(mask, ops::expand_dims(own, -2));
   }
-  mask = joined(mask, window(inputs[0], inputs[1]));
+  mask = joined(mask, window(inputs[0], inputs[1], causal));
   if (inputs.size() < 4) return mask;
   const DTensor& given = inputs[3];
   return joined(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool), mask);
+}
+
+/// Whether a step that may attend to nothing gives zeros, not the values' mean: as in Keras.
+bool MultiHeadAttentionLayer::gives_zeros() const {
+  return options_.dropout > 0 || options_.return_attention_scores ||
+         query_->built_for()[0].size() != 3;
+}
+
+/// Whether one operation does it without moving what is cut: nobody sees the scores, and they are
+/// of whole steps and features.
+bool MultiHeadAttentionLayer::can_fuse(const DTensor& q, const DTensor& k,
+                                       const CallContext& context) const {
+  if (options_.return_attention_scores || (context.training && options_.dropout > 0)) return false;
+  const std::vector<int64_t> attended = axes(q.rank() - 1);
+  const auto whole = [](const DTensor& x, int64_t axis) {
+    return x.layout().num_shards(axis) == 1;
+  };
+  return attended.size() == 1 && whole(q, q.rank() - 1) && whole(k, k.rank() - 1) &&
+         whole(k, attended[0]) && (whole(q, attended[0]) || !options_.use_causal_mask);
+}
+
+DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const DTensor& k, const DTensor& v,
+                                       const Inputs& inputs) const {
+  // Other axes than the attended one are a batch's.
+  const int64_t axis = axes(q.rank() - 1)[0], steps = q.rank() - 3;
+  const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
+    if (from == to) return x;
+    std::vector<int64_t> order;
+    for (int64_t a = 0; a < x.rank(); ++a) {
+      if (a != from) order.push_back(a);
+    }
+    order.insert(order.begin() + to, from);
+    return ops::transpose(x, order);
+  };
+  DTensor mask = attention_mask(inputs, false);
+  if (mask.defined()) mask = widened(mask, 2, q.rank());
+  const DTensor y =
+      ops::attention(moved(q, axis, steps), moved(k, axis, steps), moved(v, axis, steps), mask,
+                     {.causal = options_.use_causal_mask, .zeros = gives_zeros()});
+  return moved(y, steps, axis);
 }
 
 DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTensor& mask) const {
@@ -282,10 +330,7 @@ DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTen
   }
   DTensor y = ops::reshape(
       ops::softmax(ops::flatten(logits, logits.rank() - attended), -1), logits.shape());
-  // As in Keras, where a step may attend to nothing.
-  const bool zeros = options_.dropout > 0 || options_.return_attention_scores ||
-                     query_->built_for()[0].size() != 3;
-  if (counts.defined() && zeros) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
+  if (counts.defined() && gives_zeros()) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
   return ops::cast(y, scores.dtype());
 }
 
@@ -299,14 +344,19 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
                                                        const CallContext& context) {
   const DTensor x = inputs[0].with_mask({}), value = inputs[1].with_mask({});
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
-  const DTensor q = (*query_)(x, context) / std::sqrt(static_cast<double>(key_dim_));
+  const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
   const DTensor v = (*value_)(value, context);
-  const Letters l = letters(x.rank());
-  const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores, {k, q});
-  const DTensor shares = probabilities(scores, attention_mask(inputs));
-  DTensor heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
-                              {dropped(shares, context), v});
+  DTensor heads, shares;
+  if (can_fuse(q, k, context)) {
+    heads = fused(q, k, v, inputs);
+  } else {
+    const Letters l = letters(x.rank());
+    const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
+                                       {k, q / std::sqrt(static_cast<double>(key_dim_))});
+    shares = probabilities(scores, attention_mask(inputs, options_.use_causal_mask));
+    heads = ops::einsum(l.scores + "," + l.key + "->" + l.query, {dropped(shares, context), v});
+  }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};
   if (options_.return_attention_scores) outputs.push_back(shares);

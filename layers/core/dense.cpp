@@ -1,7 +1,6 @@
 #include <tessera/layers/core/dense.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
@@ -49,6 +48,7 @@ DenseLayer::DenseLayer(int64_t units, const DenseOptions& options)
     throw ConfigError("Dense " + options.name, "units is at least 1", str(units),
                       "give the number of outputs");
   }
+  if (options.activation.layer()) track("activation", options.activation.layer());
   if (!options.kernel_layout.empty()) set_weight_layout("kernel", options.kernel_layout);
   if (!options.bias_layout.empty()) set_weight_layout("bias", options.bias_layout);
 }
@@ -78,9 +78,10 @@ void DenseLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
-  DTensor y = ops::matmul(inputs[0], read(kernel_));
-  if (bias_.defined()) y = ops::add(y, read(bias_));
-  y = options_.activation(y);
+  const bool relu = bias_.defined() && options_.activation.name() == "relu";
+  DTensor y = bias_.defined() ? ops::dense(inputs[0], read(kernel_), read(bias_), relu)
+                              : ops::matmul(inputs[0], read(kernel_));
+  if (!relu) y = options_.activation(y);
   penalize(options_.activity_regularizer, y);
   return y;
 }

@@ -135,6 +135,7 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
     throw ConfigError("EinsumDense " + options.name, "bias_axes are letters of the output",
                       in_quotes(options.bias_axes), "take them from " + in_quotes(output_));
   }
+  if (options.activation.layer()) track("activation", options.activation.layer());
   if (!options.kernel_layout.empty()) set_weight_layout("kernel", options.kernel_layout);
   if (!options.bias_layout.empty()) set_weight_layout("bias", options.bias_layout);
 }

@@ -48,6 +48,7 @@ class ConvBase : public SpatialLayer {
     std::vector<std::string> paddings = {"valid", "same"};
     if (class_name == "Conv1D") paddings.push_back("causal");
     check_padding(arguments.padding, paddings);
+    if (arguments.activation.layer()) track("activation", arguments.activation.layer());
     if (!arguments.bias_layout.empty()) set_weight_layout("bias", arguments.bias_layout);
   }
   Json config() const final { return layer_config(*this, Json::object(), arguments_); }

@@ -74,6 +74,15 @@ class RecurrentLayer : public Layer {
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
   RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings);
   int64_t units() const { return units_; }
+  /// Makes activations of the options that are layers parts of this one.
+  template <class Options>
+  void track_activations(const Options& o) {
+    if (o.activation.layer()) track("activation", o.activation.layer());
+    if constexpr (requires { o.recurrent_activation; }) {
+      const auto& gates = o.recurrent_activation.layer();
+      if (gates) track("recurrent_activation", gates);
+    }
+  }
   /// The next states from the projected input (batch, gates · units) and the present states.
   virtual std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                                     const RecurrentProduct& recurrent) const = 0;

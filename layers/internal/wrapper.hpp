@@ -17,12 +17,9 @@ class WrapperLayer : public Layer {
 
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}
-  /// The layer of the handle, now a part of this one. Throws ConfigError for a model.
-  std::shared_ptr<Layer> add_inner(const LayerHandle& handle);
+  /// The layer of the handle, now a part of this one, which Keras' class has as that attribute.
+  std::shared_ptr<Layer> add_inner(const std::string& attribute, const LayerHandle& handle);
   const std::shared_ptr<Layer>& inner(size_t i) const { return sublayers()[i]; }
 };
-
-/// A layer as Keras writes it, without what it is built for.
-Json wrapped_json(const Layer& layer);
 
 }  // namespace tessera::detail

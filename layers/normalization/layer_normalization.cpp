@@ -2,8 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/reduce.hpp>
-#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
 
@@ -79,18 +78,14 @@ void LayerNormalizationLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  // Sums of half-precision numbers overflow.
+  // As exact as the weights are.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
-  const DTensor x = ops::cast(inputs[0], dtype);
-  const std::vector<int64_t> axes = normalized_axes(path(), options_.axis, x.shape());
   const auto weight = [&](const Variable& variable) {
-    return ops::reshape(variable.read(dtype), kept_extents(x.shape(), axes));
+    return variable.defined() ? variable.read(dtype) : DTensor();
   };
-  const DTensor centered = x - ops::mean(x, axes, true);
-  DTensor y = centered *
-              ops::rsqrt(ops::mean(ops::square(centered), axes, true) + options_.epsilon);
-  if (gamma_.defined()) y = y * weight(gamma_);
-  if (beta_.defined()) y = y + weight(beta_);
+  const DTensor y = ops::layer_norm(ops::cast(inputs[0], dtype), weight(gamma_), weight(beta_),
+                                    normalized_axes(path(), options_.axis, inputs[0].shape()),
+                                    options_.epsilon);
   return ops::cast(y, dtype_policy().compute);
 }
 

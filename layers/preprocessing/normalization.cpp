@@ -1,16 +1,21 @@
 #include <tessera/layers/preprocessing/normalization.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 #include <limits>
 #include <numeric>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/preprocessing/internal/column_layer.hpp>
 
 namespace tessera {
 
@@ -31,7 +36,9 @@ constexpr int64_t batch_rows = 1024;
 /// Mean and biased variance over some axes of data that comes in batches, in float64.
 class RunningMoments {
  public:
-  explicit RunningMoments(const std::vector<int64_t>& kept) : kept_(kept) {}
+  /// `shape` is that of the axes that are kept.
+  RunningMoments(const std::vector<int64_t>& kept, const Shape& shape)
+      : mean(at::zeros(shape, at::kDouble)), variance(at::zeros(shape, at::kDouble)), kept_(kept) {}
 
   void add(const at::Tensor& batch) {
     const at::Tensor x = batch.to(at::kDouble);
@@ -45,17 +52,25 @@ class RunningMoments {
         reduced.empty() ? at::zeros_like(x) : x.var(reduced, /*unbiased=*/false);
     double count = 1;
     for (const int64_t axis : reduced) count *= double(x.size(axis));
+    join(count, batch_mean, batch_variance);
+  }
+  /// Adds the moments of `count` other numbers.
+  void join(double count, const at::Tensor& other_mean, const at::Tensor& other_variance) {
+    if (count == 0) return;
     if (count_ == 0) {
-      mean = batch_mean;
-      variance = batch_variance;
-    } else {
-      const double share = count / (count_ + count);
-      const at::Tensor between = (batch_mean - mean).square() * (share * (1 - share));
-      variance = variance * (1 - share) + batch_variance * share + between;
-      mean = mean * (1 - share) + batch_mean * share;
+      mean = other_mean;
+      variance = other_variance;
+      count_ = count;
+      return;
     }
+    const double share = count / (count_ + count);
+    const at::Tensor between = (other_mean - mean).square() * (share * (1 - share));
+    variance = variance * (1 - share) + other_variance * share + between;
+    mean = mean * (1 - share) + other_mean * share;
     count_ += count;
   }
+  double count() const { return count_; }
+  const std::vector<int64_t>& kept() const { return kept_; }
 
   at::Tensor mean, variance;
 
@@ -64,10 +79,32 @@ class RunningMoments {
   double count_ = 0;
 };
 
-class NormalizationLayer final : public Layer {
+/// Float64 numbers as a text that gives each of them back, and its numbers.
+std::string numbers_text(const at::Tensor& numbers) {
+  std::string text;
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    char digits[32];
+    const double number = numbers.const_data_ptr<double>()[i];
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+    text += ' ';
+  }
+  return text;
+}
+at::Tensor numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end; ++at) {
+    at = std::from_chars(at, end, numbers.emplace_back()).ptr;
+  }
+  at::Tensor tensor = at::empty({std::ssize(numbers)}, at::kDouble);
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<double>());
+  return tensor;
+}
+
+class NormalizationLayer final : public ColumnLayer {
  public:
   explicit NormalizationLayer(const NormalizationOptions& options)
-      : Layer(common_options(options)), options_(options) {
+      : ColumnLayer(common_options(options)), options_(options) {
     check_options();
   }
   std::string class_name() const override { return "Normalization"; }
@@ -76,6 +113,12 @@ class NormalizationLayer final : public Layer {
   bool supports_masking() const override { return true; }
   bool can_be_replayed() const override { return true; }
 
+  bool learns() const override { return !options_.mean.defined(); }
+  void learn(const at::Tensor& column) override { adapt(column); }
+  Json learned() const override {
+    return {{"mean", ArrayOption(mean_.value().full()).json()},
+            {"variance", ArrayOption(variance_.value().full()).json()}};
+  }
   void adapt(const at::Tensor& data);
   void adapt(const Dataset& data);
 
@@ -89,8 +132,9 @@ class NormalizationLayer final : public Layer {
   std::vector<int64_t> kept_axes(int64_t rank) const;
   /// Given or learned statistics, shaped to broadcast to x.
   DTensor statistics(const ArrayOption& given, const Variable& learned, const DTensor& x) const;
-  void start_adapting(Shape shape);
-  void finish_adapting(const at::Tensor& mean, const at::Tensor& variance);
+  /// The moments of no data of a shape yet.
+  RunningMoments start_adapting(Shape shape);
+  void finish_adapting(const RunningMoments& moments);
 
   NormalizationOptions options_;
   Shape built_shape_;
@@ -198,7 +242,7 @@ DTensor NormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   return options_.invert ? x * deviation + mean : (x - mean) / deviation;
 }
 
-void NormalizationLayer::start_adapting(Shape shape) {
+RunningMoments NormalizationLayer::start_adapting(Shape shape) {
   if (options_.mean.defined()) {
     throw StateError("Normalization " + path(), "adapt() is for a layer without mean and variance",
                      "options that give them", "leave them out");
@@ -211,31 +255,63 @@ void NormalizationLayer::start_adapting(Shape shape) {
   if (axes.empty() || axes[0] != 0) shape[0] = -1;
   if (built()) output_shape({shape});
   build({shape});
+  return {axes, mean_.shape()};
 }
 
-void NormalizationLayer::finish_adapting(const at::Tensor& mean, const at::Tensor& variance) {
-  mean_.assign(pack(mean.to(mean_.dtype()), mean_.layout()));
-  variance_.assign(pack(variance.to(variance_.dtype()), variance_.layout()));
+void NormalizationLayer::finish_adapting(const RunningMoments& moments) {
+  mean_.assign(pack(moments.mean.to(mean_.dtype()), mean_.layout()));
+  variance_.assign(pack(moments.variance.to(variance_.dtype()), variance_.layout()));
 }
 
 void NormalizationLayer::adapt(const at::Tensor& data) {
-  start_adapting(data.sizes().vec());
-  RunningMoments moments(kept_axes(data.dim()));
+  RunningMoments moments = start_adapting(data.sizes().vec());
   moments.add(data.cpu());
-  finish_adapting(moments.mean, moments.variance);
+  finish_adapting(moments);
+}
+
+/// Adds those rows of a dataset.
+void add_rows(RunningMoments& moments, const Dataset& data, Interval rows, int64_t at_a_time) {
+  for (int64_t first = rows.lo; first < rows.hi; first += at_a_time) {
+    std::vector<int64_t> numbers(static_cast<size_t>(std::min(at_a_time, rows.hi - first)));
+    std::iota(numbers.begin(), numbers.end(), first);
+    moments.add(data.get(numbers).x.at(0));
+  }
+}
+
+/// The moments of all processes' data, joined by rank. Collective.
+void join_all(RunningMoments& moments, const Mesh& mesh, const std::function<void()>& read) {
+  const Shape shape = moments.mean.sizes().vec();
+  const std::vector<std::string> all = gather_texts(mesh, "Normalization::adapt", [&] {
+    read();
+    return numbers_text(at::cat({at::scalar_tensor(moments.count(), at::kDouble).view(1),
+                                 moments.mean.flatten(), moments.variance.flatten()}));
+  });
+  moments = {moments.kept(), shape};
+  for (const std::string& text : all) {
+    const at::Tensor numbers = numbers_of(text);
+    const int64_t size = numel(shape);
+    moments.join(numbers[0].item<double>(), numbers.slice(0, 1, 1 + size).view(shape),
+                 numbers.slice(0, 1 + size).view(shape));
+  }
 }
 
 void NormalizationLayer::adapt(const Dataset& data) {
   Shape shape = data.input_shapes().at(0);
   shape.insert(shape.begin(), data.size());
-  start_adapting(shape);
-  RunningMoments moments(kept_axes(static_cast<int64_t>(shape.size())));
-  for (int64_t first = 0; first < data.size(); first += batch_rows) {
-    std::vector<int64_t> rows(static_cast<size_t>(std::min(batch_rows, data.size() - first)));
-    std::iota(rows.begin(), rows.end(), first);
-    moments.add(data.get(rows).x.at(0));
+  RunningMoments moments = start_adapting(shape);
+  const std::vector<int64_t> kept = kept_axes(static_cast<int64_t>(shape.size()));
+  const Mesh& mesh = mean_.layout().mesh();
+  if (!kept.empty() && kept[0] == 0) {
+    // Each row has moments of its own, which no other part of the rows says anything of.
+    add_rows(moments, data, {0, data.size()}, data.size());
+  } else if (!mesh.communicator()) {
+    add_rows(moments, data, {0, data.size()}, batch_rows);
+  } else {
+    const Communicator& all = *mesh.communicator();
+    const Interval own = shard_interval(data.size(), all.size(), all.rank());
+    join_all(moments, mesh, [&] { add_rows(moments, data, own, batch_rows); });
   }
-  finish_adapting(moments.mean, moments.variance);
+  finish_adapting(moments);
 }
 
 }  // namespace

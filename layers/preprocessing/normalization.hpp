@@ -44,6 +44,9 @@ class Normalization : public LayerHandle {
   /// for no rows.
   void adapt(const at::Tensor& data) const;
   /// Learns mean and variance from the first input of a dataset, as from a tensor of all its rows.
+  /// Where the weights lie on a mesh of several processes, as in a DefaultMeshScope of it or in a
+  /// compiled model, each process reads its part of the rows, and their moments are gathered once,
+  /// so that all learn the same; it is collective then, unless `axis` has the rows' axis.
   void adapt(const DatasetHandle& data) const;
 };
 

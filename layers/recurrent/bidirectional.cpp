@@ -59,7 +59,7 @@ const RegisteredLayer registered_bidirectional("Bidirectional", [](JsonObject& c
 
 /// A layer as this one's configuration says, called "forward_…" or "backward_…".
 LayerHandle copied(const Layer& layer, const std::string& prefix, bool turned) {
-  Json json = wrapped_json(layer);
+  Json json = layer_json(layer);
   Json& config = json["config"];
   std::string name = layer.name().empty() ? snake_case(layer.class_name()) : layer.name();
   if (name.starts_with(prefix)) name = name.substr(prefix.size());
@@ -88,10 +88,10 @@ DTensor flipped(const DTensor& sequence) {
 BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
                                        const BidirectionalOptions& options)
     : WrapperLayer(common_options(options)), options_(options) {
-  add_inner(copied(*layer.layer(), "forward_", false));
+  add_inner("forward_layer", copied(*layer.layer(), "forward_", false));
   const bool given = options.backward_layer.has_value();
-  add_inner(given ? copied(*options.backward_layer->layer(), "", false)
-             : copied(*layer.layer(), "backward_", true));
+  add_inner("backward_layer", given ? copied(*options.backward_layer->layer(), "", false)
+                                    : copied(*layer.layer(), "backward_", true));
   const RecurrentSettings& a = direction(0).settings();
   const RecurrentSettings& b = direction(1).settings();
   if (a.go_backwards == b.go_backwards) {
@@ -118,8 +118,8 @@ void BidirectionalLayer::reset_state() {
 Json BidirectionalLayer::config() const {
   Json json = layer_config(*this, Json::object(), options_);
   if (options_.merge_mode == MergeMode::none) json["merge_mode"] = nullptr;
-  json["layer"] = wrapped_json(*inner(0));
-  json["backward_layer"] = wrapped_json(*inner(1));
+  json["layer"] = layer_json(*inner(0));
+  json["backward_layer"] = layer_json(*inner(1));
   return json;
 }
 

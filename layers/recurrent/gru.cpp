@@ -24,7 +24,9 @@ class GRULayer final : public RecurrentLayer {
  public:
   GRULayer(int64_t units, const GRUOptions& options)
       : RecurrentLayer(gru_spec(options), units, copied_options<RecurrentSettings>(options)),
-        options_(options) {}
+        options_(options) {
+    track_activations(options);
+  }
   Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
  protected:

@@ -44,7 +44,9 @@ class LSTMLayer final : public RecurrentLayer {
  public:
   LSTMLayer(int64_t units, const LSTMOptions& options)
       : RecurrentLayer(lstm_spec(options), units, copied_options<RecurrentSettings>(options)),
-        options_(options) {}
+        options_(options) {
+    track_activations(options);
+  }
   Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
  protected:

@@ -19,7 +19,9 @@ class SimpleRNNLayer final : public RecurrentLayer {
   SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
       : RecurrentLayer({"SimpleRNN", "simple_rnn_cell", 1, {1}, false, {}}, units,
                        copied_options<RecurrentSettings>(options)),
-        options_(options) {}
+        options_(options) {
+    track_activations(options);
+  }
   Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
  protected:

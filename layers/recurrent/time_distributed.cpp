@@ -37,12 +37,12 @@ Shape of_step(Shape shape) {
 
 TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
     : WrapperLayer(options) {
-  add_inner(layer);
+  add_inner("layer", layer);
 }
 
 Json TimeDistributedLayer::config() const {
   Json json = Layer::config();
-  json["layer"] = wrapped_json(*inner(0));
+  json["layer"] = layer_json(*inner(0));
   return json;
 }
 

@@ -4,7 +4,8 @@
 
 namespace tessera {
 
-/// A layer on each step of a sequence, with the same weights (keras.layers.TimeDistributed).
+/// A layer or model on each step of a sequence, with the same weights
+/// (keras.layers.TimeDistributed).
 ///
 /// Shape: (batch, time, …) -> (batch, time, …), the last axes those of the layer's output for
 /// (batch, …). A mask of the sequence stays, and its part of a step goes to a layer that supports
@@ -16,7 +17,6 @@ namespace tessera {
 ///     TimeDistributed(Dense(8))
 class TimeDistributed : public LayerHandle {
  public:
-  /// Throws ConfigError for a model or no layer.
   explicit TimeDistributed(const LayerHandle& layer, const LayerOptions& options = {});
 };
 

@@ -1,11 +1,11 @@
 #include <tessera/layers/reshaping/up_sampling.hpp>
 
 #include <algorithm>
-#include <map>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/resample.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/interpolations.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {
@@ -42,15 +42,6 @@ LayerHandle up_sampling_from(JsonObject& config) {
 
 const RegisteredLayer registered_up_sampling1d("UpSampling1D", up_sampling_from<1>);
 const RegisteredLayer registered_up_sampling2d("UpSampling2D", up_sampling_from<2>);
-
-const std::map<std::string, ops::Interpolation>& interpolations() {
-  static const std::map<std::string, ops::Interpolation> all = {
-      {"bicubic", ops::Interpolation::bicubic},
-      {"bilinear", ops::Interpolation::bilinear},
-      {"lanczos3", ops::Interpolation::lanczos3},
-      {"lanczos5", ops::Interpolation::lanczos5}};
-  return all;
-}
 
 DTensor repeated(const DTensor& x, int64_t axis, int64_t times) {
   if (times == 1) return x;

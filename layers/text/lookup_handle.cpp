@@ -1,5 +1,6 @@
 #include <tessera/layers/text/lookup_handle.hpp>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/layers/text/internal/lookup_layer.hpp>
 
 namespace tessera {
@@ -13,6 +14,13 @@ std::vector<std::string_view> views(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+LookupHandle::LookupHandle(const std::shared_ptr<TextLayer>& layer)
+    : LayerHandle(std::shared_ptr<Layer>(layer)) {
+  if (dynamic_cast<LookupLayer*>(layer.get())) return;
+  throw ConfigError("LookupHandle", "TextVectorization or StringLookup",
+                    layer ? layer->class_name() : "null", "pass a layer with a vocabulary");
+}
 
 LookupLayer& LookupHandle::lookup_layer() const { return static_cast<LookupLayer&>(*layer()); }
 

@@ -31,6 +31,8 @@ struct TextPassOptions {
 /// A handle to a layer that looks texts up, TextVectorization or StringLookup.
 class LookupHandle : public LayerHandle {
  public:
+  /// What load_text_layer() and load_export() give. Throws ConfigError for another class.
+  explicit LookupHandle(const std::shared_ptr<TextLayer>& layer);
   using LayerHandle::operator();
   /// The layer, for those who take any that makes numbers of texts.
   operator std::shared_ptr<TextLayer>() const {  // NOLINT: reads as the layer
@@ -72,9 +74,6 @@ class LookupHandle : public LayerHandle {
   /// Data to train on, with the texts' labels: all texts are read once, here.
   std::shared_ptr<const Dataset> dataset(const TextDataHandle& texts,
                                          const TextPassOptions& options = {}) const;
-
- protected:
-  using LayerHandle::LayerHandle;
 
  private:
   detail::LookupLayer& lookup_layer() const;

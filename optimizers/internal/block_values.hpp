@@ -1,10 +1,13 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
+#include <tessera/optimizers/internal/list_optimizer.hpp>
 
 namespace tessera::detail {
 
@@ -14,6 +17,22 @@ DTensor made_blocks(const DTensor& like, const Make& make) {
   Blocks blocks;
   for (size_t b = 0; b < like.blocks().size(); ++b) blocks.push_back(make(b));
   return DTensor(like.sharding(), std::move(blocks));
+}
+
+/// Values f(a, b), where `a` and `b` lie in the same blocks; f takes tensors and BlockLists.
+template <class F>
+std::vector<DTensor> computed(const std::vector<DTensor>& a, const std::vector<DTensor>& b,
+                              const F& f) {
+  const std::vector<at::Tensor> first = blocks_of(a), second = blocks_of(b);
+  std::vector<at::Tensor> made(first.size());
+  for_each_list(
+      first, [&](size_t i) { made[i] = f(first[i], second[i]); },
+      [&](const std::vector<size_t>& places) {
+        const BlockList list =
+            f(BlockList(chosen(first, places)), BlockList(chosen(second, places)));
+        for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list.blocks()[i];
+      });
+  return values_of(a, made);
 }
 
 /// Subtracts factor · step, which lies in the same blocks, in place.

@@ -127,8 +127,8 @@ TEST_CASE("a bad configuration file gives one line with file and key", "[app_opt
   CHECK(error_of_config(R"({"batch_size": 0})") ==
         "[FILE: batch_size] must be an integer of at least 1. Received: \"0\". To fix: write for "
         "example 1.");
-  CHECK(error_of_config(R"({"device": "tpu"})").rfind("[FILE: device] must be cpu or cuda.", 0) ==
-        0);
+  CHECK(error_of_config(R"({"device": "tpu"})")
+            .rfind("[FILE: device] must be auto or cpu or cuda.", 0) == 0);
   for (const char* json :
        {R"({"batch_size": "3"})", R"({"batch_size": 1.5})", R"({"shuffle": 1})",
         R"({"shuffle": "false"})", R"({"history": 3})", R"({"history": true})",

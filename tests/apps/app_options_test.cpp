@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 #include "apps/common/processes.hpp"
 #include "tests/apps/sample_program.hpp"
@@ -21,7 +22,7 @@ TEST_CASE("without arguments the options have their defaults", "[app_options]") 
   SampleProgram program;
   REQUIRE(program.parse({}));
   const CommonOptions& common = program.common;
-  CHECK(common.device == "cpu");
+  CHECK(common.device == "auto");
   CHECK_FALSE(common.devices);
   CHECK(common.mesh.empty());
   CHECK(common.dtype == "float32");
@@ -44,6 +45,10 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   SampleProgram program;
   REQUIRE(program.parse({"--device",
                          "cuda",
+                         "--virtual-devices",
+                         "2",
+                         "--matmul-precision",
+                         "high",
                          "--devices",
                          "8",
                          "--mesh",
@@ -79,6 +84,8 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   const CommonOptions& common = program.common;
   CHECK(common.device == "cuda");
   CHECK(common.devices == 8);
+  CHECK(common.virtual_devices == 2);
+  CHECK(common.matmul_precision == "high");
   CHECK(to_string(common.mesh) == "batch=4,model=2");
   CHECK(common.layouts == layouts);
   CHECK(common.dtype == "float64");
@@ -142,7 +149,7 @@ TEST_CASE("help lists every option in its group with its default", "[app_options
   SampleProgram program;
   CHECK_FALSE(program.parse({"--help"}));
   const std::string help = program.out.str();
-  for (const char* name : {"--device cpu|cuda",
+  for (const char* name : {"--device auto|cpu|cuda",
                            "--devices N",
                            "--mesh DIM=N,...",
                            "--layouts FILE.json",
@@ -189,7 +196,12 @@ TEST_CASE("the mesh comes from the option, the layouts file, the devices, the pr
   CHECK(to_string(chosen({}, {}).dims()) == to_string(fallback));
   CHECK(to_string(chosen({"--devices", "5"}, {}).dims()) == "batch=5");
   CHECK(to_string(chosen({"--devices", "4"}, file).dims()) == to_string(file));
-  CHECK(to_string(chosen({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
+  if (gpu_count() < 4) {
+    CHECK_THROWS_WITH(chosen({"--device", "cuda"}, file),
+                      Catch::Contains(gpu_count() == 0 ? "--device cpu" : "--virtual-devices"));
+  } else {
+    CHECK(to_string(chosen({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
+  }
   CHECK_THROWS_AS(chosen({"--devices", "5"}, file), ConfigError);
 }
 
@@ -252,7 +264,8 @@ TEST_CASE("the first process prints", "[app_options]") {
 TEST_CASE("the options of several processes reach the run", "[app_options]") {
   SampleProgram program;
   program.parse({"--timeout", "7", "--connect-timeout", "9", "--check-collectives",
-                 "--no-shared-memory", "--devices", "2", "--device", "cuda"});
+                 "--no-shared-memory", "--devices", "2", "--device", "cuda",
+                 "--virtual-devices", "3"});
   const DistributedOptions options = app::distributed_options(program.common);
   CHECK(options.timeout == std::chrono::seconds(7));
   CHECK(options.connect_timeout == std::chrono::seconds(9));
@@ -260,6 +273,8 @@ TEST_CASE("the options of several processes reach the run", "[app_options]") {
   CHECK_FALSE(options.shared_memory);
   CHECK(options.devices == 2);
   CHECK(options.device_type == Device::Type::cuda);
+  CHECK(options.virtual_devices == 3);
+  CHECK_FALSE(app::distributed_options(SampleProgram().common).device_type);
 }
 
 }  // namespace app_options_test

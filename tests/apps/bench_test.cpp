@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <map>
+
 #include <tessera/framework/base/json.hpp>
 
 #include "tests/support/catch.hpp"
@@ -43,6 +46,9 @@ TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
   CHECK(error_of({"compare", "--work", "mlp,dispach"}) ==
         "bench: error: [--work] there is no such name. Received: \"dispach\". To fix: write "
         "\"dispatch\".\n");
+  CHECK(error_of({"compare", "--device", "cpu", "--work", "encodr"}) ==
+        "bench: error: [--work] there is no such name. Received: \"encodr\". To fix: write "
+        "\"encoder\".\n");
   CHECK(error_of({"compare", "--python", "/bin/true"}).find("[--python] each is a Python 3") !=
         std::string::npos);
 }
@@ -157,6 +163,57 @@ esac
     CHECK(rows[i + 1]["who"] == "PyTorch, 1 device");
     CHECK(rows[i + 1]["rounds"] == std::vector<double>{3600000, 3600000});
     CHECK(rows[i + 1]["met"] == true);
+  }
+}
+
+TEST_CASE("bench compare --device says in one line that there is no GPU", "[bench]") {
+  const test::ProgramRun run = test::run_program(
+      test::app_path("bench"), {"compare", "--device", "cuda"}, {{"CUDA_VISIBLE_DEVICES", ""}});
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.starts_with("bench: error: [device] "));
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+}
+
+TEST_CASE("bench compare --device times the works of one device beside all peers", "[bench]") {
+  const test::TempFolder folder;
+  const std::string python = folder / "python";
+  // One that has all, says what it was told, and is quick.
+  test::write_file(python, R"sh(#!/bin/sh
+case "$1" in
+  *packages.py) echo '{"torch": "2.0", "jax": "0.1", "optax": "0.1"}' ;;
+  *) program=$(basename "$1")
+     data=$3
+     shift
+     echo "$program $1 $3 $4 $(cat "$data.json" | tr -d ' \n')" >>"${0%/*}/told"
+     while read count; do echo '{"milliseconds": [0.5]}'; done ;;
+esac
+)sh");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--device", "cpu", "--rounds", "1", "--steps", "1", "--python", python,
+             "--peers", folder.path().string(), "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  std::map<std::string, std::vector<std::string>> who;
+  const Json rows = read_json_file(file)["compare"];
+  for (const Json& row : rows) {
+    who[row["work"]].push_back(row["who"]);
+    CHECK(row["least"].get<double>() > 0);
+  }
+  REQUIRE(who.size() == 7);
+  const std::vector<std::string> all = {"ours", "PyTorch, eager", "PyTorch, compiled",
+                                        "PyTorch, compiled, CUDA graphs", "JAX, jitted"};
+  CHECK(who["encoder 1 x 16, length 8, batch 2, dropout, float32"] == all);
+  CHECK(who["fit, images of 32 pixels, batch 2"] ==
+        std::vector<std::string>{"ours, fit", "ours, data on the device",
+                                 "PyTorch, a loop by hand", "PyTorch, data on the device"});
+  CHECK(who["dropout alone"] == std::vector<std::string>{"ours", "a copy"});
+  const std::string told = test::read_file(folder / "told");
+  for (const char* line : {"torch_step.py mlp cpu graphs {\"batch\":128}\n",
+                           "torch_step.py upload cpu resident {\"batch\":2,\"pixels\":32}\n",
+                           "jax_step.py lstm 1  {\"batch\":2,"}) {
+    CHECK(told.find(line) != std::string::npos);
   }
 }
 

@@ -5,6 +5,7 @@ import pathlib
 import struct
 import sys
 import tarfile
+import zipfile
 
 
 def safetensors(tensors, metadata=None):
@@ -38,6 +39,25 @@ def tar(files, mode, kind):
             archive.addfile(info, io.BytesIO(content))
     # Without most of the padding; only shorter inputs mutate well.
     return bytes([mode]) + out.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+def npy(descr, shape, data, version=1):
+    text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n" % (descr, shape)
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode() + data
+
+
+def archive(members, comment=b"", wide=False):
+    """members: (name, bytes, whether it is packed)"""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, content, packed in members:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+            with made.open(info, "w", force_zip64=wide) as member:
+                member.write(content)
+        made.comment = comment
+    return out.getvalue()
 
 
 def piece(begin, end, shard=0):
@@ -113,6 +133,17 @@ SEEDS = {
                       "slots": ["batch"], "optional": True}], "on_multiple": "first"},
         {"mesh": {"batch": -1}, "data": {}, "layouts": []}, {})],
     "model_config": model_configs(),
+    "npy": [npy("<f4", "(2, 3)", bytes(24)), npy("|u1", "()", b"x"), npy("<i8", "(0, 5)", b"", 2),
+            npy("|b1", "(3,)", b"\0\1\0", 3)],
+    "csv": [bytes([block]) + text for block in (0, 6, 200) for text in (
+        b"a,b\n1,2.5\n-3,\n", b"n,\"t \"\"q\"\"\"\r\ntrue,\"x,\ny\"\r\nFalse,NA\r\n", b"1\n\nx",
+        b"a,a,\n1e400,nan,inf\n")],
+    "image": [bytes([mode]) + path.read_bytes() for mode in (0, 1, 2) for path in sorted(
+        (pathlib.Path(__file__).parent.parent / "golden/pictures").glob("*.[!n]*"))],
+    "zip": [archive([]), archive([("config.json", b"{}", False)]),
+            archive([("config.json", b"{}" * 500, True), ("assets/", b"", False),
+                     ("assets/v.txt", b"a\nb\n", True), ("model.weights.h5", b"w" * 64, False)]),
+            archive([("a", b"A", False), ("b", b"B" * 99, True)], b"a comment", True)],
     "predict_request": [json.dumps(body).encode() for body in (
         {"instances": ["a text", "na\u00efve"]},
         {"instances": [{"text": "a"}, {"text": "b"}], "signature_name": "serving_default"},

@@ -131,20 +131,6 @@ def made():
             case("attended", [ids], attended)]
 
 
-def refused():
-    """A mask that Keras' operations make of what the input's layers do not."""
-    ids = keras.Input((4,), dtype="int32", name="ids")
-    embedded = L.Embedding(3, 3, mask_zero=True, name="words")(ids)
-    mask = embedded._keras_mask
-    behind = L.LSTM(2, name="lstm")(L.Conv1D(3, 3, padding="same", name="conv")(embedded),
-                                    mask=mask)
-    plain = L.Embedding(3, 3, name="plain")(ids)
-    own = L.LSTM(2, name="lstm")(plain, mask=keras.ops.not_equal(ids, 0))
-    turned = L.LSTM(2, name="lstm")(embedded, mask=keras.ops.logical_not(mask))
-    return [{"model": json.loads(keras.Model(ids, y, name=name).to_json())}
-            for name, y in (("behind", behind), ("own", own), ("turned", turned))]
-
-
 def judged():
     """Models on words of which a mask leaves some out, up to a layer that ends it."""
     cases = []
@@ -180,5 +166,4 @@ def write(path, golden):
         out.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-write("keras_mask_calls.json", {"given": given(), "made": made(), "refused": refused(),
-                                   "judged": judged()})
+write("keras_mask_calls.json", {"given": given(), "made": made(), "judged": judged()})

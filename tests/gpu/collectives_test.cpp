@@ -1,5 +1,4 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
 #include <functional>
 #include <thread>
@@ -7,11 +6,10 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include "tests/gpu/meshes.hpp"
+#include "tests/gpu/nccl_rank.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
-#include "tests/support/rendezvous.hpp"
 
 namespace collectives_test {
 
@@ -21,42 +19,9 @@ using namespace tessera::test;
 
 namespace {
 
-/// One rank of a run whose ranks are threads, each with a GPU of its own.
-class Rank {
- public:
-  Rank(Rendezvous& hub, int number)
-      : rank(number), size(hub.size()), device(c10::kCUDA, static_cast<c10::DeviceIndex>(number)),
-        engine(make_nccl_engine({.rank = number,
-                                 .size = hub.size(),
-                                 .device = number,
-                                 .gather = [&hub, number](const auto& key, const auto& text) {
-                                   return hub.gather(number, key, text);
-                                 }})) {}
-
-  /// Members of which every rank holds `each`, in turns.
-  Group everyone(int each = 1) const {
-    Group group;
-    for (int m = 0; m < each * size; ++m) {
-      group.owner.push_back(m % size);
-      if (m % size == rank) group.local.push_back(m);
-    }
-    return group;
-  }
-
-  /// Returns when every rank has called it: a tensor of the CPU is waited for.
-  void meet() const {
-    at::Tensor out;
-    engine->all_reduce(everyone(), Reduce::sum, {at::ones({}, at::kInt)}, out);
-  }
-
-  const int rank, size;
-  const c10::Device device;
-  const std::shared_ptr<Engine> engine;
-};
-
 /// Runs `body` on 1, 2, … ranks, as many as there are GPUs; what it returns is what is wrong.
 void check_ranks(const std::function<std::string(Rank&)>& body) {
-  for (int size = 1; size <= cuda_device_count(); ++size) {
+  for (int size = 1; size <= gpu_count(); ++size) {
     Rendezvous hub(size, std::chrono::minutes(1));
     std::vector<std::string> wrong(static_cast<size_t>(size));
     std::vector<std::thread> threads;

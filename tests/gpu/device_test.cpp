@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -7,6 +8,8 @@
 
 #include "tests/gpu/meshes.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/virtual_meshes.hpp"
 
 namespace device_test {
 
@@ -15,27 +18,63 @@ using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("devices beyond those of the machine are named") {
-  const int count = cuda_device_count();
-  CHECK(cuda_device(0).device == c10::Device(c10::kCUDA, 0));
-  CHECK(cuda_device(0).compute != cuda_device(0).communication);
-  CHECK_THROWS_WITH(cuda_device(count), Contains(str("cuda:", count)));
+  const int count = gpu_count();
+  CHECK_FALSE(gpu(0).device.is_cpu());
+  CHECK(gpu(0).device.index() == 0);
+  CHECK(gpu(0).compute() != gpu(0).communication);
+  CHECK_THROWS_WITH(gpu(count), Contains(str("cuda:", count)));
 }
 
-TEST_CASE("each device of a mesh of GPUs has a block of its own, under every policy") {
-  const Mesh mesh = test::gpu_mesh({{"x", 2}, {"y", 2}});
-  for (const BlockPolicy policy :
-       {BlockPolicy::per_device, BlockPolicy::per_shard, BlockPolicy::per_worker}) {
-    const BlockPolicyScope scope(policy);
-    const DTensor value = pack(at::arange(12).view({4, 3}), Layout({"x", unsharded}, mesh));
-    REQUIRE(value.blocks().size() == 4);
-    for (size_t b = 0; b < 4; ++b) {
-      const c10::Device device = value.blocks()[b].device();
-      CHECK(device.is_cuda());
-      CHECK(device.index() == mesh.local_devices()[b].index);
+TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
+  using Gpus = std::vector<int>;
+  struct Case {
+    MeshDims dims;
+    Gpus devices;  ///< the GPU of each
+    Gpus merged;   ///< the GPU of each block, per worker
+    Gpus whole;    ///< the same of a value that is cut nowhere
+  };
+  const std::vector<Case> cases = {
+      {{{"x", 4}, {"y", 1}}, {0, 0, 0, 0}, {0}, {0}},
+      {{{"x", 2}, {"y", 2}}, {0, 0, 0, 0}, {0}, {0}},
+      {{{"x", 4}, {"y", 1}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
+      {{{"x", 2}, {"y", 2}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
+      {{{"x", 1}, {"y", 4}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
+      // The devices of a GPU are no box of the mesh.
+      {{{"x", 2}, {"y", 2}}, {0, 1, 0, 1}, {0, 1, 0, 1}, {0, 1, 0, 1}},
+      {{{"x", 3}, {"y", 2}}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 1, 1}},
+  };
+  const at::Tensor numbers = at::arange(84).view({12, 7}).to(at::kDouble);
+  for (const Case& c : cases) {
+    if (c.devices.back() >= gpu_count()) continue;
+    const Mesh mesh = test::gpu_mesh(c.dims, c.devices);
+    CAPTURE(mesh.describe(), c.devices);
+    for (const Layout& layout : test::all_layouts(mesh, 2)) {
+      CAPTURE(layout.describe());
+      for (const BlockPolicy policy :
+           {BlockPolicy::per_device, BlockPolicy::per_shard, BlockPolicy::per_worker}) {
+        const BlockPolicyScope scope(policy);
+        const DTensor value = pack(numbers, layout);
+        Gpus blocks;
+        for (const at::Tensor& block : value.blocks()) blocks.push_back(block.device().index());
+        if (policy == BlockPolicy::per_device) CHECK(blocks == c.devices);
+        if (policy == BlockPolicy::per_worker && layout.used_dims() == 0) CHECK(blocks == c.whole);
+        if (policy == BlockPolicy::per_worker && layout.axis(0) == std::vector{0} &&
+            layout.axis(1).empty()) {
+          CHECK(blocks == c.merged);
+        }
+        for (size_t d = 0; d < c.devices.size(); ++d) {
+          const std::vector<int64_t> at = mesh.coordinates(int64_t(d));
+          const std::vector<Interval> mine = test::shard_intervals(layout, {12, 7}, at);
+          CHECK(value.blocks()[size_t(value.sharding()->block_of(at))].device().index() ==
+                c.devices[d]);
+          CHECK(value.local(int(d)).equal(test::cut(numbers, mine)));
+        }
+        CHECK(value.full().equal(numbers));
+        CHECK(ops::matmul(value, ops::transpose(value, {1, 0})).full().allclose(
+            numbers.matmul(numbers.t())));
+        CHECK(ops::sum(value).full().item<double>() == 3486);
+      }
     }
-    CHECK(value.local(3).is_cpu());
-    CHECK(value.local(3).equal(at::arange(6, 12).view({2, 3})));
-    CHECK(value.full().equal(at::arange(12).view({4, 3})));
   }
 }
 

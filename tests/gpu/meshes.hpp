@@ -1,24 +1,30 @@
 #pragma once
 
-#include <algorithm>
+#include <vector>
 
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera::test {
 
 using namespace detail;
 
-/// A mesh over the machine's GPUs, each of which stands for several of its devices where it has
-/// more than there are GPUs.
+/// A mesh whose devices lie on these GPUs.
+inline Mesh gpu_mesh(const MeshDims& dims, const std::vector<int>& gpus) {
+  std::vector<Device> devices;
+  for (int gpu : gpus) devices.push_back({Device::Type::cuda, gpu});
+  return create_mesh(dims, devices);
+}
+
+/// A mesh over the machine's GPUs. Where it has more devices than there are GPUs, neighbours lie on
+/// one.
 inline Mesh gpu_mesh(const MeshDims& dims) {
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;
-  std::vector<Device> devices;
-  for (int64_t i = 0; i < size; ++i) {
-    devices.push_back({Device::Type::cuda, static_cast<int>(i % std::max(1, cuda_device_count()))});
-  }
-  return create_mesh(dims, devices);
+  const int64_t each = (size + gpu_count() - 1) / gpu_count();
+  std::vector<int> gpus;
+  for (int64_t i = 0; i < size; ++i) gpus.push_back(static_cast<int>(i / each));
+  return gpu_mesh(dims, gpus);
 }
 
 }  // namespace tessera::test

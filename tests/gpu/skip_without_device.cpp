@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 #include <cstdlib>
 #include <iostream>
@@ -20,9 +20,9 @@ class SkipWithoutDevice final : public Catch::TestEventListenerBase {
  public:
   using TestEventListenerBase::TestEventListenerBase;
   void testRunStarting(const Catch::TestRunInfo&) override {
-    if (cuda_device_count() > 0) return;
+    if (gpu_count() > 0) return;
     try {
-      cuda_device(0);
+      gpu(0);
     } catch (const ConfigError& e) {
       std::cout << "skipped: \"gpu\": " << e.what() << std::endl;
     }

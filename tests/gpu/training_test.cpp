@@ -45,6 +45,23 @@ TEST_CASE("training steps on GPUs are those of the CPU, in every scheme") {
   }
 }
 
+TEST_CASE("a label that is no class ends a fit on a GPU with operation, value and row") {
+  set_random_seed(1);
+  const Sequential model({Dense(4)});
+  model.compile({.optimizer = SGD(0.1),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = LayoutMap(test::gpu_mesh({{"batch", 2}}))});
+  const at::Tensor x = at::ones({48, 5}), right = at::zeros({48}, at::kLong);
+  at::Tensor wrong = right.clone();
+  wrong[13] = 9;
+  const FitOptions fit{.batch_size = 8, .verbose = 0, .shuffle = false};
+  CHECK_THROWS_WITH(model.fit(x, wrong, fit),
+                    Catch::Matchers::StartsWith("[sparse_softmax_cross_entropy] labels lie in "
+                                                "[0, 4). Received: 9 in row 5."));
+  // The model goes on with data that are right.
+  CHECK(model.fit(x, right, fit).steps.size() == 6);
+}
+
 TEST_CASE("mnist and imdb train on a GPU") {
   const test::TempFolder folder;
   for (const char* name : {"mnist", "imdb"}) {

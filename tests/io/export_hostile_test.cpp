@@ -221,14 +221,15 @@ TEST_CASE("a model whose sample needs more memory than there is is refused befor
 
 TEST_CASE("what a call may hold is an option, and counts what layers do inside") {
   const test::TempFolder folder;
-  const SymbolicTensor x = Input({64, 8});
-  const LayerHandle attention = MultiHeadAttention(2, 4, {.name = "attention"});
-  const Functional model({x}, {GlobalMaxPooling1D()(attention({x, x}))});
-  export_model(model, folder / "e", {.sample = at::ones({1, 64, 8})});
+  const SymbolicTensor x = Input({8, 8, 8});
+  const LayerHandle attention =
+      MultiHeadAttention(2, 4, {.attention_axes = {1, 2}, .name = "attention"});
+  const Functional model({x}, {GlobalMaxPooling2D()(attention({x, x}))});
+  export_model(model, folder / "e", {.sample = at::ones({1, 8, 8, 8})});
   load_export(folder / "e", {.max_activation_bytes = 1 << 20});
   // The scores are 2 x 64 x 64 numbers; its inputs and outputs are not an eighth of that.
   CHECK_THROWS_WITH(load_export(folder / "e", {.max_activation_bytes = 30000}),
-                    Contains("hold at most 29.30 KB") && Contains("Received: (1, 2, 64, 64)") &&
+                    Contains("hold at most 29.30 KB") && Contains("Received: (1, 2, 8, 8, 8, 8)") &&
                         Contains("of layer attention"));
 }
 

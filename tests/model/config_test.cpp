@@ -36,6 +36,14 @@ ModelHandle chain() {
                     {.name = "chain"});
 }
 
+/// A layer as an activation, a model in a layer, batches of a fixed size.
+ModelHandle parts() {
+  const Sequential step({Input({4}), Dense(3, {.activation = LeakyReLU(), .name = "slopes"})},
+                        {.name = "step"});
+  return Sequential({Input({3, 4}, {.batch_size = 3}), TimeDistributed(step), Flatten(), Dense(2)},
+                    {.name = "parts"});
+}
+
 std::vector<at::Tensor> run(const ModelHandle& model, const std::vector<at::Tensor>& x) {
   Inputs inputs;
   for (const at::Tensor& one : x) {
@@ -51,7 +59,8 @@ std::vector<at::Tensor> run(const ModelHandle& model, const std::vector<at::Tens
 TEST_CASE("a model's configuration rebuilds it", "[config]") {
   const at::Tensor x = at::rand({3, 4}), y = at::rand({3, 4});
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
-      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}}};
+      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}},
+      {parts(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const std::string text = model_to_json(model.model());
     CAPTURE(text);
@@ -83,7 +92,8 @@ TEST_CASE("writes models for Keras", "[.model_json_sample]") {
     return all;
   };
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
-      {graph(), {at::rand({3, 4}), at::rand({3, 4})}}, {chain(), {at::rand({3, 2, 3})}}};
+      {graph(), {at::rand({3, 4}), at::rand({3, 4})}}, {chain(), {at::rand({3, 2, 3})}},
+      {parts(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const Json sample = {{"json", model.to_json()},
                          {"inputs", list(inputs)},
@@ -134,8 +144,8 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   refused([](Json& j) { j["config"]["output_layers"][0][1] = 7; }, "output_layers[0]");
   refused([](Json& j) { j["config"]["output_layers"][0][2] = -1; }, "output_layers[0]");
   refused([](Json& j) { j["config"]["output_layers"] = {"left", 0}; }, "output_layers");
-  refused([](Json& j) { j["config"]["layers"][1]["config"]["batch_shape"] = {2, 3}; },
-          "layers[1].config.batch_shape");
+  refused([](Json& j) { j["config"]["layers"][1]["config"]["batch_shape"] = {0, 3}; },
+          "layers[1].config.batch_shape[0]");
   refused([](Json& j) {
     j["config"]["layers"][1]["config"]["batch_shape"] = {nullptr, int64_t{1} << 40};
   }, "batch_shape[1]");

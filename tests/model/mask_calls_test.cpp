@@ -135,15 +135,6 @@ TEST_CASE("masks that layers make in Keras' JSON follow by themselves") {
   }
 }
 
-TEST_CASE("masks of other operations in Keras' JSON are refused, and the call is named") {
-  for (const Json& golden : cases("refused")) {
-    CHECK_THROWS_AS(model_from_config(golden.at("model")), ConfigError);
-    CHECK_THROWS_WITH(model_from_config(golden.at("model")),
-                      Contains("for \"lstm\" another one, by \"NotEqual\" of keras.ops") ||
-                          Contains("\"lstm\" on \"LogicalNot\" of keras.ops, which is not read"));
-  }
-}
-
 TEST_CASE("a mask counts in a Functional model as it does in an eager call") {
   const Input x({4, 2}, {.name = "x"}), m({4}, {.dtype = "bool", .name = "m"});
   const Functional model({x, m}, {masked_lstm(x, m)});

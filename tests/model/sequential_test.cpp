@@ -130,6 +130,30 @@ TEST_CASE("layers can be added one by one, and models frozen") {
   CHECK(config.at("layers")[1].at("config").at("units") == 2);
 }
 
+TEST_CASE("the last layer is taken out, and another takes its place") {
+  const Sequential model({Input({4}), Dense(3), Dense(2, {.name = "scores"})});
+  const at::Tensor kept = model->weights()[0].value().full().clone();
+  const LayerHandle scores = model.pop();
+  CHECK(scores->name() == "scores");
+  CHECK(paths(model) == std::vector<std::string>{"dense/kernel", "dense/bias"});
+  model.add(Dense(5, {.name = "others"}));
+  CHECK(model->symbolic_outputs()[0].shape() == Shape{-1, 5});
+  CHECK(model(input(at::zeros({2, 4}))).shape() == Shape{2, 5});
+  CHECK(model->weights()[0].value().full().equal(kept));
+  CHECK(model->weights()[2].path() == "others/kernel");
+  model.pop();
+  model.pop();
+  CHECK(model->symbolic_outputs()[0].shape() == Shape{-1, 4});
+  CHECK_THROWS_WITH(model.pop(), Contains("a layer to take out. Received: none"));
+
+  const Sequential plain({Dense(3), Dense(2)});
+  plain.pop();
+  CHECK(plain(input(at::zeros({2, 4}))).shape() == Shape{2, 3});
+  plain.compile({.optimizer = "sgd", .loss = "mean_squared_error"});
+  CHECK_THROWS_WITH(plain.pop(), Contains("layers are removed before compile(). Received: a "
+                                          "compiled model. To fix: load or make it without"));
+}
+
 TEST_CASE("frozen weights stay as they are") {
   const Sequential model({Dense(4, {.name = "frozen", .trainable = false}), Dense(2)});
   model.compile({.optimizer = SGD(0.1), .loss = "mse"});

@@ -14,23 +14,29 @@ const Mesh& mesh() {
   return grid;
 }
 
-/// The plan for inputs of 8 by 8, of which some are values of Variables.
-std::string plan(const std::string& rule, const std::vector<LayoutSpec>& specs,
-                 uint32_t parameters = 0) {
+/// The plan for inputs of 8 by 8, or of another extent, of which some are values of Variables.
+std::string plan(const Rule& rule, const std::vector<LayoutSpec>& specs, uint32_t parameters = 0,
+                 int64_t extent = 8) {
   std::vector<Layout> layouts;
-  Specs in;
+  Specs in, out;
   for (const LayoutSpec& spec : specs) {
     layouts.emplace_back(spec, mesh());
-    in.push_back({Shape(spec.size(), 8), at::kFloat});
+    in.push_back({Shape(spec.size(), extent), at::kFloat});
   }
-  const Rule parsed = Rule::parse(rule);
-  const Specs out = {{Shape(parsed.out[0].size(), 8), at::kFloat}};
-  std::string text = to_string(propagate(parsed, in, out, layouts, parameters));
+  for (const std::vector<int>& axes : rule.out) {
+    out.push_back({Shape(axes.size(), extent), at::kFloat});
+  }
+  std::string text = to_string(propagate(rule, in, out, layouts, parameters));
   for (size_t at; (at = text.find(unsharded)) != std::string::npos;) {
     text.erase(at, 8);
     text[at] = '-';
   }
   return text;
+}
+
+std::string plan(const std::string& rule, const std::vector<LayoutSpec>& specs,
+                 uint32_t parameters = 0) {
+  return plan(Rule::parse(rule), specs, parameters);
 }
 
 const std::string product = "m k, k n -> m n";
@@ -87,6 +93,20 @@ TEST_CASE("dimensions that cut no input stay out of a plan") {
 TEST_CASE("what must be whole is gathered, and only that") {
   CHECK(plan("m !n -> m !n", {{"batch", "model"}}) == "(batch, -) -> (batch, -)");
   CHECK(plan("m . -> m", {{"batch", "model"}}) == "(batch, -) -> (batch)");
+}
+
+TEST_CASE("of several outputs those are pending that lack a reduced factor") {
+  Rule rule = Rule::parse("m k, m n -> m, k, n");
+  rule.factors[0] = FactorKind::reduce;
+  CHECK(plan(rule, {{"batch", no}, {"batch", "model"}}) ==
+        "(batch, -) , (batch, model) -> (batch) , (-) +sum over batch , (model) +sum over batch");
+}
+
+TEST_CASE("what an output lacks is not cut into more shards than it has elements") {
+  const Rule rule = Rule::parse("m n -> m n, m");
+  CHECK(plan(rule, {{no, "model"}}, 0, 2) == "(-, model) -> (-, model) , (-)");
+  CHECK(plan(rule, {{no, "model"}}, 0, 1) == "(-, -) -> (-, -) , (-)");
+  CHECK(plan(rule, {{"model", no}}, 0, 1) == "(model, -) -> (model, -) , (model)");
 }
 
 TEST_CASE("several dimensions on an axis keep their order") {

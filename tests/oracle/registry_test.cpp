@@ -25,10 +25,13 @@ const Names compositions = {
     "softmax_cross_entropy", "split", "squeeze", "stack", "tile", "unstack", "variance"};
 
 /// Operations that no function of their name stands for.
-const Names internal = {"arg_extreme",
+const Names internal = {"affine_transform_grad",
+                        "arg_extreme",
+                        "attention_grad",
                         "avg_pool_grad",
                         "clip_grad",
                         "ctc_loss_grad",
+                        "dense_relu",
                         "elu_grad",
                         "first_index",
                         "gather_grad",
@@ -36,6 +39,7 @@ const Names internal = {"arg_extreme",
                         "hard_shrink_grad",
                         "hard_sigmoid_grad",
                         "hard_silu_grad",
+                        "layer_norm_grad",
                         "leaky_relu_grad",
                         "log_sigmoid_grad",
                         "log_softmax_grad",
@@ -66,11 +70,12 @@ const Names internal = {"arg_extreme",
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.
 const Names without_derivative = {
-    "all", "any", "arg_extreme", "ctc_loss_grad", "elu_grad", "first_index", "gather_grad",
-    "gelu_grad", "hard_silu_grad", "log_sigmoid_grad", "log_softmax_grad", "max_pool_grad",
-    "mish_grad", "one_hot", "pick_grad", "prod_grad", "selu_grad", "softmax_grad", "softsign_grad",
-    "sparse_plus_grad", "sparse_softmax_cross_entropy_grad", "sparsemax_grad", "squareplus_grad",
-    "tanh_shrink_grad"};
+    "all", "any", "arg_extreme", "attention_grad", "ctc_loss_grad", "elu_grad", "first_index",
+    "gather_grad", "gelu_grad", "hard_silu_grad", "log_sigmoid_grad", "log_softmax_grad",
+    "max_pool_grad", "mish_grad", "one_hot", "pick_grad", "prod_grad", "searchsorted", "selu_grad",
+    "softmax_grad",
+    "softsign_grad", "sparse_plus_grad", "sparse_softmax_cross_entropy_grad", "sparsemax_grad",
+    "squareplus_grad", "tanh_shrink_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.
 Names declared() {

@@ -88,6 +88,11 @@ def by_cmake(prefix, folder):
         check_libraries(folder / "task")
         said, _ = run(folder / "task")
         check("TF_CONFIG" in said, "a task without a cluster: " + said.strip())
+    if any(prefix.glob("lib*/**/libtessera_arrow.so")):
+        run(CMAKE, "--build", folder, "--target", "parquet")
+        check_libraries(folder / "parquet")
+        said, _ = run(folder / "parquet")
+        check("a Parquet file" in said, "a text in place of a table: " + said.strip())
 
 
 def by_pkg_config(prefix, folder):

@@ -162,6 +162,35 @@ void print_profile(const Profile& profile, const CommLog& log) {
   }
 }
 
+/// Rows of which it is counted how many were read.
+struct CountedRows final : Dataset {
+  CountedRows(at::Tensor rows, int64_t& read) : rows(std::move(rows)), read(&read) {}
+  int64_t size() const override { return rows.size(0); }
+  Examples get(std::span<const int64_t> numbers) const override {
+    *read += std::ssize(numbers);
+    const at::Tensor index = at::tensor(std::vector<int64_t>(numbers.begin(), numbers.end()));
+    return {.x = {rows.index_select(0, index)}};
+  }
+  std::vector<Shape> input_shapes() const override { return {rows.sizes().slice(1).vec()}; }
+  at::Tensor rows;
+  int64_t* read;
+};
+
+/// Learns a Normalization; prints how many rows this process read, and what all learned.
+void adapt_normalization(const Mesh& mesh, int64_t rows) {
+  const DefaultMeshScope scope(mesh);
+  int64_t read = 0;
+  const Normalization layer;
+  const at::Tensor data = at::arange(rows * 3, at::kDouble).remainder(17).view({rows, 3}) + 1000;
+  layer.adapt(CountedRows(data.to(at::kFloat), read));
+  std::printf("read %lld", static_cast<long long>(read));
+  for (const size_t weight : {0, 1}) {
+    const at::Tensor learned = layer->weights()[weight].value().full();
+    for (int64_t i = 0; i < 3; ++i) std::printf(" %.9g", learned[i].item<double>());
+  }
+  std::printf("\n");
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
@@ -182,6 +211,10 @@ int run(int argc, char** argv) {
        .always_check = arguments.number("always_check", 0) != 0,
        .shared_memory = arguments.number("shared_memory", 1) != 0});
   fault.at("connected", 0);
+  if (arguments.number("adapt", 0) != 0) {
+    adapt_normalization(mesh, arguments.number("adapt", 0));
+    return 0;
+  }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));
   const std::string scheme = arguments.text("layouts", "data");
   model.compile(

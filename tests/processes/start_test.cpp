@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <sstream>
 
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
@@ -38,6 +39,38 @@ TEST_CASE("several processes give the losses of one") {
     const std::vector<double> got = losses(ends[0]);
     REQUIRE(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("Normalization learns from each row once, whatever the number of processes") {
+  const auto learned = [](const RankEnd& end) {
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    std::istringstream words(end.out);
+    std::string word;
+    int64_t read = 0;
+    std::vector<double> numbers;
+    words >> word >> read;
+    for (double number = 0; words >> number;) numbers.push_back(number);
+    REQUIRE(numbers.size() == 6);
+    return std::pair(read, numbers);
+  };
+  for (const int64_t rows : {2501, 3}) {
+    const std::string adapt = "adapt=" + std::to_string(rows);
+    const auto [all, expected] = learned(run_ranks_program(1, {adapt})[0]);
+    CHECK(all == rows);
+    for (const int count : {2, 4}) {
+      const std::vector<RankEnd> ends = run_ranks_program(count, {adapt});
+      int64_t read = 0;
+      for (const RankEnd& end : ends) {
+        const auto [own, numbers] = learned(end);
+        read += own;
+        CHECK(own <= (rows + count - 1) / count);
+        CHECK(numbers == learned(ends[0]).second);
+        for (size_t i = 0; i < numbers.size(); ++i) CHECK(numbers[i] == Approx(expected[i]));
+      }
+      CHECK(read == rows);
+    }
   }
 }
 

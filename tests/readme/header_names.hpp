@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/datasets/arrow/read_parquet.hpp>
 #include <tessera/framework/parameter_server/cluster_coordinator.hpp>
 #include <tessera/framework/parameter_server/parameter_server_strategy.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
@@ -31,6 +32,11 @@ extern DatasetHandle data;
 extern at::Tensor images, captions, labels, weights;
 extern std::vector<std::string> texts;
 extern TextVectorization vectorize;
+
+extern Table table;
+extern at::Tensor target;
+extern FeatureSpace space;
+extern DTensor numbers, amounts, city, month;
 
 extern SymbolicTensor left, right, query, value, queries, keys;
 

@@ -35,6 +35,10 @@ def is_definition(lines, number):
     return False
 
 
+# What a room declares for its users and leaves to a room above it.
+LEFT_TO = {("Model", "framework/io")}  # how models are written to files
+
+
 def main():
     classes = collections.defaultdict(set)
     functions = collections.defaultdict(set)
@@ -65,7 +69,7 @@ def main():
                     continue
                 name, rooms = function.group(1), functions.get(function.group(1), set())
             seen += 1
-            if rooms and room not in rooms:
+            if rooms and room not in rooms and (name, room) not in LEFT_TO:
                 offenders.append(f"{path}:{number}: {name} is declared in {', '.join(sorted(rooms))}")
     finish(offenders, "a room defines what it declares", seen)
 

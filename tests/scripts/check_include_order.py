@@ -10,6 +10,7 @@ ALLOWED = {
     "framework/cluster/coordination": ["framework/cluster"],
     "framework/cluster/launcher": ["framework/cluster"],
     "framework/io/format": ["framework/cluster"],
+    "framework/io/hdf5": [],
     "framework/serving/http": ["framework/base"],
     "framework/comm": ["framework/mesh", "framework/cluster/coordination"],
     "framework/tensor": ["framework/comm", "framework/drawing"],
@@ -27,10 +28,11 @@ ALLOWED = {
     "metrics": ["framework/nn"],
     "datasets/files": ["framework/cluster"],
     "datasets": ["framework/nn", "datasets/files"],
+    "datasets/arrow": ["datasets"],
 }
 TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/cluster",
               "framework/cluster/coordination", "framework/cluster/launcher",
-              "framework/io/format", "framework/serving/http", "datasets/files"]
+              "framework/io/format", "framework/io/hdf5", "framework/serving/http", "datasets/files"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 
 

@@ -1,7 +1,7 @@
 """The border: users' headers declare the names of docs/public_names.txt, all else is in detail.
 
-`--write` brings the list up to date. Beside Keras' names, options with their enumerations, and
-operations there are at most 200.
+`--write` brings the list up to date. Beside Keras' names, options with their enumerations,
+operations, and readers of data there are at most 200.
 """
 import collections
 import json
@@ -53,7 +53,8 @@ def main():
                                  "tessera::detail")
             if is_internal(header) or inside or space.endswith("::ops"):
                 continue
-            kind = ("Keras" if name in keras or space.endswith(("activations", "metrics")) else
+            kind = ("data sets" if space.endswith("::datasets") else
+                    "Keras" if name in keras or space.endswith(("activations", "metrics")) else
                     "options" if name.endswith("Options") or name in values else "own")
             found[kind].add(name)
     for header in included_from("tessera.hpp"):
@@ -65,7 +66,7 @@ def main():
         offenders.append(f"{len(found['own'])} names of our own, {MOST_OWN_NAMES} at most: move "
                          "what users do not write to tessera::detail")
     text = HEAD
-    for kind in ("own", "Keras", "options"):
+    for kind in ("own", "Keras", "options", "data sets"):
         text += f"\n[{kind}: {len(found[kind])}]\n" + "".join(n + "\n" for n in sorted(found[kind]))
     path = root() / LIST
     kept = path.read_text(encoding="utf-8") if path.is_file() else ""

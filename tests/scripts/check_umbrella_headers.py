@@ -1,4 +1,5 @@
-"""layers/layers.hpp and its like include every header below their folder, but the internal ones."""
+"""layers/layers.hpp and its like include every header below their folder, but the internal ones and those of
+libraries apart."""
 from public_headers import is_internal
 from sources import INCLUDE, LIBRARY, finish, root
 
@@ -8,7 +9,7 @@ for folder in LIBRARY[1:]:
     headers = {path.relative_to(root() / folder).as_posix()
                for path in (root() / folder).rglob("*.hpp")} - {f"{folder}.hpp"}
     headers = {name for name in headers
-               if not is_internal(f"{folder}/{name}") and not name.startswith("files/")}
+               if not is_internal(f"{folder}/{name}") and not name.startswith(("files/", "arrow/"))}
     umbrella = root() / folder / f"{folder}.hpp"
     included = set()
     if umbrella.is_file():

@@ -6,8 +6,9 @@ from sources import INCLUDE, LIBRARY, root
 # Rooms of which nothing is for users, beside every folder named internal.
 INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
                   "framework/cluster/launcher/", "framework/comm/cpu/", "framework/comm/nccl/",
-                  "framework/io/format/", "framework/serving/http/", "framework/ops/engine/",
-                  "framework/training/capture/", "framework/nn/config/",
+                  "framework/io/format/", "framework/io/hdf5/", "framework/io/keras/",
+                  "framework/serving/http/", "framework/ops/engine/", "framework/training/capture/",
+                  "framework/nn/config/", "framework/nn/operations/",
                   "framework/parameter_server/job/", "framework/parameter_server/store/",
                   "framework/parameter_server/worker/")
 

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 
@@ -31,7 +31,7 @@ TEST_CASE("devices are named in TensorFlow's ways and ours") {
 }
 
 TEST_CASE("a GPU that there is not is an error of one line") {
-  const int gpus = cuda_device_count();
+  const int gpus = gpu_count();
   for (const std::string kind : {"/gpu:", "GPU:", "cuda:", "/device:GPU:"}) {
     CHECK_THROWS_WITH(OneDeviceStrategy(str(kind, gpus)),
                       Contains(str("[OneDeviceStrategy, device] this process has ", gpus, " GPU")));
@@ -45,7 +45,7 @@ TEST_CASE("the devices of MirroredStrategy are its replicas") {
   CHECK(three.mesh().local_devices() == virtual_cpus(3));
   CHECK(three.layouts().mesh() == three.mesh());
   CHECK_FALSE(weight_placement_of(three.mesh()));
-  CHECK(MirroredStrategy().num_replicas_in_sync() == std::max(1, cuda_device_count()));
+  CHECK(MirroredStrategy().num_replicas_in_sync() == std::max(1, gpu_count()));
   CHECK_THROWS_WITH(MirroredStrategy({.devices = {"cpu:0", "/cpu:0"}}),
                     "[MirroredStrategy, devices] each device is named once. Received: \"/cpu:0\" "
                     "again. To fix: leave it out the second time.");
@@ -83,7 +83,7 @@ TEST_CASE("MultiWorkerMirroredStrategy without a cluster is alone") {
 }
 
 TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
-  if (cuda_device_count() > 0) return test::skip("there are GPUs here");
+  if (gpu_count() > 0) return test::skip("there are GPUs here");
   const tessera::test::Warnings warnings;
   const MultiWorkerMirroredStrategy strategy(
       {.communication_options = {.implementation = CommunicationImplementation::nccl}});

@@ -10,13 +10,25 @@ namespace tessera::test {
 
 namespace fs = std::filesystem;
 
-fs::path golden_path(const std::string& name) {
-  // The test of a copy of the tree names the copy's.
-  const char* folder = std::getenv("TESSERA_TEST_DIR");
-  return fs::path(folder ? folder : TESSERA_TEST_DIR) / "golden" / name;
+namespace {
+
+/// The folder that a variable names, for tests that run elsewhere than they were built.
+fs::path folder_of(const char* variable, const char* otherwise) {
+  const char* folder = std::getenv(variable);
+  return folder ? folder : otherwise;
 }
 
-fs::path app_path(const std::string& name) { return fs::path(TESSERA_BIN_DIR) / name; }
+fs::path test_folder() { return folder_of("TESSERA_TEST_DIR", TESSERA_TEST_DIR); }
+
+}  // namespace
+
+fs::path golden_path(const std::string& name) { return test_folder() / "golden" / name; }
+
+fs::path tree_path(const std::string& name) { return test_folder().parent_path() / name; }
+
+fs::path app_path(const std::string& name) {
+  return folder_of("TESSERA_BIN_DIR", TESSERA_BIN_DIR) / name;
+}
 
 TempFolder::TempFolder() {
   std::string name = (fs::temp_directory_path() / "tessera_test_XXXXXX").string();

@@ -8,7 +8,10 @@ namespace tessera::test {
 /// Path of `name` in tests/golden.
 std::filesystem::path golden_path(const std::string& name);
 
-/// Path of the application `name` of this build, e.g. "mnist".
+/// Path of `name` in the tree, such as "apps/mnist"; it holds $TESSERA_TEST_DIR if that is set.
+std::filesystem::path tree_path(const std::string& name);
+
+/// Path of the application `name`, e.g. "mnist": of this build, or in $TESSERA_BIN_DIR.
 std::filesystem::path app_path(const std::string& name);
 
 /// An empty folder of its own, removed with everything in it at the end of its scope.

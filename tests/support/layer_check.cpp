@@ -62,9 +62,10 @@ Results train(const LayerTest& test, const std::vector<Layout>& layouts) {
   const DTensor y = layer(inputs, {.training = true, .random = random});
   CHECK(y.shape() == test.output);
   const auto rank = static_cast<int64_t>(test.output.size());
-  const DTensor error = y - pack(target, Layout::replicated(mesh, rank));
+  const DTensor error =
+      ops::cast(y, at::kDouble) - pack(target, Layout::replicated(mesh, rank));
   DTensor loss = ops::mean(ops::square(error));
-  for (const DTensor& penalty : layer->losses()) loss = loss + penalty;
+  for (const DTensor& penalty : layer->losses()) loss = loss + ops::cast(penalty, at::kDouble);
   std::vector<DTensor> gradients = tape.gradient(loss, sources);
   Results results = {{"output", y.full()}, {"loss", loss.full()}};
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -85,6 +86,20 @@ std::string differs(const Results& actual, const Results& expected) {
   std::string text;
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::string wrong = difference(actual[i].second, expected[i].second, 1e-10, 1e-12);
+    if (!wrong.empty()) text += expected[i].first + ": " + wrong + "; ";
+  }
+  return text;
+}
+
+/// Where errors are beyond a part of the largest number of a tensor.
+std::string differs_coarsely(const Results& actual, const Results& expected, double part) {
+  if (actual.size() != expected.size()) return "other results";
+  std::string text;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const at::Tensor exact = expected[i].second.to(at::kDouble);
+    const double largest = exact.numel() == 0 ? 0 : exact.abs().max().item<double>();
+    const std::string wrong =
+        difference(actual[i].second.to(at::kDouble), exact, 0, part * (largest + 1e-3));
     if (!wrong.empty()) text += expected[i].first + ": " + wrong + "; ";
   }
   return text;
@@ -160,6 +175,37 @@ void check_trainable(const LayerTest& test) {
   CHECK(layer->config().at("trainable") == false);
 }
 
+/// Each weight and input in a layout of its own, of many 64 drawn.
+std::vector<std::vector<Layout>> layouts_on(const Mesh& mesh, const LayerTest& test, size_t limit) {
+  std::vector<std::vector<Layout>> lists;
+  for (const Shape& shape : shapes_of(test)) {
+    lists.push_back(all_layouts(mesh, int64_t(shape.size())));
+  }
+  for (const auto& weight : test.weights) {
+    lists.push_back(all_layouts(mesh, int64_t(weight.second.size())));
+  }
+  return choices(lists, limit, mesh.hash());
+}
+
+/// In mixed precision everything is as in float32, but for some units in the last place of the half
+/// type, of which bfloat16 has 2^-8 and float16 2^-11.
+void check_mixed_precision(const LayerTest& test) {
+  Results expected;
+  {
+    const DTypeScope single_precision("float32");
+    expected = train(test, layouts_on(virtual_mesh({1}), test, 1)[0]);
+  }
+  for (const auto& [policy, part] : {std::pair("mixed_bfloat16", 5e-2), {"mixed_float16", 8e-3}}) {
+    const DTypeScope mixed(policy);
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1}, {2, 2}}) {
+      for (const std::vector<Layout>& layouts : layouts_on(virtual_mesh(sizes), test, 3)) {
+        CAPTURE(policy, short_name(layouts[0].mesh()), short_name(layouts));
+        CHECK(differs_coarsely(train(test, layouts), expected, part) == "");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void run_golden_layer_test(const LayerTest& test) {
@@ -167,20 +213,9 @@ void run_golden_layer_test(const LayerTest& test) {
   check_build(test);
   check_round_trip(test);
   check_trainable(test);
-  const auto ranks = [&] {
-    std::vector<int64_t> list;
-    for (const Shape& shape : shapes_of(test)) list.push_back(int64_t(shape.size()));
-    for (const auto& weight : test.weights) list.push_back(int64_t(weight.second.size()));
-    return list;
-  }();
-  const auto layouts_on = [&](const Mesh& mesh) {
-    std::vector<std::vector<Layout>> lists;
-    for (int64_t rank : ranks) lists.push_back(all_layouts(mesh, rank));
-    return choices(lists, 64, mesh.hash());
-  };
-  const Results expected = train(test, layouts_on(virtual_mesh({1}))[0]);
+  const Results expected = train(test, layouts_on(virtual_mesh({1}), test, 64)[0]);
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2}, {4}, {2, 2}}) {
-    for (const std::vector<Layout>& layouts : layouts_on(virtual_mesh(sizes))) {
+    for (const std::vector<Layout>& layouts : layouts_on(virtual_mesh(sizes), test, 64)) {
       for (const BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         CAPTURE(short_name(layouts[0].mesh()), short_name(layouts), to_string(policy));
         const BlockPolicyScope scope(policy);
@@ -188,6 +223,7 @@ void run_golden_layer_test(const LayerTest& test) {
       }
     }
   }
+  check_mixed_precision(test);
 }
 
 void run_layer_test(const LayerTest& test) {

@@ -78,9 +78,11 @@ class BruteForce {
       for (int64_t a = 0; a < out.dim() && !fixed_output(); ++a) outputs.back().push_back(a);
     }
     for (const Cuts& in : combinations(inputs)) {
-      for (const Cuts& out : combinations(outputs)) {
+      for (int64_t first : outputs[0]) {
+        std::vector<std::vector<int64_t>> open = outputs;
+        open[0] = {first};
         if (std::all_of(references_.begin(), references_.end(),
-                        [&](const Reference& ref) { return right(ref, in, out); })) {
+                        [&](const Reference& ref) { return right(ref, in, open); })) {
           return true;
         }
       }
@@ -94,19 +96,22 @@ class BruteForce {
     return case_.info->name == "relayout" || case_.info->name == "copy_to_mesh";
   }
 
-  std::vector<at::Tensor> run(const Reference& ref, const Cuts& in, const Cuts& out,
+  /// One shard, the first output cut along `first`, and others of its shape, too. It is the one
+  /// that forward sees the part of.
+  std::vector<at::Tensor> run(const Reference& ref, const Cuts& in, int64_t first,
                               int64_t shard) const {
     std::vector<Ranges> ranges, out_ranges;
     for (size_t i = 0; i < in.size(); ++i) {
       ranges.push_back(shard_ranges(ref.in[i].sizes().vec(), in[i], shards_, shard));
     }
-    for (size_t o = 0; o < out.size(); ++o) {
-      out_ranges.push_back(shard_ranges(ref.out[o].sizes().vec(), out[o], shards_, shard));
+    for (const at::Tensor& out : ref.out) {
+      const int64_t axis = out.sizes() == ref.out[0].sizes() ? first : whole_axis;
+      out_ranges.push_back(shard_ranges(out.sizes().vec(), axis, shards_, shard));
     }
     if (!case_.info->whole) {
       const Tensors results = run_local(*case_.info, case_.op.get(), ref.in, ranges, out_ranges);
       // Where the axis is cut that the outputs come from.
-      if (results.size() != out.size()) throw std::length_error("other outputs");
+      if (results.size() != ref.out.size()) throw std::length_error("other outputs");
       return {results.begin(), results.end()};
     }
     Shape shape;
@@ -114,20 +119,23 @@ class BruteForce {
     return {cut(ref.in[0], ranges[0]).reshape(shape)};
   }
 
-  bool right(const Reference& ref, const Cuts& in, const Cuts& out) const {
+  /// Whether some way is left to cut each output; takes those away that are not right.
+  bool right(const Reference& ref, const Cuts& in, std::vector<std::vector<int64_t>>& open) const {
     std::vector<std::vector<at::Tensor>> results;
     try {
-      for (int64_t shard = 0; shard < shards_; ++shard) results.push_back(run(ref, in, out, shard));
+      for (int64_t shard = 0; shard < shards_; ++shard) {
+        results.push_back(run(ref, in, open[0][0], shard));
+      }
     } catch (const std::exception&) {
       return false;
     }
-    for (size_t o = 0; o < out.size(); ++o) {
+    for (size_t o = 0; o < open.size(); ++o) {
       std::vector<at::Tensor> parts;
       for (const std::vector<at::Tensor>& result : results) parts.push_back(result[o]);
-      if (!(out[o] == whole_axis ? combines(parts, ref.out[o])
-                                 : joins(parts, out[o], ref.out[o]))) {
-        return false;
-      }
+      std::erase_if(open[o], [&](int64_t axis) {
+        return !(axis == whole_axis ? combines(parts, ref.out[o]) : joins(parts, axis, ref.out[o]));
+      });
+      if (open[o].empty()) return false;
     }
     return true;
   }

@@ -42,8 +42,7 @@ TensorDataset small_data(int64_t rows, int64_t seed, bool weighted) {
 }
 
 LayoutMap small_layouts(const std::string& name, const Mesh& mesh) {
-  const auto root = std::filesystem::path(TESSERA_TEST_DIR).parent_path();
-  const std::string file = root / "apps/mnist/layouts" / (name + ".json");
+  const std::string file = tree_path("apps/mnist/layouts") / (name + ".json");
   return make_layout_map(read_layout_file(file), mesh);
 }
 

@@ -40,7 +40,8 @@ std::vector<Interval> shard_intervals(const Layout& layout, const Shape& shape,
                                       const std::vector<int64_t>& at);
 
 /// The whole tensor of a value, joined from its blocks without any of the runtime's relayouts.
-/// Fills `wrong` when blocks do not lie as the layout says or replicas differ in any bit.
+/// Fills `wrong` when blocks do not lie as the layout says or replicas differ: on CPUs in any bit,
+/// on GPUs, whose kernels do not repeat themselves, by more than rounding.
 at::Tensor assemble(const DTensor& value, std::string& wrong);
 
 /// A number that depends on all of its parts, for seeds.

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 #include <ATen/ATen.h>
@@ -55,7 +55,7 @@ TEST_CASE("the lowest block's exception is rethrown") {
 
 TEST_CASE("a GPU that cannot be used is named, and why") {
   CHECK(ExecutionContext::of(virtual_cpus(3)[2]).torch_device().is_cpu());
-  const Device missing{Device::Type::cuda, cuda_device_count()};
+  const Device missing{Device::Type::cuda, gpu_count()};
   CHECK_THROWS_WITH(ExecutionContext::of(missing),
                     Catch::Matchers::Contains("Received: " + to_string(missing)));
 }

@@ -1,18 +1,15 @@
 #include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 #include <omp.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <ctime>
 #include <fstream>
 #include <thread>
-#include <vector>
 
 #include <tessera/framework/tensor/internal/execution.hpp>
 
+#include "apps/bench/busy_neighbours.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/skip.hpp"
@@ -39,32 +36,6 @@ double spent_after_a_loop() {
   std::this_thread::sleep_for(200ms);
   return 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
 }
-
-/// Programs of other users that never rest: each in a session of its own, as theirs would be.
-class BusyNeighbours {
- public:
-  explicit BusyNeighbours(int count) {
-    for (int i = 0; i < count; ++i) {
-      const pid_t pid = ::fork();
-      if (pid == 0) {
-        ::setsid();
-        ::alarm(60);
-        for (volatile bool on = true; on;) {
-        }
-      }
-      pids_.push_back(pid);
-    }
-  }
-  ~BusyNeighbours() {
-    for (const pid_t pid : pids_) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
-    }
-  }
-
- private:
-  std::vector<pid_t> pids_;
-};
 
 /// Runs one of the hidden cases below in a process of its own: libgomp reads its environment once.
 void run_alone(const std::string& name, const std::string& spins) {
@@ -129,7 +100,7 @@ TEST_CASE("busy neighbours are noticed") {
 
 TEST_CASE("busy neighbours alone", "[.]") {
   loop_in_parallel();
-  const BusyNeighbours neighbours(2 * omp_get_num_procs());
+  const bench::BusyNeighbours neighbours(2 * static_cast<unsigned>(omp_get_num_procs()), 0);
   const auto end = std::chrono::steady_clock::now() + 30s;
   while (!machine_is_crowded() && std::chrono::steady_clock::now() < end) adapt_wait_policy();
   CHECK(machine_is_crowded());

@@ -225,6 +225,7 @@ TEST_CASE("losses, weights and metrics of outputs that are counted at run time")
   const std::vector<double> weights = {1, 0.5};
   const std::map<std::string, std::vector<MetricHandle>> metrics = {{"age", {"mae", "mse"}},
                                                                     {"kind", {"accuracy"}}};
+  const std::vector<std::vector<MetricHandle>> lists = {{"mae", "mse"}, {"accuracy"}};
   const std::map<std::string, double> by_name = {{"kind", 0.5}};
   const Examples data = two_labels(8);
   const auto logs_of = [&](CompileOptions options) {
@@ -239,6 +240,9 @@ TEST_CASE("losses, weights and metrics of outputs that are counted at run time")
   CHECK(written.size() == 6);
   CHECK(logs_of({.loss = losses, .loss_weights = weights, .metrics = metrics}) == written);
   CHECK(logs_of({.loss = losses, .loss_weights = by_name, .metrics = metrics}) == written);
+  CHECK(logs_of({.loss = losses, .loss_weights = weights, .metrics = lists}) == written);
+  CHECK_THAT(compile_error({.loss = losses, .metrics = std::vector(3, lists[0])}),
+             Contains("metrics has one entry for each of the 2 outputs"));
   CHECK_THAT(compile_error({.loss = std::vector<LossHandle>()}),
              Contains("loss has one entry for each of the 2 outputs"));
   const std::map<std::string, std::vector<MetricHandle>> unknown = {{"ages", {"mae"}}};

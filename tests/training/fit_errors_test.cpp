@@ -77,7 +77,7 @@ TEST_CASE("evaluate and predict refuse wrong options in one line") {
   const TensorDataset data = test::small_data(8);
   CHECK_THAT(error_of([&] { compiled().evaluate(data, {.batch_size = 0, .verbose = 0}); }),
              Contains("[evaluate] batch_size is at least 1. Received: 0."));
-  CHECK_THAT(error_of([&] { compiled().evaluate({}, {.verbose = 0}); }),
+  CHECK_THAT(error_of([&] { compiled().evaluate(DatasetHandle(), {.verbose = 0}); }),
              Contains("[evaluate]") && Contains("no dataset"));
   CHECK_THAT(error_of([&] { compiled().evaluate(data, {.verbose = 0, .steps = 0}); }),
              Contains("[evaluate] steps is at least 1. Received: 0."));

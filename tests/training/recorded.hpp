@@ -41,6 +41,21 @@ inline void check_equal(const Outcome& replayed, const Outcome& eager) {
   CHECK(eager.records.replayed == 0);
 }
 
+/// Steps of the model that make() gives are replayed on one device and on three, as eager ones.
+template <class Make>
+void check_replayed(const Make& make) {
+  for (int64_t devices : {1, 3}) {
+    CAPTURE(devices);
+    const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
+    const Outcome replayed = trained(make(), small_compile(layouts));
+    CHECK(replayed.records.why == "");
+    CHECK(replayed.records.replayed == 31);
+    CompileOptions options = small_compile(layouts);
+    options.run_eagerly = true;
+    check_equal(replayed, trained(make(), options));
+  }
+}
+
 inline Examples rows_of(const TensorDataset& data, const std::vector<int64_t>& rows) {
   return data.get(rows);
 }

@@ -36,6 +36,24 @@ Sequential rich_model() {
                      Dropout(0.2, {.seed = 5, .dtype = "float64"}), Dense(5, logits)});
 }
 
+/// Attention over what a layer gives, each feature pair a step, with and without a mask.
+class OwnAttention final : public Layer {
+ public:
+  OwnAttention() : Layer({.dtype = "float64"}) {}
+  std::string class_name() const override { return "OwnAttention"; }
+  bool can_be_replayed() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    const DTensor x = ops::reshape(inputs[0], {-1, 7, 1, 2});
+    const DTensor causal = ops::attention(x, x, x, {}, {.causal = true});
+    const DTensor positive = ops::greater(ops::sum(x, {3}), ops::sum(x * 0.0, {3}));
+    const DTensor y =
+        ops::attention(causal, x, x, ops::reshape(positive, {-1, 1, 1, 7}), {.zeros = true});
+    return ops::reshape(y, inputs[0].shape());
+  }
+};
+
 /// A schedule, clipping, decay and moving averages.
 CompileOptions rich_compile(const LayoutMap& layouts) {
   CompileOptions options = small_compile(layouts);
@@ -76,6 +94,18 @@ TEST_CASE("dropout, moving statistics, penalties, a schedule and averages are re
     options.run_eagerly = true;
     check_equal(replayed, trained(rich_model(), options));
   }
+}
+
+TEST_CASE("attention is replayed, with masks that change from step to step, normalized rows too") {
+  const auto model = [] {
+    const auto dense = [](int64_t units, int64_t seed) {
+      return Dense(units, {.kernel_initializer = GlorotUniform({.seed = seed}),
+                           .dtype = "float64"});
+    };
+    return Sequential({dense(14, 21), make_layer<OwnAttention>(),
+                       LayerNormalization({.scale = false, .dtype = "float64"}), dense(5, 23)});
+  };
+  check_replayed(model);
 }
 
 TEST_CASE("a step's memory is planned: tensors that do not live together share it") {

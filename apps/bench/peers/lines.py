@@ -49,10 +49,18 @@ def answer_steps(step):
     answer(run)
 
 
-def read(path, *shape):
+def read(path, *shape, dtype="float32"):
     """The rows and labels at `path`; a row has the shape."""
-    x = np.fromfile(path + ".x", np.float32).reshape(-1, *shape)
+    x = np.fromfile(path + ".x", dtype).reshape(-1, *shape)
     return x, np.fromfile(path + ".y", np.int64)
+
+
+def read_sizes(path):
+    """What is said of the work at `path`; of the MLP on virtual devices nothing is."""
+    if not os.path.exists(path + ".json"):
+        return {"batch": 128}
+    with open(path + ".json", encoding="utf-8") as file:
+        return json.load(file)
 
 
 def batch(i, size, x, y):

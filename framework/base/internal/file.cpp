@@ -17,7 +17,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/byte_reader.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
-#include <tessera/framework/base/internal/owner.hpp>
+#include <tessera/framework/base/internal/replacing_file.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -155,96 +155,13 @@ std::string read_file(const std::string& path, uint64_t max_bytes) {
   return content;
 }
 
-namespace {
-
-/// A new file beside its target, removed again unless it took the target's place.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& folder, mode_t mode) {
-    do {
-      path_ = folder + new_temporary_name();
-      descriptor_ = open_descriptor(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
-    } while (!descriptor_.valid() && errno == EEXIST);
-    exists_ = descriptor_.valid();
-  }
-  ~TemporaryFile() {
-    const int error = errno;
-    if (exists_) ::unlink(path_.c_str());
-    errno = error;
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  bool exists() const { return exists_; }
-  int descriptor() const { return descriptor_.get(); }
-  bool close() { return descriptor_.reset(); }
-
-  bool rename_to(const std::string& target) {
-    if (!rename_path(path_, target)) return false;
-    exists_ = false;
-    return true;
-  }
-
- private:
-  std::string path_;
-  FileDescriptor descriptor_;
-  bool exists_ = false;
-};
-
-/// The file to replace: what a symbolic link points to, else the path itself.
-std::string real_target(const std::string& path) {
-  std::error_code ignored;
-  const auto real = std::filesystem::canonical(path, ignored);
-  return ignored ? path : real.string();
-}
-
-/// Removes the temporary files that killed processes left in a folder.
-void remove_abandoned(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::optional<TemporaryName> name = temporary_name(at->path().filename().string());
-    std::error_code ignored;
-    if (!name || !fs::is_regular_file(at->symlink_status(ignored))) continue;
-    if (is_abandoned(at->path().string(), name->owner)) ::unlink(at->path().c_str());
-  }
-}
-
-/// Permissions of the new file: those of the old one, else what the umask leaves.
-mode_t target_mode(const std::string& target, bool& is_new) {
-  struct stat info {};
-  is_new = ::stat(target.c_str(), &info) != 0;
-  if (is_new) return 0666;
-  if (!S_ISREG(info.st_mode)) {
-    throw FileError(target, "only a regular file can be replaced",
-                    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket",
-                    "pass the path of a file");
-  }
-  return info.st_mode & 07777;
-}
-
-}  // namespace
-
 void write_file_atomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts, Links links) {
-  const std::string target = links == Links::followed ? real_target(path) : path;
-  bool is_new = true;
-  const mode_t mode = links == Links::followed ? target_mode(target, is_new) : 0666;
-  const size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
-  TemporaryFile file(folder, mode);
-  bool good = file.exists() && (is_new || ::fchmod(file.descriptor(), mode) == 0);
+  ReplacingFile file(path, links);
   for (std::span<const std::byte> part : parts) {
-    good = good && write_all(file.descriptor(), part);
+    if (!write_all(file.descriptor(), part)) fail_write(path);
   }
-  good = good && sync_descriptor(file.descriptor()) && file.close() && file.rename_to(target);
-  if (!good) fail_write(path);
-  if (!sync_folder(folder)) {
-    throw FileError(path, "the name of the new file, which is in place, must be on disk",
-                    std::strerror(errno),
-                    "write it again, else a power failure may bring the old one back");
-  }
-  remove_abandoned(folder);
+  file.commit();
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, Links links) {

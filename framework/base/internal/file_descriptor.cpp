@@ -61,6 +61,32 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
   return true;
 }
 
+std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t count = uninterrupted([&] {
+      return ::pread(descriptor, out.data() + done, out.size() - done,
+                     static_cast<off_t>(offset + done));
+    });
+    if (count < 0) return std::nullopt;
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+bool write_all_at(int descriptor, uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = uninterrupted([&] {
+      return ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+  return true;
+}
+
 bool sync_descriptor(int descriptor) {
   return uninterrupted([&] { return ::fsync(descriptor); }) == 0;
 }

@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +42,13 @@ bool is_at(const FileDescriptor& opened, const std::string& path);
 
 /// Writes all bytes, going on after signals and short writes; false leaves errno.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
+
+/// Fills `out` with the bytes from `offset` on, going on after signals and short reads; returns how
+/// many there are, fewer only where the file ends, or nothing, errno set.
+std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<std::byte> out);
+
+/// Writes all bytes from `offset` on, going on after signals and short writes; false leaves errno.
+bool write_all_at(int descriptor, uint64_t offset, std::span<const std::byte> bytes);
 
 /// fsync(2), again after a signal.
 bool sync_descriptor(int descriptor);

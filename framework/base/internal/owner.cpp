@@ -145,6 +145,18 @@ std::optional<TemporaryName> temporary_name(std::string_view name) {
   return owner || earlier ? std::optional(TemporaryName{owner}) : std::nullopt;
 }
 
+std::vector<std::string> abandoned_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string path = at->path().string();
+    const std::optional<TemporaryName> name = temporary_name(at->path().filename().string());
+    if (name && is_abandoned(path, name->owner)) paths.push_back(path);
+  }
+  return paths;
+}
+
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera::detail {
 
@@ -47,6 +48,9 @@ struct TemporaryName {
 
 /// What the name of a file or folder tells; absent for names of other kinds.
 std::optional<TemporaryName> temporary_name(std::string_view name);
+
+/// Paths of the temporary files and folders in a folder that nobody works on any more.
+std::vector<std::string> abandoned_in(const std::string& folder);
 
 /// Whether a text is digits and nothing else.
 bool is_number(std::string_view text);

@@ -52,6 +52,9 @@ class Stream {
     upper_ = join(m[2], m[3]);
   }
 
+  Key key() const { return key_; }
+  uint64_t upper() const { return upper_; }
+
   /// Words of block number (upper : lower) counted from the stream's start.
   Words block(uint64_t lower, uint64_t upper = 0) const {
     const uint64_t top = upper_ + upper;

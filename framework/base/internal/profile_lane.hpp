@@ -24,6 +24,12 @@ struct SpanRecord {
   int64_t bytes = 0;
   uint32_t depth = 0;  ///< spans around it
   SpanKind kind = SpanKind::op;
+  /// Marks of the GPU's clock, and once the profile is read the times that they stand for.
+  int64_t gpu_begin = no_gpu, gpu_end = no_gpu;
+
+  static constexpr int64_t no_gpu = -1;
+  bool on_gpu() const { return gpu_begin != no_gpu && gpu_end != no_gpu; }
+  int64_t gpu_time() const { return on_gpu() ? gpu_end - gpu_begin : 0; }
 };
 
 /// What all threads of a profile share.

@@ -13,6 +13,7 @@ double seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 
 struct Sums {
   SpanKind kind = SpanKind::op;
   int64_t calls = 0, total = 0, aten = 0, waiting = 0, overhead = 0, in_steps = 0, bytes = 0;
+  int64_t gpu = 0;
   int64_t open = 0;  ///< its spans around the present one
 };
 
@@ -66,13 +67,17 @@ class Accountant {
       row.kind = span.kind;
       row.bytes += span.bytes;
       ++row.calls;
-      if (row.open++ == 0) row.total += duration;
+      if (row.open++ == 0) {
+        row.total += duration;
+        row.gpu += span.gpu_time();
+      }
     }
     const bool starts = span.kind == SpanKind::step;
     const bool around = !open_.empty() && open_.back().in_step;
     if (starts && !around) {
       ++steps_;
       step_time_ += duration;
+      gpu_time_ += span.gpu_time();
     }
     if (!open_.empty()) open_.back().own -= duration;
     open_.push_back({&row, part, around || starts, span.kind, duration, duration});
@@ -91,7 +96,7 @@ class Accountant {
   std::map<std::pair<SpanKind, std::string_view>, Sums> sums_;
   std::vector<Open> open_;
   Sums in_steps_;
-  int64_t steps_ = 0, step_time_ = 0;
+  int64_t steps_ = 0, step_time_ = 0, gpu_time_ = 0;
 };
 
 Accounts Accountant::result() const {
@@ -100,7 +105,8 @@ Accounts Accountant::result() const {
                      .time = seconds(step_time_),
                      .aten = seconds(in_steps_.aten),
                      .waiting = seconds(in_steps_.waiting),
-                     .overhead = seconds(in_steps_.overhead)};
+                     .overhead = seconds(in_steps_.overhead),
+                     .gpu = seconds(gpu_time_)};
   for (const auto& [key, sums] : sums_) {
     accounts.rows.push_back({.kind = sums.kind,
                              .name = std::string(key.second),
@@ -110,6 +116,7 @@ Accounts Accountant::result() const {
                              .waiting = seconds(sums.waiting),
                              .overhead = seconds(sums.overhead),
                              .in_steps = seconds(sums.in_steps),
+                             .gpu = seconds(sums.gpu),
                              .bytes = sums.bytes});
   }
   std::stable_sort(accounts.rows.begin(), accounts.rows.end(),

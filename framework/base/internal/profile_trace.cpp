@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <map>
+#include <optional>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/profile_lane.hpp>
@@ -40,6 +41,26 @@ class TraceText {
     add(str(R"({"ph":"M","name":"thread_sort_index")", place, R"(,"args":{"sort_index":)", number,
             "}}"));
     for (const SpanRecord& span : lane.spans) add_span(span, place);
+  }
+
+  /// The spans of all threads when the GPU came to them; its first mark stands where the host made
+  /// it.
+  void add_gpu(size_t number, const std::vector<LaneSpans>& lanes) {
+    LaneSpans gpu{"GPU", {}};
+    std::optional<int64_t> start;
+    for (const LaneSpans& lane : lanes) {
+      for (const SpanRecord& span : lane.spans) {
+        if (!span.on_gpu()) continue;
+        if (span.gpu_begin == 0) start = span.begin;
+        gpu.spans.push_back(span);
+      }
+    }
+    if (!start) return;
+    for (SpanRecord& span : gpu.spans) {
+      span.begin = *start + span.gpu_begin;
+      span.end = *start + span.gpu_end;
+    }
+    add_lane(number, gpu);
   }
 
   void add_end(int64_t at, const std::string& text) {
@@ -80,6 +101,7 @@ class TraceText {
 std::string trace_text(const std::vector<LaneSpans>& lanes, int64_t left_out, int64_t end) {
   TraceText text;
   for (size_t i = 0; i < lanes.size(); ++i) text.add_lane(i + 1, lanes[i]);
+  text.add_gpu(lanes.size() + 1, lanes);
   if (left_out > 0) text.add_end(end, str("full: ", left_out, " later spans are left out"));
   return text.finish();
 }

@@ -14,13 +14,18 @@ void collectively(const Mesh& mesh, const std::string& what, const std::function
   });
 }
 
-std::string broadcast_text(const Mesh& mesh, const std::string& what,
-                       const std::function<std::string()>& local) {
+std::vector<std::string> gather_texts(const Mesh& mesh, const std::string& what,
+                                      const std::function<std::string()>& local) {
   GatherTexts gather;
   if (!mesh.is_local()) {
     gather = [&](const std::string& text) { return communicator_of(mesh).gather("agree", text); };
   }
-  return collectively(gather, what, "every process succeeds", local)[0];
+  return collectively(gather, what, "every process succeeds", local);
+}
+
+std::string broadcast_text(const Mesh& mesh, const std::string& what,
+                           const std::function<std::string()>& local) {
+  return gather_texts(mesh, what, local)[0];
 }
 
 void warn_once(const Mesh& mesh, const std::string& line) {

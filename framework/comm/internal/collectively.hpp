@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/mesh/mesh.hpp>
 
@@ -16,6 +17,11 @@ void collectively(const Mesh& mesh, const std::string& what, const std::function
 /// text of the first one.
 std::string broadcast_text(const Mesh& mesh, const std::string& what,
                        const std::function<std::string()>& local);
+
+/// Makes a text on each process, which may fail on one alone as collectively() says; every process
+/// gets all of them, by rank.
+std::vector<std::string> gather_texts(const Mesh& mesh, const std::string& what,
+                                      const std::function<std::string()>& local);
 
 /// Writes a warning of one line to the standard error output, on the first process only.
 void warn_once(const Mesh& mesh, const std::string& line);

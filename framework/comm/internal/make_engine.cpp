@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/cpu/gloo_transport.hpp>
 #include <tessera/framework/comm/cpu/p2p_engine.hpp>
 #include <tessera/framework/comm/cpu/shared_memory_transport.hpp>
+#include <tessera/framework/comm/internal/split_engine.hpp>
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
 namespace tessera::detail {
@@ -20,12 +23,6 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
                                     const DistributedOptions& options,
                                     const std::string& secret, Device first) {
   const int rank = control->rank(), size = control->size();
-  if (options.device_type == Device::Type::cuda) {
-    const auto gather = [control](const std::string& key, const std::string& text) {
-      return control->gather(key, text);
-    };
-    return make_nccl_engine({.rank = rank, .size = size, .device = first.index, .gather = gather});
-  }
   const auto gather_as = [control](const std::string& key) {
     return [=](const std::string& text) { return control->gather(key, text); };
   };
@@ -38,9 +35,24 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
                          .timeout = std::min(options.connect_timeout, max_for_a_connection),
                          .gather = gather_as("gloo")});
   };
-  if (!options.shared_memory) return channel_engine(gloo());
-  return channel_engine(shared_memory_transport(
-      {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo}));
+  const std::shared_ptr<Engine> host = channel_engine(
+      options.shared_memory ? shared_memory_transport({.rank = rank,
+                                                       .size = size,
+                                                       .gather = gather_as("shared memory"),
+                                                       .other = gloo})
+                            : gloo());
+  if (first.type == Device::Type::cpu) return host;
+  const auto gather = [control](const std::string& key, const std::string& text) {
+    return control->gather(key, text);
+  };
+  const auto on_error = [control](const std::string& error) {
+    control->abort(str("rank ", control->rank(), ": ", one_line(error)));
+  };
+  return split_engine(host, make_nccl_engine({.rank = rank,
+                                              .size = size,
+                                              .device = first.index,
+                                              .gather = gather,
+                                              .on_error = on_error}));
 }
 
 }  // namespace tessera::detail

@@ -36,33 +36,33 @@ at::Tensor from_wire(const at::Tensor& tensor, at::ScalarType dtype) {
   return tensor.to(dtype);
 }
 
-ncclDataType_t nccl_type(at::ScalarType wire) {
+NcclType nccl_type(at::ScalarType wire) {
   switch (wire) {
     case at::kFloat:
-      return ncclFloat32;
+      return NcclType::float32;
     case at::kDouble:
-      return ncclFloat64;
+      return NcclType::float64;
     case at::kHalf:
-      return ncclFloat16;
+      return NcclType::float16;
     case at::kBFloat16:
-      return ncclBfloat16;
+      return NcclType::bfloat16;
     case at::kChar:
-      return ncclInt8;
+      return NcclType::int8;
     case at::kByte:
-      return ncclUint8;
+      return NcclType::uint8;
     case at::kInt:
-      return ncclInt32;
+      return NcclType::int32;
     case at::kLong:
-      return ncclInt64;
+      return NcclType::int64;
     default:
       throw ConfigError("nccl", "floating, integer and bool values can be reduced",
                         dtype_name(wire), "cast it to one of these dtypes");
   }
 }
 
-ncclRedOp_t nccl_op(Reduce kind, at::ScalarType dtype) {
-  if (kind == Reduce::sum) return dtype == at::kBool ? ncclMax : ncclSum;
-  return kind == Reduce::max ? ncclMax : ncclMin;
+NcclOp nccl_op(Reduce kind, at::ScalarType dtype) {
+  if (kind == Reduce::sum) return dtype == at::kBool ? NcclOp::max : NcclOp::sum;
+  return kind == Reduce::max ? NcclOp::max : NcclOp::min;
 }
 
 RankRows::RankRows(const Group& group, const std::vector<int64_t>& elements) {

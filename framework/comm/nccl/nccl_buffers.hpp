@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <nccl.h>
 
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/nccl/nccl_api.hpp>
 
 namespace tessera::detail {
 
@@ -22,9 +22,9 @@ std::vector<int64_t> elements_of(Shape shape, int64_t axis, const std::vector<in
 at::Tensor to_wire(const at::Tensor& tensor);
 at::Tensor from_wire(const at::Tensor& tensor, at::ScalarType dtype);
 /// NCCL's name of a dtype that to_wire() gives. Throws ConfigError for one that cannot be reduced.
-ncclDataType_t nccl_type(at::ScalarType wire);
+NcclType nccl_type(at::ScalarType wire);
 /// The sum of bools is whether one of them is set.
-ncclRedOp_t nccl_op(Reduce kind, at::ScalarType dtype);
+NcclOp nccl_op(Reduce kind, at::ScalarType dtype);
 
 /// Where the members' parts of a value lie in one row a rank: a rank's parts follow each other, in
 /// member order, and all rows are as long as the longest.

@@ -16,27 +16,37 @@ constexpr int eager_polls = 2000;
 constexpr std::chrono::microseconds poll_pause(50);
 /// NCCL frees what it shares with other processes of the host only when they abort, too.
 constexpr std::chrono::seconds abort_patience(5);
+/// How often NCCL is asked for errors by who waits for nothing else.
+constexpr std::chrono::milliseconds watch_pause(500);
 
 /// Neither of the two says that something failed.
-ncclResult_t graver(ncclResult_t a, ncclResult_t b) {
-  if (a != ncclSuccess && a != ncclInProgress) return a;
-  return b == ncclSuccess ? a : b;
+NcclResult graver(NcclResult a, NcclResult b) {
+  if (a != NcclResult::success && a != NcclResult::in_progress) return a;
+  return b == NcclResult::success ? a : b;
 }
 
 }  // namespace
 
-ncclUniqueId NcclCommunicators::make_id() const {
-  ncclUniqueId id{};
-  const ncclResult_t result = nccl_.get_unique_id(&id);
-  if (result != ncclSuccess) fail(nullptr, result);
+NcclCommunicators::NcclCommunicators(std::function<void(const std::string&)> on_error)
+    : nccl_(nccl_library()) {
+  if (!on_error) return;
+  watcher_ = std::jthread([this, on_error = std::move(on_error)](const std::stop_token& stop) {
+    watch(stop, on_error);
+  });
+}
+
+NcclId NcclCommunicators::make_id() const {
+  NcclId id{};
+  const NcclResult result = nccl_.get_unique_id(&id);
+  if (result != NcclResult::success) fail(nullptr, result);
   return id;
 }
 
-ncclComm_t NcclCommunicators::add(const ncclUniqueId& id, int size, int rank) {
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+NcclComm* NcclCommunicators::add(const NcclId& id, int size, int rank) {
+  NcclConfig config;
   config.blocking = 0;
-  ncclComm_t comm = nullptr;
-  ncclResult_t result = ncclSuccess;
+  NcclComm* comm = nullptr;
+  NcclResult result = NcclResult::success;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_alive();
@@ -48,14 +58,14 @@ ncclComm_t NcclCommunicators::add(const ncclUniqueId& id, int size, int rank) {
   return comm;
 }
 
-void NcclCommunicators::run(ncclComm_t comm, const std::function<ncclResult_t()>& queue) {
-  ncclResult_t result = ncclSuccess;
+void NcclCommunicators::run(NcclComm* comm, const std::function<NcclResult()>& queue) {
+  NcclResult result = NcclResult::success;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_alive();
     result = nccl_.group_start();
-    if (result == ncclSuccess) {
-      const ncclResult_t queued = queue();
+    if (result == NcclResult::success) {
+      const NcclResult queued = queue();
       result = graver(queued, nccl_.group_end());
     }
   }
@@ -65,20 +75,39 @@ void NcclCommunicators::run(ncclComm_t comm, const std::function<ncclResult_t()>
 void NcclCommunicators::check() {
   const std::lock_guard<std::mutex> lock(mutex_);
   check_alive();
-  for (ncclComm_t comm : comms_) {
-    const ncclResult_t result = state(comm);
-    if (result != ncclSuccess && result != ncclInProgress) fail(comm, result);
+  check_all();
+}
+
+void NcclCommunicators::check_all() {
+  for (NcclComm* comm : comms_) {
+    const NcclResult result = state(comm);
+    if (result != NcclResult::success && result != NcclResult::in_progress) fail(comm, result);
+  }
+}
+
+void NcclCommunicators::watch(const std::stop_token& stop,
+                              const std::function<void(const std::string&)>& on_error) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!aborted_.wait_for(lock, stop, watch_pause, [this] { return !reason_.empty(); })) {
+    if (stop.stop_requested()) return;
+    try {
+      check_all();
+    } catch (const CommError& error) {
+      lock.unlock();
+      return on_error(error.what());
+    }
   }
 }
 
 void NcclCommunicators::abort(const std::string& reason) {
-  std::vector<ncclComm_t> comms;
+  std::vector<NcclComm*> comms;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!reason_.empty()) return;
     reason_ = reason.empty() ? "no reason given" : reason;
     comms.swap(comms_);
   }
+  aborted_.notify_all();
   if (comms.empty()) return;
   // A thread of its own: whoever brings the news must not be held up with NCCL.
   const auto done = std::make_shared<std::promise<void>>();
@@ -86,7 +115,7 @@ void NcclCommunicators::abort(const std::string& reason) {
   std::thread([done, comms, &nccl = nccl_] {
     // As a group: one alone would wait for kernels of the others.
     nccl.group_start();
-    for (ncclComm_t comm : comms) nccl.comm_abort(comm);
+    for (NcclComm* comm : comms) nccl.comm_abort(comm);
     nccl.group_end();
     done->set_value();
   }).detach();
@@ -97,14 +126,14 @@ void NcclCommunicators::check_alive() const {
   if (!reason_.empty()) throw CommError("nccl", "the communicator was aborted", reason_, "");
 }
 
-ncclResult_t NcclCommunicators::state(ncclComm_t comm) const {
-  ncclResult_t found = ncclSuccess;
-  const ncclResult_t result = nccl_.comm_get_async_error(comm, &found);
-  return result == ncclSuccess ? found : result;
+NcclResult NcclCommunicators::state(NcclComm* comm) const {
+  NcclResult found = NcclResult::success;
+  const NcclResult result = nccl_.comm_get_async_error(comm, &found);
+  return result == NcclResult::success ? found : result;
 }
 
-void NcclCommunicators::settle(ncclComm_t comm, ncclResult_t result) {
-  for (int polls = 0; result == ncclInProgress; ++polls) {
+void NcclCommunicators::settle(NcclComm* comm, NcclResult result) {
+  for (int polls = 0; result == NcclResult::in_progress; ++polls) {
     if (polls < eager_polls) {
       std::this_thread::yield();
     } else {
@@ -114,13 +143,13 @@ void NcclCommunicators::settle(ncclComm_t comm, ncclResult_t result) {
     check_alive();
     result = state(comm);
   }
-  if (result == ncclSuccess) return;
+  if (result == NcclResult::success) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   check_alive();
   fail(comm, result);
 }
 
-void NcclCommunicators::fail(ncclComm_t comm, ncclResult_t result) const {
+void NcclCommunicators::fail(NcclComm* comm, NcclResult result) const {
   const char* last = nccl_.get_last_error(comm);
   const std::string detail = last && *last ? str(", ", one_line(last)) : "";
   throw CommError("nccl", "NCCL carries out what it is asked for",

@@ -5,7 +5,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_groups.hpp>
 
@@ -18,26 +18,26 @@ using Matrix = std::vector<Tensors>;
 /// Results that are there once the communication stream has come to an event.
 class NcclWork final : public Work {
  public:
-  NcclWork(std::shared_ptr<NcclCommunicators> comms, const CudaDevice& device)
-      : comms_(std::move(comms)), device_(device), event_(c10::kCUDA) {
+  NcclWork(std::shared_ptr<NcclCommunicators> comms, const Gpu& device)
+      : comms_(std::move(comms)), device_(device), event_(device.device.type()) {
     event_.record(device.communication);
   }
   void wait() override {
     comms_->check();
-    event_.block(device_.compute);
+    event_.block(device_.compute());
   }
   bool done() const override { return event_.query(); }
 
  private:
   std::shared_ptr<NcclCommunicators> comms_;
-  const CudaDevice& device_;
+  const Gpu& device_;
   c10::Event event_;
 };
 
 class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(const NcclOptions& options)
-      : rank_(options.rank), size_(options.size), device_(cuda_device(options.device)),
+      : rank_(options.rank), size_(options.size), device_(gpu(options.device)),
         groups_(options, device_), comms_(groups_.communicators()), nccl_(comms_->nccl()) {}
 
   std::string name() const override { return "nccl"; }
@@ -49,26 +49,26 @@ class NcclEngine final : public Engine {
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
                      at::Tensor& out) override {
     if (stays_here(group)) return local_->all_reduce(group, kind, parts, out);
-    return issue([&] {
+    return issue([&](const c10::Stream& compute) {
       const at::Tensor mine = reduce_all(kind, staged(parts));
       const at::Tensor wire = to_wire(mine);
       const at::Tensor total = at::empty_like(wire);
       if (wire.numel() > 0) {
-        const ncclComm_t comm = groups_.of(ranks_of(group));
+        NcclComm* const comm = groups_.of(ranks_of(group));
         comms_->run(comm, [&] {
           return nccl_.all_reduce(wire.const_data_ptr(), total.mutable_data_ptr(), wire.numel(),
                                   nccl_type(wire.scalar_type()), nccl_op(kind, mine.scalar_type()),
                                   comm, groups_.stream());
         });
       }
-      out = published(from_wire(total, mine.scalar_type()), parts[0].device());
+      out = published(from_wire(total, mine.scalar_type()), parts[0].device(), compute);
     });
   }
 
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
                      const Tensors& parts, at::Tensor& out) override {
     if (stays_here(group)) return local_->all_gather(group, axis, counts, parts, out);
-    return issue([&] {
+    return issue([&](const c10::Stream& compute) {
       const Tensors mine = staged(parts);
       Shape shape = mine[0].sizes().vec();
       const std::vector<int64_t> elements = elements_of(shape, axis, counts);
@@ -80,7 +80,7 @@ class NcclEngine final : public Engine {
         shape[static_cast<size_t>(axis)] = counts[m];
         pieces.push_back(all[row].narrow(0, first, elements[m]).view(shape));
       }
-      out = published(at::cat(pieces, axis), parts[0].device());
+      out = published(at::cat(pieces, axis), parts[0].device(), compute);
     });
   }
 
@@ -88,7 +88,7 @@ class NcclEngine final : public Engine {
                          const std::vector<Interval>& pieces, const Tensors& parts,
                          Tensors& out) override {
     if (stays_here(group)) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
-    return issue([&] {
+    return issue([&](const c10::Stream& compute) {
       const at::Tensor mine = reduce_all(kind, staged(parts));
       const at::Tensor wire = to_wire(mine);
       Shape shape = wire.sizes().vec();
@@ -108,14 +108,15 @@ class NcclEngine final : public Engine {
         const auto i = static_cast<size_t>(m);
         shape[static_cast<size_t>(axis)] = counts[i];
         const at::Tensor piece = row.narrow(0, rows.place(i).second, elements[i]).view(shape);
-        out.push_back(published(from_wire(piece, mine.scalar_type()), parts[0].device()));
+        out.push_back(
+            published(from_wire(piece, mine.scalar_type()), parts[0].device(), compute));
       }
     });
   }
 
   WorkPtr all_to_all(const Group& group, const Matrix& send, Matrix& recv) override {
     if (stays_here(group)) return local_->all_to_all(group, send, recv);
-    return issue([&] {
+    return issue([&](const c10::Stream& compute) {
       std::vector<Message> messages;
       for (size_t i = 0; i < send.size(); ++i) {
         for (size_t m = 0; m < group.owner.size(); ++m) {
@@ -137,7 +138,7 @@ class NcclEngine final : public Engine {
       for (const Message& message : messages) {
         if (message.sends) continue;
         at::Tensor& place = *places[next++];
-        place = published(message.tensor, place.device());
+        place = published(message.tensor, place.device(), compute);
       }
       deliver_here(group, send, recv);
     });
@@ -151,16 +152,16 @@ class NcclEngine final : public Engine {
   /// Nothing to exchange. An engine alone in its run uses NCCL nonetheless, to be tested.
   bool stays_here(const Group& group) const { return group.is_local() && size_ > 1; }
 
-  /// Runs `run` on the communication stream, behind what was computed until now.
+  /// Runs `run` on the communication stream, behind what was computed until now; it gets the
+  /// stream that computes.
   template <class Run>
   WorkPtr issue(const Run& run) {
     const c10::InferenceMode inference;
     comms_->check();
-    c10::Event ready(c10::kCUDA);
-    ready.record(device_.compute);
-    ready.block(device_.communication);
+    const c10::Stream compute = device_.compute();
+    order(compute, device_.communication);
     const c10::StreamGuard guard(device_.communication);
-    run();
+    run(compute);
     return std::make_shared<NcclWork>(comms_, device_);
   }
 
@@ -182,9 +183,9 @@ class NcclEngine final : public Engine {
   }
 
   /// A result where its parts lay. One of the CPU is complete here, or there was an abort.
-  at::Tensor published(const at::Tensor& result, c10::Device home) {
+  at::Tensor published(const at::Tensor& result, c10::Device home, const c10::Stream& compute) {
     if (home == device_.device) {
-      result.record_stream(device_.compute);
+      result.record_stream(compute);
       return result;
     }
     const at::Tensor moved = result.to(home);
@@ -201,19 +202,19 @@ class NcclEngine final : public Engine {
       send.narrow(0, first, mine[i].numel()).copy_(mine[i].view({-1}));
     }
     if (rows.length() == 0) return all;
-    const ncclComm_t comm = groups_.of(ranks_of(group));
+    NcclComm* const comm = groups_.of(ranks_of(group));
     comms_->run(comm, [&] {
       return nccl_.all_gather(send.const_data_ptr(), all.mutable_data_ptr(), send.nbytes(),
-                              ncclInt8, comm, groups_.stream());
+                              NcclType::int8, comm, groups_.stream());
     });
     return all;
   }
 
   /// This rank's row of the reduction of all ranks' rows.
-  at::Tensor scattered(const Group& group, const at::Tensor& rows, ncclRedOp_t op) {
+  at::Tensor scattered(const Group& group, const at::Tensor& rows, NcclOp op) {
     const at::Tensor mine = at::empty({rows.size(1)}, rows.options());
     if (rows.size(1) == 0) return mine;
-    const ncclComm_t comm = groups_.of(ranks_of(group));
+    NcclComm* const comm = groups_.of(ranks_of(group));
     comms_->run(comm, [&] {
       return nccl_.reduce_scatter(rows.const_data_ptr(), mine.mutable_data_ptr(), mine.numel(),
                                   nccl_type(rows.scalar_type()), op, comm, groups_.stream());
@@ -233,7 +234,7 @@ class NcclEngine final : public Engine {
 
   const int rank_;
   const int size_;
-  const CudaDevice& device_;
+  const Gpu& device_;
   NcclGroups groups_;
   const std::shared_ptr<NcclCommunicators> comms_;
   const NcclLibrary& nccl_;

@@ -17,6 +17,9 @@ struct NcclOptions {
   int device = 0;
   /// Gives the texts that all ranks gave, by rank, as Communicator::gather does. Called once.
   std::function<std::vector<std::string>(const std::string& key, const std::string& text)> gather;
+  /// Told, on another thread, of an error that NCCL meets in the background, of which one that
+  /// waits for the GPU does not learn. Called once at most; may be absent.
+  std::function<void(const std::string& error)> on_error = {};
 };
 
 /// The engine between processes that each have a GPU of their own. Collectives run on the GPU's

@@ -14,7 +14,7 @@ namespace tessera::detail {
 namespace {
 
 /// Ids are gathered as text.
-std::string to_hex(const ncclUniqueId& id) {
+std::string to_hex(const NcclId& id) {
   constexpr const char* digits = "0123456789abcdef";
   std::string text;
   for (const char byte : id.internal) {
@@ -24,8 +24,8 @@ std::string to_hex(const ncclUniqueId& id) {
   return text;
 }
 
-ncclUniqueId from_hex(const std::string& text) {
-  ncclUniqueId id{};
+NcclId from_hex(const std::string& text) {
+  NcclId id{};
   if (text.size() != 2 * sizeof id.internal) {
     throw CommError("nccl", "rank 0 gives the id of the communicator",
                     str("a text of ", text.size(), " bytes"),
@@ -39,12 +39,12 @@ ncclUniqueId from_hex(const std::string& text) {
 
 }  // namespace
 
-NcclGroups::NcclGroups(const NcclOptions& options, const CudaDevice& device)
+NcclGroups::NcclGroups(const NcclOptions& options, const Gpu& device)
     : rank_(options.rank), device_(device),
-      stream_(static_cast<cudaStream_t>(device.communication.native_handle())),
-      communicators_(std::make_shared<NcclCommunicators>()) {
+      stream_(device.communication.native_handle()),
+      communicators_(std::make_shared<NcclCommunicators>(options.on_error)) {
   const std::string mine = rank_ == 0 ? to_hex(communicators_->make_id()) : "";
-  const ncclUniqueId id = from_hex(options.gather("nccl", mine).at(0));
+  const NcclId id = from_hex(options.gather("nccl", mine).at(0));
   const c10::DeviceGuard guard(device.device);
   world_ = communicators_->add(id, options.size, rank_);
   std::vector<int> everyone(static_cast<size_t>(options.size));
@@ -52,20 +52,20 @@ NcclGroups::NcclGroups(const NcclOptions& options, const CudaDevice& device)
   groups_[everyone] = world_;
 }
 
-ncclComm_t NcclGroups::of(const std::vector<int>& ranks) {
+NcclComm* NcclGroups::of(const std::vector<int>& ranks) {
   const auto found = groups_.find(ranks);
   if (found != groups_.end()) return found->second;
   const auto position = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-  const ncclUniqueId id = share_id(ranks);
-  const ncclComm_t comm =
+  const NcclId id = share_id(ranks);
+  NcclComm* const comm =
       communicators_->add(id, static_cast<int>(ranks.size()), static_cast<int>(position));
   return groups_[ranks] = comm;
 }
 
 /// From the first of these ranks to the others, by NCCL itself: only they know of the new group.
-ncclUniqueId NcclGroups::share_id(const std::vector<int>& ranks) {
-  ncclUniqueId id{};
-  at::Tensor bytes = at::zeros({NCCL_UNIQUE_ID_BYTES}, at::kByte);
+NcclId NcclGroups::share_id(const std::vector<int>& ranks) {
+  NcclId id{};
+  at::Tensor bytes = at::zeros({static_cast<int64_t>(sizeof id.internal)}, at::kByte);
   if (rank_ == ranks[0]) {
     id = communicators_->make_id();
     std::memcpy(bytes.mutable_data_ptr(), id.internal, sizeof id.internal);
@@ -90,14 +90,14 @@ void NcclGroups::exchange(const std::vector<Message>& messages) {
     for (const Message& m : messages) {
       // Both sides know the shape.
       if (m.tensor.numel() == 0) continue;
-      const ncclResult_t result =
-          m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(), ncclInt8, m.peer,
-                              world_, stream_)
-                  : nccl.recv(m.tensor.mutable_data_ptr(), m.tensor.nbytes(), ncclInt8, m.peer,
-                              world_, stream_);
-      if (result != ncclSuccess && result != ncclInProgress) return result;
+      const NcclResult result =
+          m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(), NcclType::int8,
+                              m.peer, world_, stream_)
+                  : nccl.recv(m.tensor.mutable_data_ptr(), m.tensor.nbytes(), NcclType::int8,
+                              m.peer, world_, stream_);
+      if (result != NcclResult::success && result != NcclResult::in_progress) return result;
     }
-    return ncclSuccess;
+    return NcclResult::success;
   });
 }
 

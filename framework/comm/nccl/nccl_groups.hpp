@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/nccl/nccl_communicators.hpp>
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
@@ -24,27 +24,27 @@ class NcclGroups {
   };
 
   /// Makes the communicator of all ranks. Collective.
-  NcclGroups(const NcclOptions& options, const CudaDevice& device);
+  NcclGroups(const NcclOptions& options, const Gpu& device);
 
   /// The communicator of these ranks, ascending. Collective over them; to be called with the GPU's
   /// communication stream in force.
-  ncclComm_t of(const std::vector<int>& ranks);
+  NcclComm* of(const std::vector<int>& ranks);
   /// Messages between pairs of ranks, all at a time; those of one pair in the order given, on both
   /// sides. Dense tensors on the GPU; empty ones are not sent.
   void exchange(const std::vector<Message>& messages);
 
   const std::shared_ptr<NcclCommunicators>& communicators() const { return communicators_; }
-  cudaStream_t stream() const { return stream_; }
+  NcclStream stream() const { return stream_; }
 
  private:
-  ncclUniqueId share_id(const std::vector<int>& ranks);
+  NcclId share_id(const std::vector<int>& ranks);
 
   const int rank_;
-  const CudaDevice& device_;
-  const cudaStream_t stream_;
+  const Gpu& device_;
+  const NcclStream stream_;
   const std::shared_ptr<NcclCommunicators> communicators_;
-  ncclComm_t world_ = nullptr;
-  std::map<std::vector<int>, ncclComm_t> groups_;
+  NcclComm* world_ = nullptr;
+  std::map<std::vector<int>, NcclComm*> groups_;
 };
 
 }  // namespace tessera::detail

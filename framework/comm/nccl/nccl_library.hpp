@@ -1,30 +1,37 @@
 #pragma once
 
-#include <nccl.h>
+#include <tessera/framework/comm/nccl/nccl_api.hpp>
 
 namespace tessera::detail {
 
-/// The functions of NCCL that the engine calls, of the copy that libtorch_cuda has loaded.
+/// The functions of NCCL that the engine calls, of the copy that libtorch_cuda has loaded; their
+/// names in nccl.h are ncclGetVersion and so on.
 struct NcclLibrary {
-  decltype(&ncclGetVersion) get_version;
-  decltype(&ncclGetErrorString) get_error_string;
-  decltype(&ncclGetLastError) get_last_error;
-  decltype(&ncclGetUniqueId) get_unique_id;
-  decltype(&ncclCommInitRankConfig) comm_init_rank_config;
-  decltype(&ncclCommInitAll) comm_init_all;
-  decltype(&ncclCommGetAsyncError) comm_get_async_error;
-  decltype(&ncclCommAbort) comm_abort;
-  decltype(&ncclGroupStart) group_start;
-  decltype(&ncclGroupEnd) group_end;
-  decltype(&ncclAllReduce) all_reduce;
-  decltype(&ncclAllGather) all_gather;
-  decltype(&ncclReduceScatter) reduce_scatter;
-  decltype(&ncclSend) send;
-  decltype(&ncclRecv) recv;
+  NcclResult (*get_version)(int* version);
+  const char* (*get_error_string)(NcclResult result);
+  const char* (*get_last_error)(NcclComm* comm);
+  NcclResult (*get_unique_id)(NcclId* id);
+  NcclResult (*comm_init_rank_config)(NcclComm** comm, int ranks, NcclId id, int rank,
+                                      NcclConfig* config);
+  NcclResult (*comm_init_all)(NcclComm** comms, int count, const int* devices);
+  NcclResult (*comm_get_async_error)(NcclComm* comm, NcclResult* error);
+  NcclResult (*comm_abort)(NcclComm* comm);
+  NcclResult (*group_start)();
+  NcclResult (*group_end)();
+  NcclResult (*all_reduce)(const void* send, void* receive, size_t count, NcclType type, NcclOp op,
+                           NcclComm* comm, NcclStream stream);
+  NcclResult (*all_gather)(const void* send, void* receive, size_t count, NcclType type,
+                           NcclComm* comm, NcclStream stream);
+  NcclResult (*reduce_scatter)(const void* send, void* receive, size_t count, NcclType type,
+                               NcclOp op, NcclComm* comm, NcclStream stream);
+  NcclResult (*send)(const void* buffer, size_t count, NcclType type, int peer, NcclComm* comm,
+                     NcclStream stream);
+  NcclResult (*recv)(void* buffer, size_t count, NcclType type, int peer, NcclComm* comm,
+                     NcclStream stream);
 };
 
-/// The library; to be asked for after cuda_device(). Throws ConfigError where there is none, or one
-/// older than the header that Tessera was compiled with.
+/// The library; to be asked for after gpu(). Throws ConfigError where there is none, or one older
+/// than what NcclConfig is of.
 const NcclLibrary& nccl_library();
 
 }  // namespace tessera::detail

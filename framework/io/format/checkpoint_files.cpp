@@ -88,14 +88,10 @@ void StoredFile::read(uint64_t at, std::span<std::byte> out) const {
     }
   }
   const int descriptor = descriptor_.valid() ? descriptor_.get() : again.get();
-  while (!out.empty()) {
-    const ssize_t got = ::pread(descriptor, out.data(), out.size(), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_read(path_);
-    if (got == 0) fail_at(path_, at, str(out.size(), " more bytes"), "the file ends");
-    at += static_cast<uint64_t>(got);
-    out = out.subspan(static_cast<size_t>(got));
-  }
+  const std::optional<size_t> got = read_at(descriptor, at, out);
+  if (!got) fail_read(path_);
+  if (*got == out.size()) return;
+  fail_at(path_, at + *got, str(out.size() - *got, " more bytes"), "the file ends");
 }
 
 std::string StoredFile::text(uint64_t count) const {

@@ -12,6 +12,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_files.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
+#include <tessera/framework/io/format/rectangle_runs.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 
 namespace tessera::detail {
@@ -42,15 +43,6 @@ std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
       if (attempt == attempts || is_at(*folder, place.path())) throw;
     }
   }
-}
-
-/// Bytes from one element to the next along each axis of a row-major rectangle.
-std::vector<uint64_t> strides_of(const Rectangle& area, uint64_t element) {
-  std::vector<uint64_t> strides(area.begin.size(), element);
-  for (size_t axis = strides.size(); axis-- > 1;) {
-    strides[axis - 1] = strides[axis] * static_cast<uint64_t>(area.size(axis));
-  }
-  return strides;
 }
 
 /// A share of a piece's chunks read from its beginning to its end, every chunk at most once.
@@ -93,34 +85,9 @@ class PieceReader {
   void copy(const Rectangle& wanted, std::span<std::byte> out) {
     const Rectangle& area = stored().pieces[piece_].area;
     const uint64_t element = *safetensors_bits(stored().tensor.dtype) / 8;
-    const size_t rank = wanted.begin.size();
-    std::vector<Interval> common(rank);
-    for (size_t axis = 0; axis < rank; ++axis) {
-      common[axis] = intersect({area.begin[axis], area.end[axis]},
-                               {wanted.begin[axis], wanted.end[axis]});
-      if (common[axis].empty()) return;
-    }
-    // The outermost axis along which both are contiguous.
-    size_t run_axis = rank == 0 ? 0 : rank - 1;
-    while (run_axis > 0 && area.size(run_axis) == wanted.size(run_axis) &&
-           common[run_axis].size() == wanted.size(run_axis)) {
-      --run_axis;
-    }
-    const std::vector<uint64_t> from = strides_of(area, element);
-    const std::vector<uint64_t> to = strides_of(wanted, element);
-    const uint64_t run =
-        rank == 0 ? element : from[run_axis] * static_cast<uint64_t>(common[run_axis].size());
-    Shape at;
-    for (const Interval& interval : common) at.push_back(interval.lo);
-    for (bool more = true; more; more = advance(at, common, run_axis)) {
-      uint64_t source = 0;
-      uint64_t target = 0;
-      for (size_t axis = 0; axis < rank; ++axis) {
-        source += static_cast<uint64_t>(at[axis] - area.begin[axis]) * from[axis];
-        target += static_cast<uint64_t>(at[axis] - wanted.begin[axis]) * to[axis];
-      }
-      copy(source, out.subspan(target, run));
-    }
+    for_each_run(area, wanted, element, [&](const CommonRun& run) {
+      copy(run.source, out.subspan(run.target, run.bytes));
+    });
   }
 
  private:
@@ -131,15 +98,6 @@ class PieceReader {
     buffer_.resize(size);
     files_.read_chunk(tensor_, piece_, chunk, buffer_);
     loaded_ = chunk;
-  }
-
-  /// The next begin of a run, in row-major order over the axes before `run_axis`.
-  static bool advance(Shape& at, const std::vector<Interval>& common, size_t run_axis) {
-    for (size_t axis = run_axis; axis-- > 0;) {
-      if (++at[axis] < common[axis].hi) return true;
-      at[axis] = common[axis].lo;
-    }
-    return false;
   }
 
   const CheckpointFiles& files_;

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
 
 namespace tessera::detail {
 
@@ -59,10 +59,7 @@ std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
   return items;
 }
 
-Mesh mesh_of(const CheckpointParts& parts) {
-  const std::vector<Variable> weights = weights_of(parts);
-  return weights.empty() ? default_mesh() : weights.front().layout().mesh();
-}
+Mesh mesh_of(const CheckpointParts& parts) { return mesh_of(weights_of(parts)); }
 
 std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointParts& parts) {
   std::vector<std::pair<std::string, Callback*>> named;

@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
+#include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
@@ -184,21 +185,9 @@ at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
 }
 
 DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
-  const std::vector<BlockInfo>& infos = wanted.form->blocks;
-  Blocks blocks;
-  for (size_t b = 0; b < infos.size(); ++b) {
-    const std::vector<Interval>& intervals = infos[b].intervals;
-    const auto same = std::find_if(infos.begin(), infos.begin() + static_cast<int64_t>(b),
-                                   [&](const BlockInfo& i) { return i.intervals == intervals; });
-    const auto replica = static_cast<size_t>(same - infos.begin());
-    if (replica < b) {
-      blocks.push_back(blocks[replica].clone());
-      continue;
-    }
-    blocks.push_back(moved_to(read_block(reader, wanted, intervals),
-                              block_device(wanted.form->mesh(), infos[b])));
-  }
-  return DTensor(wanted.form, std::move(blocks));
+  return read_blocks(wanted.form, [&](const std::vector<Interval>& intervals) {
+    return read_block(reader, wanted, intervals);
+  });
 }
 
 /// What restoring will change, with the values that are there by now.

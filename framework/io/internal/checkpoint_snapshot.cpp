@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera::detail {
@@ -26,9 +27,9 @@ int64_t next_number(const Mesh& mesh) {
 
 CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json& about)
     : mesh_(mesh_of(parts)), number_(next_number(mesh_)) {
-  const Communicator& communicator = communicator_of(mesh_);
-  if (!mesh_.is_local()) rank_ = communicator.rank();
-  bytes_.resize(mesh_.is_local() ? 1 : static_cast<size_t>(communicator.size()));
+  if (!mesh_.is_local()) rank_ = communicator_of(mesh_).rank();
+  raise_deferred_checks();
+  writers_ = Writers(mesh_);
   for (const CheckpointItem& item : items_of(parts)) add(item.name, item.variable.value());
   for (const auto& [key, callback] : named_callbacks(parts)) {
     for (const auto& [path, value] : callback->tensors()) {
@@ -50,7 +51,7 @@ void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {
     const auto bytes =
         static_cast<uint64_t>(numel(tile_shape(tile.intervals))) * c10::elementSize(value.dtype());
     Piece piece{name, tile_begin(tile.intervals), tile_end(tile.intervals),
-                writer_of(tile.ranks, bytes)};
+                writers_.choose(tile.ranks, bytes)};
     if (piece.writer == rank_) {
       piece.data = value.blocks()[static_cast<size_t>(tile.block)].cpu().contiguous();
     }
@@ -62,18 +63,10 @@ void CheckpointSnapshot::add_step_losses(const std::vector<double>& losses) {
   const Shape shape = {static_cast<int64_t>(losses.size())};
   tensors_.push_back({step_losses_name, "F64", shape});
   if (losses.empty()) return;
-  std::vector<int> everyone(bytes_.size());
+  std::vector<int> everyone(writers_.size());
   std::iota(everyone.begin(), everyone.end(), 0);
-  const int writer = writer_of(everyone, losses.size() * sizeof(double));
+  const int writer = writers_.choose(everyone, losses.size() * sizeof(double));
   pieces_.push_back({step_losses_name, {0}, shape, writer, at::tensor(losses, at::kDouble)});
-}
-
-int CheckpointSnapshot::writer_of(const std::vector<int>& ranks, uint64_t bytes) {
-  const int writer = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
-    return bytes_[static_cast<size_t>(a)] < bytes_[static_cast<size_t>(b)];
-  });
-  bytes_[static_cast<size_t>(writer)] += bytes;
-  return writer;
 }
 
 void CheckpointSnapshot::write(const std::string& folder) const {
@@ -85,7 +78,7 @@ void CheckpointSnapshot::write(const std::string& folder) const {
     }
     pieces.push_back({piece.tensor, piece.begin, piece.end, data, piece.writer});
   }
-  CheckpointWriterOptions options{.rank = rank_, .writers = static_cast<int>(bytes_.size())};
+  CheckpointWriterOptions options{.rank = rank_, .writers = static_cast<int>(writers_.size())};
   if (!mesh_.is_local()) {
     // Not the folder, which processes may know by different paths, and another save by a like one.
     const std::string key = str("checkpoint ", number_);

@@ -5,6 +5,7 @@
 
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
 
 namespace tessera::detail {
 
@@ -27,13 +28,11 @@ class CheckpointSnapshot {
   };
   void add(const std::string& name, const DTensor& value);
   void add_step_losses(const std::vector<double>& losses);
-  /// The one of the processes `ranks` that is to write so many bytes more.
-  int writer_of(const std::vector<int>& ranks, uint64_t bytes);
 
   Mesh mesh_;
   int64_t number_ = 0;  ///< in the order of making, by which writers of several know each other
   int rank_ = 0;
-  std::vector<uint64_t> bytes_;  ///< bytes that each process writes
+  Writers writers_;
   std::vector<CheckpointTensor> tensors_;
   std::vector<Piece> pieces_;
   Json layouts_ = Json::object();

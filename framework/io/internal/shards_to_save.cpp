@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -80,6 +81,10 @@ Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
 
 }  // namespace
 
+Mesh mesh_of(const std::vector<Variable>& variables) {
+  return variables.empty() ? default_mesh() : variables.front().layout().mesh();
+}
+
 std::vector<Tile> tiles_of(const Sharding& sharding) {
   std::vector<Tile> tiles;
   std::vector<int64_t> group(sharding.groups.size(), 0);
@@ -90,6 +95,17 @@ std::vector<Tile> tiles_of(const Sharding& sharding) {
     if (!empty) tiles.push_back(std::move(tile));
   } while (advance(sharding, group));
   return tiles;
+}
+
+Writers::Writers(const Mesh& mesh)
+    : bytes_(mesh.is_local() ? 1 : static_cast<size_t>(communicator_of(mesh).size())) {}
+
+int Writers::choose(const std::vector<int>& ranks, uint64_t bytes) {
+  const int writer = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return bytes_[static_cast<size_t>(a)] < bytes_[static_cast<size_t>(b)];
+  });
+  bytes_[static_cast<size_t>(writer)] += bytes;
+  return writer;
 }
 
 Shape tile_begin(const std::vector<Interval>& intervals) {

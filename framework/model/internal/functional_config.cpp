@@ -4,6 +4,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/graph_reader.hpp>
@@ -27,13 +28,41 @@ Json history_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
 Json tensor_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
   return {{"class_name", "__keras_tensor__"},
           {"config", {{"shape", shape_json(tensor.shape())},
-                      {"dtype", to_string(DTypePolicy{tensor.dtype(), tensor.dtype()})},
+                      {"dtype", dtype_name(tensor.dtype())},
                       {"keras_history", history_json(model, tensor)}}}};
+}
+
+/// The arguments of an operation with tensors at their places.
+Json with_tensors(const FunctionalModel& model, const Node& node, const Json& json) {
+  if (const auto number = tensor_at(json)) return tensor_json(model, node.inputs[*number]);
+  if (!json.is_array()) return json;
+  Json list = Json::array();
+  for (const Json& one : json) list.push_back(with_tensors(model, node, one));
+  return list;
+}
+
+Json operation_call_json(const FunctionalModel& model, const Node& node) {
+  const OperationArguments& given = static_cast<const OperationLayer&>(*node.layer).arguments();
+  Json kwargs = Json::object();
+  for (const auto& [key, value] : given.kwargs.items()) {
+    kwargs[key] = with_tensors(model, node, value);
+  }
+  return {{"args", with_tensors(model, node, given.args)}, {"kwargs", kwargs}};
+}
+
+/// Under the keys of a model whose inputs have some, else as they are.
+Json keyed(const Layer& layer, const Json& values) {
+  const auto* const model = dynamic_cast<const FunctionalModel*>(&layer);
+  if (!model || model->inputs().keys.empty()) return values;
+  Json object = Json::object();
+  for (size_t i = 0; i < values.size(); ++i) object[model->inputs().keys[i]] = values[i];
+  return object;
 }
 
 /// As Keras' layer takes its inputs: as a list, one by one, or with first states beside them.
 /// Masks are one argument, but in MultiHeadAttention.
 Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& flow) {
+  if (node.layer->is_operation()) return operation_call_json(model, node);
   Json inputs = Json::array(), masks = Json::array();
   for (size_t i = 0; i < node.arguments(); ++i) {
     inputs.push_back(tensor_json(model, node.inputs[i]));
@@ -54,8 +83,11 @@ Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& f
   }
   const bool states = inputs.size() > 1 && is_recurrent(layer);
   if (states) kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
-  const bool one = states || inputs.size() == 1;
-  args.push_back(one ? inputs[0] : inputs);
+  const bool weights = inputs.size() > 1 && layer == "CategoryEncoding";
+  if (weights) kwargs["count_weights"] = inputs[1];
+  const Json all = keyed(*node.layer, inputs);
+  const bool one = states || weights || (inputs.size() == 1 && all.is_array());
+  args.push_back(one ? inputs[0] : all);
   if (node.masked.empty()) return {{"args", args}, {"kwargs", kwargs}};
   for (size_t i = 0; i < masks.size() && !one; ++i) {
     if (!masks[i].is_null() || flow.sources(node.inputs[i]).empty()) continue;
@@ -63,14 +95,27 @@ Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& f
                       "in JSON a call has masks for all of its inputs or for none",
                       str("input ", i, " with a mask of its own alone"), "give it one with_mask()");
   }
-  kwargs["mask"] = one ? masks[0] : masks;
+  kwargs["mask"] = one ? masks[0] : keyed(*node.layer, masks);
   return {{"args", args}, {"kwargs", kwargs}};
 }
 
-Json ends_json(const FunctionalModel& model, const std::vector<SymbolicTensor>& ends) {
-  Json list = Json::array();
-  for (const SymbolicTensor& tensor : ends) list.push_back(history_json(model, tensor));
-  return list;
+/// A list, or an object where there are keys. Here alone Keras counts the calls of a Functional
+/// model from 1.
+Json ends_json(const FunctionalModel& model, const GraphEnds& ends) {
+  Json json = ends.keys.empty() ? Json::array() : Json::object();
+  for (size_t i = 0; i < ends.tensors.size(); ++i) {
+    const SymbolicTensor& tensor = ends.tensors[i];
+    Json history = history_json(model, tensor);
+    if (dynamic_cast<const FunctionalModel*>(tensor.node()->layer.get())) {
+      history[1] = model.call_index(*tensor.node()) + 1;
+    }
+    if (ends.keys.empty()) {
+      json.push_back(std::move(history));
+    } else {
+      json[ends.keys[i]] = std::move(history);
+    }
+  }
+  return json;
 }
 
 /// From the layer to its calls.
@@ -142,10 +187,11 @@ LayerHandle functional_from_config(const Json& json, const JsonPath& path, int d
   for (size_t i = 0; i < layers.size(); ++i) {
     reader.add_layer(layers[i], path.key("layers").index(i), depth);
   }
-  reader.run();
-  return Functional(reader.ends(inputs, path.key("input_layers")),
-                    reader.ends(outputs, path.key("output_layers")),
-                    {.name = options.name, .trainable = options.trainable});
+  const EndNames begins = end_names(inputs, path.key("input_layers"));
+  const EndNames ends = end_names(outputs, path.key("output_layers"));
+  reader.run(ends);
+  return Functional(reader.ends(begins), reader.ends(ends),
+                    {.name = options.name, .trainable = options.trainable, .dtype = options.dtype});
 }
 
 }  // namespace tessera::detail

@@ -7,19 +7,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/model/input.hpp>
+#include <tessera/framework/model/internal/call_arguments.hpp>
 
 namespace tessera::detail {
 namespace {
-
-/// Names of the arguments behind the first one, where Keras' layers take several.
-std::vector<std::string> further_arguments(const std::string& layer) {
-  if (layer == "MultiHeadAttention") {
-    return {"value", "key", "query_mask", "value_mask", "key_mask", "attention_mask"};
-  }
-  if (is_recurrent(layer)) return {"initial_state", "mask"};
-  if (layer == "GlobalAveragePooling1D" || layer == "Softmax") return {"mask"};
-  return {};
-}
 
 /// Whether the call tells the layer to do this. Throws ConfigError for anything but a bool.
 bool is_told(const Json& call, const std::string& option, const JsonPath& path) {
@@ -51,15 +42,6 @@ Json with_call_options(Json json, const JsonPath& path) {
   return json;
 }
 
-/// A tensor or a list of them.
-void add_inputs(std::vector<TensorName>& inputs, const Json& json, const JsonPath& path) {
-  if (json.is_array()) {
-    for (size_t i = 0; i < json.size(); ++i) add_inputs(inputs, json[i], path.index(i));
-  } else {
-    inputs.push_back(name_of_tensor(json, path));
-  }
-}
-
 /// Throws ConfigError for an argument that would be left out.
 void check_rest(const std::string& name, const Json& value, const JsonPath& path,
                 const std::string& layer) {
@@ -76,19 +58,24 @@ void check_rest(const std::string& name, const Json& value, const JsonPath& path
 
 }  // namespace
 
+void GraphReader::add_name(const std::string& name, const JsonPath& path) {
+  if (names_.insert(name).second) return;
+  throw ConfigError(path.text(), "layers differ in name", "two layers named " + in_quotes(name),
+                    "rename one of them");
+}
+
 void GraphReader::add_layer(const Json& json, const JsonPath& path, int depth) {
   if (is_operation(json)) {
-    operations_.add(json, path);
+    made_masks_.add(json, path);
+    add_operation(json, path);
     return;
   }
   const LayerHandle layer = any_layer_from_config(with_call_options(json, path), path, depth + 1);
   std::string name = layer->name();
   if (json.contains("name")) json_get(json["name"], path.key("name"), name);
   if (name.empty()) json_fail(json, path, "a layer with a name");
-  if (!layers_.emplace(name, layer).second) {
-    throw ConfigError(path.text(), "layers differ in name", "two layers named " + in_quotes(name),
-                      "rename one of them");
-  }
+  add_name(name, path);
+  layers_.emplace(name, layer);
   if (dynamic_cast<const InputLayer*>(layer.layer().get()) != nullptr) {
     tensors_[{name, 0}] = layer.outputs(std::vector<SymbolicTensor>{});
     masks_.add(*tensors_[{name, 0}][0].node());
@@ -101,12 +88,35 @@ void GraphReader::add_layer(const Json& json, const JsonPath& path, int depth) {
   }
 }
 
+void GraphReader::add_operation(const Json& json, const JsonPath& path) {
+  JsonObject entry(json, path);
+  const auto name = entry.take<std::string>("name");
+  const Json calls = entry.take_or<Json>("inbound_nodes", Json::array());
+  add_name(name, path);
+  operations_.emplace(name, Operation{json, path});
+  for (size_t i = 0; calls.is_array() && i < calls.size(); ++i) {
+    const JsonPath at = path.key("inbound_nodes").index(i);
+    JsonObject call(calls[i], at);
+    const Json args = call.take<Json>("args");
+    const Json kwargs = call.take_or<Json>("kwargs", Json::object());
+    call.finish();
+    if (!args.is_array()) json_fail(args, at.key("args"), "a list of arguments");
+    if (!kwargs.is_object()) json_fail(kwargs, at.key("kwargs"), "an object");
+    Call made{{name, int64_t(i)}, {}, {}, at};
+    made.arguments.args = with_places(made.inputs, args, at.key("args"));
+    for (const auto& [key, value] : kwargs.items()) {
+      made.arguments.kwargs[key] = with_places(made.inputs, value, at.key("kwargs").key(key));
+    }
+    operation_calls_.emplace(made.name, std::move(made));
+  }
+}
+
 void GraphReader::add_call(const CallName& name, const Json& json, const JsonPath& path) {
   JsonObject call(json, path);
   const Json args = call.take<Json>("args");
   const Json kwargs = call.take_or<Json>("kwargs", Json::object());
   call.finish();
-  if (!args.is_array() || args.empty()) json_fail(args, path.key("args"), "a list of arguments");
+  if (!args.is_array()) json_fail(args, path.key("args"), "a list of arguments");
   if (!kwargs.is_object()) json_fail(kwargs, path.key("kwargs"), "an object");
   const Layer& layer = *layers_.at(name.first).layer();
   Call made{name, {}, {}, path};
@@ -115,6 +125,15 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
     arguments.emplace(key, std::pair(value, path.key("kwargs").key(key)));
   }
   const std::vector<std::string> further = further_arguments(layer.class_name());
+  if (args.empty()) {
+    const auto first = arguments.extract(first_argument(layer.class_name()));
+    if (first.empty()) {
+      json_fail(kwargs, path.key("kwargs"),
+                str("an object with ", in_quotes(first_argument(layer.class_name())),
+                    ", as \"args\" is empty"));
+    }
+    add_inputs(made.inputs, first.mapped().first, first.mapped().second);
+  }
   for (size_t i = 0; i < args.size(); ++i) {
     const JsonPath at = path.key("args").index(i);
     if (i == 0 || i > further.size()) {
@@ -163,24 +182,49 @@ void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments
     }
     return;
   }
-  if (is_recurrent(kind)) {
-    const auto [json, at] = take("initial_state");
+  if (is_recurrent(kind) || kind == "CategoryEncoding") {
+    const auto [json, at] = take(further_arguments(kind)[0]);
     if (!json.is_null()) add_inputs(call.inputs, json, at);
   }
-  const auto [mask, at] = take("mask");
+  const auto [given, at] = take("mask");
+  const Json mask = in_key_order(given);
   if (!mask.is_array() && !mask.is_null()) add_mask(0, mask, at);
   for (size_t i = 0; mask.is_array() && i < mask.size(); ++i) add_mask(i, mask[i], at.index(i));
 }
 
+void GraphReader::need(const TensorName& name) {
+  const auto call = operation_calls_.extract(CallName(name.layer, name.call));
+  if (!call.empty()) calls_.push_back(std::move(call.mapped()));
+}
+
+bool GraphReader::need_masks() {
+  const size_t before = calls_.size();
+  for (const size_t at : left_) {
+    for (const Mask& mask : calls_[at].masks) {
+      if (mask.tensor) need(*mask.tensor);
+    }
+  }
+  return calls_.size() > before;
+}
+
+void GraphReader::schedule() {
+  // What they need is put behind them, and so is met too.
+  for (; scheduled_ < calls_.size(); ++scheduled_) {
+    for (const TensorName& input : calls_[scheduled_].inputs) need(input);
+    left_.insert(scheduled_);
+    next_.insert(scheduled_);
+  }
+}
+
 /// In passes over the calls in their order, each as soon as what it reads is there.
-void GraphReader::run() {
+void GraphReader::run(const EndNames& outputs) {
   const auto found = [this](const TensorName& name) { return find(name); };
   std::map<CallName, std::vector<size_t>> waiting;  // for the outputs of that call
-  std::set<size_t> left, pass, next;
-  for (size_t i = 0; i < calls_.size(); ++i) left.insert(i);
-  pass = left;
-  for (bool progress = true; progress && !left.empty(); pass = std::exchange(next, {})) {
-    progress = operations_.run(found);
+  for (const TensorName& output : outputs.names) need(output);
+  schedule();
+  for (bool progress = true; progress && !left_.empty();) {
+    std::set<size_t> pass = std::exchange(next_, {});
+    progress = made_masks_.run(found);
     while (!pass.empty()) {
       const size_t at = *pass.begin();
       pass.erase(pass.begin());
@@ -190,18 +234,21 @@ void GraphReader::run() {
         if (tried.missing) {
           waiting[*tried.missing].push_back(at);
         } else {
-          next.insert(at);  // for a mask that operations make
+          next_.insert(at);  // for a mask that operations make
         }
         continue;
       }
       progress = true;
-      left.erase(at);
+      left_.erase(at);
       const auto freed = waiting.extract(call.name);
       if (freed.empty()) continue;
-      for (const size_t other : freed.mapped()) (other > at ? pass : next).insert(other);
+      for (const size_t other : freed.mapped()) (other > at ? pass : next_).insert(other);
     }
+    const bool more = scheduled_ < calls_.size() || (!progress && need_masks());
+    progress = progress || more;
+    schedule();
   }
-  if (!left.empty()) fail_at(calls_[*left.begin()]);
+  if (!left_.empty()) fail_at(calls_[*left_.begin()]);
 }
 
 GraphReader::Tried GraphReader::try_call(const Call& call) {
@@ -213,67 +260,102 @@ GraphReader::Tried GraphReader::try_call(const Call& call) {
   }
   const auto& [layer, number] = call.name;
   for (const Mask& mask : call.masks) {
-    if (!try_mask(layer, mask, inputs[mask.input])) return {false, std::nullopt};
+    if (!try_mask(mask, inputs[mask.input])) return {false, std::nullopt};
   }
   // Calls of one layer are made in their order, so that they are counted as written.
   const CallName before(layer, number - 1);
-  if (number > 0 && !tensors_.contains(before)) return {false, before};
-  const std::vector<SymbolicTensor> outputs = layers_.at(layer).outputs(inputs);
+  const bool operation = operations_.contains(layer);
+  if (number > 0 && !operation && !tensors_.contains(before)) return {false, before};
+  const std::vector<SymbolicTensor> outputs =
+      operation ? call_operation(call, inputs) : layers_.at(layer).outputs(inputs);
   if (!outputs.empty()) masks_.add(*outputs[0].node());
   tensors_[call.name] = outputs;
   return {true, std::nullopt};
 }
 
-/// Puts a mask onto an input, if it is there. One that operations made must be the input's own.
-bool GraphReader::try_mask(const std::string& layer, const Mask& mask,
-                           SymbolicTensor& input) const {
+/// Puts a mask onto an input, unless it is the one that the input's layers make; false if it is not
+/// there yet.
+bool GraphReader::try_mask(const Mask& mask, SymbolicTensor& input) {
   const MaskSources& own = masks_.sources(input);
   if (!mask.tensor) {
     if (own.empty()) return true;
     json_fail(Json(), mask.path, "a tensor, as the input has a mask of its own");
   }
+  const MaskSources* made = made_masks_.sources(*mask.tensor);
+  if (made != nullptr && !made->empty() && *made == own) return true;
   if (const SymbolicTensor* tensor = find(*mask.tensor)) {
     input = input.with_mask(*tensor);
     return true;
   }
-  const MaskSources* made = operations_.sources(*mask.tensor);
-  if (made == nullptr) return false;
-  if (!made->empty() && *made == own) return true;
-  throw ConfigError(mask.path.text(),
-                    "a mask is a layer's output, or the one that the input's layers make",
-                    str("for ", in_quotes(layer), " another one, by ",
-                        operations_.described(mask.tensor->layer), " of keras.ops"),
-                    "pass it as an Input");
+  if (made != nullptr) need(*mask.tensor);
+  return false;
+}
+
+std::vector<SymbolicTensor> GraphReader::call_operation(const Call& call,
+                                                        const std::vector<SymbolicTensor>& inputs) {
+  make_operation(call, inputs);
+  try {
+    return layers_.at(call.name.first).outputs(inputs);
+  } catch (const Error&) {
+    rethrow_at(call.path.text());
+  }
+}
+
+/// Makes the operation of a call; its further calls have the same arguments but for tensors.
+void GraphReader::make_operation(const Call& call, const std::vector<SymbolicTensor>& inputs) {
+  const auto& [json, path] = operations_.at(call.name.first);
+  const auto kind = json.at("class_name").get<std::string>();
+  const auto known = layers_.find(call.name.first);
+  if (known != layers_.end()) {
+    const auto& made = static_cast<const OperationLayer&>(*known->second.layer());
+    if (made.arguments() == call.arguments) return;
+    throw ConfigError(call.path.text(), "all calls of one operation differ in tensors alone",
+                      str("other arguments of ", in_quotes(call.name.first), ", ", kind),
+                      "make the model with an operation for each");
+  }
+  const GraphOperation* const operation = find_operation(kind);
+  if (operation == nullptr) {
+    throw ConfigError(path.text(), "an operation that is known here",
+                      str(in_quotes(kind), " of ", json.at("module").get<std::string>(), ", named ",
+                          in_quotes(call.name.first)),
+                      "make the model of other operations, or of a layer of your own");
+  }
+  std::vector<at::ScalarType> dtypes;
+  for (const SymbolicTensor& input : inputs) dtypes.push_back(input.dtype());
+  Json config = json.contains("config") ? json["config"] : Json::object();
+  if (config.is_object()) config["name"] = call.name.first;
+  layers_.emplace(call.name.first,
+                  std::make_shared<OperationLayer>(*operation, config, call.arguments,
+                                                   std::move(dtypes), path));
 }
 
 void GraphReader::fail_at(const Call& call) const {
-  std::string received = "tensors that nothing makes", fix = "correct \"keras_history\"";
-  std::vector<TensorName> names = call.inputs;
-  for (const Mask& mask : call.masks) {
-    if (mask.tensor) names.push_back(*mask.tensor);
-  }
-  for (const TensorName& name : names) {
-    const std::string operation = operations_.described(name.layer);
-    if (operation.empty()) continue;
-    received = str(operation, " of keras.ops, which is not read");
-    fix = "make the model of layers";
-  }
   throw ConfigError(call.path.text(), "a call's inputs are outputs of other layers' calls",
-                    str("a call of ", in_quotes(call.name.first), " on ", received), fix);
+                    str("a call of ", in_quotes(call.name.first), " on tensors that nothing makes"),
+                    "correct \"keras_history\"");
 }
 
-std::vector<SymbolicTensor> GraphReader::ends(const Json& json, const JsonPath& path) const {
-  if (!json.is_array()) json_fail(json, path, "a list of tensors");
-  const bool single = !json.empty() && json[0].is_string();
-  std::vector<SymbolicTensor> list;
-  for (size_t i = 0; i < (single ? 1 : json.size()); ++i) {
-    const JsonPath at = single ? path : path.index(i);
-    const TensorName name = tensor_name(single ? json : json[i], at);
+GraphEnds GraphReader::ends(const EndNames& ends) const {
+  GraphEnds made;
+  made.keys = ends.keys;
+  for (size_t i = 0; i < ends.names.size(); ++i) {
+    TensorName name = ends.names[i];
+    const auto layer = layers_.find(name.layer);
+    const bool graph = layer != layers_.end() &&
+                       dynamic_cast<const FunctionalModel*>(layer->second.layer().get());
+    // Here alone Keras counts the calls of a Functional model from 1, and once it was from 0 here.
+    const auto from_0 = [&](const TensorName& other) {
+      return other.layer == name.layer && other.call == 0;
+    };
+    if (graph && std::none_of(ends.names.begin(), ends.names.end(), from_0)) --name.call;
     const SymbolicTensor* tensor = find(name);
-    if (tensor == nullptr) json_fail(single ? json : json[i], at, "a tensor of the model");
-    list.push_back(*tensor);
+    if (tensor == nullptr) {
+      json_fail({ends.names[i].layer, ends.names[i].call, ends.names[i].output}, ends.paths[i],
+                "a tensor of the model");
+    }
+    made.tensors.push_back(*tensor);
   }
-  return list;
+  return made;
 }
 
 const SymbolicTensor* GraphReader::find(const TensorName& name) const {

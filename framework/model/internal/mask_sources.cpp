@@ -77,12 +77,11 @@ const MaskSources& MaskFlow::sources(const SymbolicTensor& tensor) const {
   return outputs_.at(tensor.node().get())[tensor.index()];
 }
 
-void KerasOperations::add(const Json& json, const JsonPath& path) {
+void KerasMasks::add(const Json& json, const JsonPath& path) {
   JsonObject entry(json, path);
   const auto name = entry.take<std::string>("name");
   const auto kind = entry.take<std::string>("class_name");
   const Json calls = entry.take_or<Json>("inbound_nodes", Json::array());
-  classes_[name] = kind;
   if (!mask_operations.contains(kind)) return;
   for (size_t i = 0; calls.is_array() && i < calls.size(); ++i) {
     const JsonPath at = path.key("inbound_nodes").index(i);
@@ -100,17 +99,17 @@ void KerasOperations::add(const Json& json, const JsonPath& path) {
   }
 }
 
-bool KerasOperations::run(const std::function<const SymbolicTensor*(const TensorName&)>& find) {
+bool KerasMasks::run(const std::function<const SymbolicTensor*(const TensorName&)>& find) {
   const auto try_call = [&](const Call& call) {
     MaskSources all;
     for (const TensorName& input : call.inputs) {
       const SymbolicTensor* tensor = find(input);
       const MaskSources* made = call.unlike ? nullptr : sources(input);
       if (tensor == nullptr && made == nullptr) return false;
-      if (tensor != nullptr) {
-        all.insert(source_of(*tensor, call.unlike));
-      } else {
+      if (made != nullptr) {
         all.insert(made->begin(), made->end());
+      } else {
+        all.insert(source_of(*tensor, call.unlike));
       }
     }
     sources_[call.name] = std::move(all);
@@ -119,19 +118,15 @@ bool KerasOperations::run(const std::function<const SymbolicTensor*(const Tensor
   return std::erase_if(waiting_, try_call) > 0;
 }
 
-const MaskSources* KerasOperations::sources(const TensorName& mask) const {
+const MaskSources* KerasMasks::sources(const TensorName& mask) const {
   const auto found = sources_.find({mask.layer, mask.call});
   return found == sources_.end() || mask.output != 0 ? nullptr : &found->second;
 }
 
-std::string KerasOperations::described(const std::string& name) const {
-  const auto found = classes_.find(name);
-  return found == classes_.end() ? "" : in_quotes(found->second);
-}
-
 bool is_operation(const Json& json) {
-  return json.is_object() && json.contains("module") && json["module"].is_string() &&
-         json["module"].get<std::string>().starts_with("keras.src.ops");
+  if (!json.is_object() || !json.contains("module") || !json["module"].is_string()) return false;
+  const auto module = json["module"].get<std::string>();
+  return module.starts_with("keras.src.ops") || module == "keras.src.activations.activations";
 }
 
 }  // namespace tessera::detail

@@ -39,9 +39,9 @@ class MaskFlow {
   std::map<const Node*, std::vector<MaskSources>> outputs_;
 };
 
-/// The operations in a Keras model (keras.ops). Its layers make masks with some, which follow here
-/// by themselves; others are known by their names only.
-class KerasOperations {
+/// The masks that operations of a Keras model make (keras.ops), as its layers have them made; here
+/// they follow by themselves.
+class KerasMasks {
  public:
   /// An entry of a model's "layers" that is an operation. Throws ConfigError for tensors without a
   /// name.
@@ -50,8 +50,6 @@ class KerasOperations {
   bool run(const std::function<const SymbolicTensor*(const TensorName&)>& find);
   /// The sources of a mask; null if there is no such operation, or not yet.
   const MaskSources* sources(const TensorName& mask) const;
-  /// "Add", quoted; empty if no operation has the name.
-  std::string described(const std::string& name) const;
 
  private:
   using CallName = std::pair<std::string, int64_t>;
@@ -61,12 +59,11 @@ class KerasOperations {
     std::optional<double> unlike;
   };
 
-  std::map<std::string, std::string> classes_;  ///< by name
   std::map<CallName, MaskSources> sources_;
   std::vector<Call> waiting_;
 };
 
-/// Whether an entry of a model's "layers" is an operation of keras.ops.
+/// Whether an entry of a model's "layers" is an operation and no layer.
 bool is_operation(const Json& json);
 
 }  // namespace tessera::detail

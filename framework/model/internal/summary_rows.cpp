@@ -128,7 +128,10 @@ void SummaryRows::add(const Layer& layer, int level,
   if (options_.show_layout) row.push_back(layouts_text(layer));
   rows.push_back(std::move(row));
   if (!options_.expand_nested || !layer.is_model()) return;
-  for (const auto& inner : layer.sublayers()) add(*inner, level + 1, rows);
+  for (const auto& inner : layer.sublayers()) {
+    // Operations are shown in a graph of their own alone.
+    if (!inner->is_operation()) add(*inner, level + 1, rows);
+  }
 }
 
 }  // namespace tessera::detail

@@ -6,6 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
+#include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
@@ -51,12 +52,14 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> ac
 }  // namespace
 
 DTensor ActivationHandle::operator()(const DTensor& x) const {
+  if (layer_) return (*layer_)(x);
   if (!function_) return x;
   if (OpListener* const hears = tracer(); hears && own_) hears->user_code("an activation function");
   return function_(x);
 }
 
 Shape ActivationHandle::output_shape(const Shape& input) const {
+  if (layer_) return layer_->output_shape({input});
   if (name_ != "glu" || input.empty() || input.back() < 0) return input;
   Shape shape = input;
   shape.back() /= 2;

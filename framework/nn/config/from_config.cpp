@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include <tessera/framework/nn/layer_registry.hpp>
+
 namespace tessera::detail {
 namespace {
 
@@ -29,12 +31,16 @@ std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonP
   JsonObject object(json, path);
   auto name = object.take<std::string>("class_name");
   JsonObject config = object.take_object("config");
-  for (const char* skipped : {"module", "registered_name", "build_config", "shared_object_id",
-                              "name", "inbound_nodes"}) {
+  for (const char* skipped : {"module", "registered_name", "build_config", "compile_config",
+                              "shared_object_id", "name", "inbound_nodes"}) {
     object.take_optional<Json>(skipped);
   }
   object.finish();
   return {std::move(name), std::move(config)};
+}
+
+Json activation_json(const ActivationHandle& activation) {
+  return activation.layer() ? layer_json(*activation.layer()) : Json(activation.name());
 }
 
 void take_nulls(JsonObject& config, const std::vector<std::string>& keys) {
@@ -79,8 +85,14 @@ void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out) {
 void json_get(const Json& json, const JsonPath& path, ActivationHandle& out) {
   out = {};
   if (json.is_null()) return;
+  if (json.is_object() && json.value("class_name", Json()) != "function") {
+    out = ActivationHandle(layer_from_config(json, path));
+    return;
+  }
   try {
-    out = ActivationHandle(json_as<std::string>(json, path));
+    const bool object = json.is_object() && json.contains("config");
+    out = ActivationHandle(object ? json_as<std::string>(json["config"], path.key("config"))
+                                  : json_as<std::string>(json, path));
   } catch (const Error&) {
     rethrow_at(path.text());
   }

@@ -22,9 +22,12 @@ Json serialized(const Ref& object) {
   return {{"class_name", object->class_name()}, {"config", object->config()}};
 }
 
+/// An activation as Keras writes it: a function's name, or a layer as layer_json() has it.
+Json activation_json(const ActivationHandle& activation);
+
 /// Class name and "config" of an object as Keras writes it; what else Keras puts there ("module",
-/// "registered_name", "build_config", a model's "name" and "inbound_nodes") is skipped. Throws
-/// ConfigError naming the place.
+/// "registered_name", "build_config", "compile_config", a model's "name" and "inbound_nodes") is
+/// skipped. Throws ConfigError naming the place.
 std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonPath& path);
 
 /// Runs the factory of an object's class on its "config"; errors name the place. `kind` is what to

@@ -21,14 +21,14 @@ concept NamedEnum = std::is_enum_v<E> && requires(E value) {
   names_of(value)[0];
 };
 
-/// The option as Keras writes it: an activation by its name, another object as {"class_name",
-/// "config"}, an empty list as None.
+/// The option as Keras writes it: an activation as activation_json() has it, another object as
+/// {"class_name", "config"}, an empty list as None.
 template <class T>
 Json option_json(const T& value) {
   if constexpr (NamedEnum<T>) {
     return names_of(value)[static_cast<size_t>(value)];
   } else if constexpr (std::is_same_v<T, ActivationHandle>) {
-    return value.name();
+    return activation_json(value);
   } else if constexpr (requires { value->class_name(); }) {
     return serialized(value);
   } else if constexpr (requires { value.json(); }) {

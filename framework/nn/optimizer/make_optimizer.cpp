@@ -28,6 +28,11 @@ ConfigFactories<OptimizerHandle>& detail::wrapping_optimizer_factories() {
   return factories;
 }
 
+LossScaler& detail::loss_scaler() {
+  static LossScaler scaler = nullptr;
+  return scaler;
+}
+
 OptimizerHandle detail::make_optimizer(const std::string& name) {
   return make_default("optimizer", factories(), name);
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
@@ -24,6 +25,8 @@ class MovingAverages;
 class PartUpdater;
 class UpdateStrategy;
 void check_optimizer(const Layer& model, const Optimizer& optimizer);
+/// Numbers, one on each of some devices.
+using NumberOnDevices = std::unordered_map<c10::Device, at::Tensor>;
 }  // namespace detail
 
 /// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
@@ -153,6 +156,11 @@ class Optimizer {
   /// for each of some built variables. Collective.
   static void apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables);
+  /// The same of a step on GPUs of which the host does not know yet whether it is to be one: where
+  /// `skip`, 0 or 1 of float32 on each GPU, is 1, variables stay what they are. The step counts.
+  static void apply_unless(const detail::NumberOnDevices& skip, Optimizer& inner,
+                           const std::vector<DTensor>& gradients,
+                           const std::vector<Variable>& variables);
   /// What an optimizer around others calls of one inside: replaces its loss_scale_factor. Throws
   /// ConfigError for a factor that is not positive.
   static void set_loss_scale_of(Optimizer& inner, const std::optional<double>& factor);
@@ -166,6 +174,11 @@ class Optimizer {
   virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
   /// Whether a block's update depends on other blocks of its variable.
   virtual bool updates_whole() const { return false; }
+  /// Whether update_all() itself leaves weights and slots as they are where skip_on() is 1, so that
+  /// apply_unless() need not keep copies of them.
+  virtual bool heeds_skip() const { return false; }
+  /// What apply_unless() was given for a GPU; undefined in other steps.
+  at::Tensor skip_on(c10::Device gpu) const { return skip_ ? skip_->at(gpu) : at::Tensor(); }
   /// The updates of all blocks of a step: update() on each, small ones in parallel.
   virtual void update_all(const std::vector<UpdateArgs>& blocks) const;
   /// The update of one block.
@@ -210,6 +223,7 @@ class Optimizer {
   bool accumulate(Step& step);
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void finish(const Step& step) const;
+  std::vector<Variable> changed_if_skipped() const;
   void hand_over(const Step& step) const;
   void update_weights(const Step& step);
   void reset_accumulators();
@@ -224,6 +238,7 @@ class Optimizer {
   std::shared_ptr<detail::GradientReducer> reducer_;
   std::shared_ptr<detail::UpdateStrategy> strategy_;  ///< null: updates are made here
   std::shared_ptr<detail::MovingAverages> averages_;  ///< null: none are kept
+  const detail::NumberOnDevices* skip_ = nullptr;     ///< while apply_unless() makes a step
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;
 };
@@ -261,6 +276,11 @@ ConfigFactories<OptimizerHandle>& optimizer_factories();
 /// The table of optimizers around others, by class name; each class adds itself to it by a
 /// Registered.
 ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
+
+/// Makes of an optimizer one that scales the loss as gradients of half types need it. The class
+/// that does so puts its function here.
+using LossScaler = OptimizerHandle (*)(const OptimizerHandle& inner);
+LossScaler& loss_scaler();
 
 }  // namespace detail
 

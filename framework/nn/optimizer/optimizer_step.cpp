@@ -39,24 +39,46 @@ DTensor copy_in_layout(const Variable& variable, const ShardingPtr& form) {
   return DTensor(form, std::move(copies));
 }
 
-/// A block that is changed in place, and one that is read.
-struct Pair {
-  at::Tensor to, from;
-};
-
-void add_pairs(std::vector<Pair>& pairs, const Blocks& to, const Blocks& from) {
-  for (size_t b = 0; b < to.size(); ++b) pairs.push_back({to[b], from[b]});
+/// Adds `from` times a factor to `to`, block by block.
+void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from,
+                       double factor) {
+  for_each_list(
+      to,
+      [&](size_t b) {
+        const ProfileSpan span(SpanKind::aten, "accumulate");
+        to[b].add_(from[b], factor);
+      },
+      [&](const std::vector<size_t>& places) {
+        std::vector<at::Tensor> list = chosen(to, places);
+        at::_foreach_add_(list, chosen(from, places), factor);
+      });
 }
 
-/// Calls run(pair) for each, small ones in parallel.
-template <class Run>
-void each_pair(const std::vector<Pair>& pairs, const Run& run) {
-  std::vector<at::Tensor> blocks;
-  for (const Pair& pair : pairs) blocks.push_back(pair.to);
-  for_each_block(blocks, [&](size_t i) {
-    const ProfileSpan span(SpanKind::aten, "accumulate");
-    run(pairs[i]);
-  });
+/// The blocks of variables, which are on GPUs, in memory of their own.
+std::vector<at::Tensor> copies_of(const std::vector<Variable>& variables) {
+  std::vector<DTensor> values;
+  for (const Variable& variable : variables) values.push_back(variable.value());
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& block : blocks) copies.push_back(at::empty_like(block));
+  for (const std::vector<size_t>& places : alike(blocks)) {
+    std::vector<at::Tensor> list = chosen(copies, places);
+    const c10::DeviceGuard guard(list[0].device());
+    at::_foreach_copy_(list, chosen(blocks, places));
+  }
+  return copies;
+}
+
+/// Multiplies blocks by numbers.
+void scale_blocks(const std::vector<at::Tensor>& blocks, const std::vector<at::Scalar>& factors) {
+  for_each_list(
+      blocks, [&](size_t b) { blocks[b].mul_(factors[b]); },
+      [&](const std::vector<size_t>& places) {
+        std::vector<at::Scalar> here;
+        for (size_t place : places) here.push_back(factors[place]);
+        std::vector<at::Tensor> list = chosen(blocks, places);
+        at::_foreach_mul_(list, here);
+      });
 }
 
 }  // namespace
@@ -85,6 +107,44 @@ void Optimizer::apply_reduced(Optimizer& inner, const std::vector<DTensor>& grad
                               const std::vector<Variable>& variables) {
   inner.take_gradients(gradients, variables);
   if (!is_abstract()) ++inner.steps_;
+}
+
+void Optimizer::apply_unless(const NumberOnDevices& skip, Optimizer& inner,
+                             const std::vector<DTensor>& gradients,
+                             const std::vector<Variable>& variables) {
+  std::vector<Variable> changed = inner.changed_if_skipped();
+  const std::vector<at::Tensor> before = copies_of(changed);
+  {
+    inner.skip_ = &skip;
+    const auto over = c10::make_scope_exit([&inner] { inner.skip_ = nullptr; });
+    apply_reduced(inner, gradients, variables);
+  }
+  NumberOnDevices skipped;
+  for (const auto& [gpu, number] : skip) skipped[gpu] = number.to(at::kBool);
+  auto former = before.begin();
+  for (Variable& variable : changed) {
+    for (at::Tensor block : writable_blocks(variable)) {
+      at::where_out(block, skipped.at(block.device()), *former++, block);
+    }
+  }
+}
+
+/// What a step changes though its skip_on() is 1.
+std::vector<Variable> Optimizer::changed_if_skipped() const {
+  std::vector<Variable> changed;
+  if (!heeds_skip()) {
+    changed = built_for();
+    for (const Variable& kept : variables()) changed.push_back(kept);
+    return changed;
+  }
+  for (uint64_t id : order_) {
+    const State& state = states_.at(id);
+    const bool overwritten = options_.ema_overwrite_frequency || state.variable.spec().constraint;
+    if (overwritten || state.decay > 0) changed.push_back(state.variable);
+    if (state.average.defined()) changed.push_back(state.average);
+    if (state.accumulator.defined()) changed.push_back(state.accumulator);
+  }
+  return changed;
 }
 
 void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
@@ -208,28 +268,29 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
 /// Divides by the loss scale and averages over the accumulated steps. False before the last.
 bool Optimizer::accumulate(Step& step) {
   const double factor = 1 / options_.loss_scale_factor.value_or(1);
-  const size_t count = step.gradients.size();
   if (!options_.gradient_accumulation_steps) {
-    if (factor != 1) step.gradients = scaled(step.gradients, std::vector<double>(count, factor));
+    step.gradients = scaled(step.gradients, factor);
     return true;
   }
-  std::vector<Pair> pairs;
-  for (size_t i = 0; i < count; ++i) {
-    add_pairs(pairs, writable_blocks(step.states[i]->accumulator), step.gradients[i].blocks());
+  std::vector<at::Tensor> sums;
+  for (State* state : step.states) {
+    for (const at::Tensor& block : writable_blocks(state->accumulator)) sums.push_back(block);
   }
-  each_pair(pairs, [&](const Pair& pair) { pair.to.add_(pair.from, factor); });
+  accumulate_blocks(sums, blocks_of(step.gradients), factor);
   const int64_t steps = *options_.gradient_accumulation_steps;
   // A plan is of a step that updates.
   if (!is_abstract() && (steps_ + 1) % steps != 0) return false;
-  for (size_t i = 0; i < count; ++i) step.gradients[i] = step.states[i]->accumulator.value();
-  step.gradients =
-      scaled(step.gradients, std::vector<double>(count, 1 / static_cast<double>(steps)));
+  std::vector<DTensor> totals;
+  for (const State* state : step.states) totals.push_back(state->accumulator.value());
+  step.gradients = scaled(totals, 1 / static_cast<double>(steps));
   return true;
 }
 
 void Optimizer::update_weights(const Step& step) {
   const double rate = learning_rate();
   std::vector<VariableUpdate> updates;
+  std::vector<at::Tensor> decaying;
+  std::vector<at::Scalar> shares;
   for (size_t i = 0; i < step.states.size(); ++i) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
@@ -239,11 +300,14 @@ void Optimizer::update_weights(const Step& step) {
     if (!cut) writable_blocks(state.variable);
     const DTensor weight =
         cut ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
-    if (state.decay > 0) {
-      for (const at::Tensor& block : weight.blocks()) block.mul_(1 - rate * state.decay);
+    for (const at::Tensor& block : weight.blocks()) {
+      if (!(state.decay > 0)) break;
+      decaying.push_back(block);
+      shares.emplace_back(1 - rate * state.decay);
     }
     updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
   }
+  scale_blocks(decaying, shares);
   {
     const ProfileSpan span(SpanKind::aten, "update");
     update_variables(updates);
@@ -290,9 +354,15 @@ void Optimizer::update(const UpdateArgs&) const {}
 
 void Optimizer::reset_accumulators() {
   if (!options_.gradient_accumulation_steps) return;
+  std::vector<at::Tensor> sums;
   for (uint64_t id : order_) {
-    for (const at::Tensor& block : writable_blocks(states_.at(id).accumulator)) block.zero_();
+    for (const at::Tensor& block : writable_blocks(states_.at(id).accumulator)) {
+      sums.push_back(block);
+    }
   }
+  for_each_list(
+      sums, [&](size_t b) { sums[b].zero_(); },
+      [&](const std::vector<size_t>& places) { at::_foreach_zero_(chosen(sums, places)); });
 }
 
 void Optimizer::constrain(const Step& step) const {

@@ -5,28 +5,77 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/index_kernel.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
+
+#include "framework/ops/kernel_texts.hpp"
 
 namespace tessera::detail {
 
-void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                   int64_t count, std::span<const Interval> ranges) {
-  const auto [lowest, highest] = at::aminmax(indices);
-  if (lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < count) return;
-  const at::Tensor wrong = indices.lt(0).logical_or_(indices.ge(count)).nonzero()[0];
-  Shape place;
-  at::Tensor value = indices;
-  for (int64_t axis = 0; axis < indices.dim(); ++axis) {
-    const auto here = wrong[axis].item<int64_t>();
-    value = value[here];
-    place.push_back(here + (ranges.empty() ? 0 : ranges[static_cast<size_t>(axis)].lo));
+namespace {
+
+void check_on_host(const void* parameters, uint64_t place) {
+  kernels::check_index(*static_cast<const kernels::IndexParameters*>(parameters), place);
+}
+
+/// Throws the error of an index that lies outside, `place` elements from the first.
+[[noreturn]] void fail_index(std::string_view op, std::string_view what,
+                             const at::Tensor& indices, int64_t count,
+                             std::span<const Interval> ranges, int64_t place) {
+  const auto value = indices.reshape({-1})[place].item<int64_t>();
+  Shape at(static_cast<size_t>(indices.dim()));
+  for (size_t axis = at.size(); axis-- > 0;) {
+    const int64_t extent = indices.size(static_cast<int64_t>(axis));
+    at[axis] = place % extent + (ranges.empty() ? 0 : ranges[axis].lo);
+    place /= extent;
   }
-  const std::string at = place.empty()       ? ""
-                         : place.size() == 1 ? str(" in row ", place[0])
-                                             : " at " + to_string(place);
-  throw ConfigError(std::string(op), str(what, " lie in [0, ", count, ")"),
-                    str(value.item<int64_t>(), at),
+  const std::string where = at.empty()       ? ""
+                            : at.size() == 1 ? str(" in row ", at[0])
+                                             : " at " + to_string(at);
+  throw ConfigError(std::string(op), str(what, " lie in [0, ", count, ")"), str(value, where),
                     str("correct the data, or size the axis for ", what, " as large as that"));
+}
+
+}  // namespace
+
+const DeviceKernel& index_kernel() {
+  static const DeviceKernel kernel{.name = "index_kernel",
+                                   .source = kernel_texts::index_kernel,
+                                   .on_host = check_on_host,
+                                   .parameter_bytes = sizeof(kernels::IndexParameters)};
+  return kernel;
+}
+
+at::Tensor checked_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
+                           int64_t count, std::span<const Interval> ranges) {
+  if (indices.numel() == 0) return indices;
+  if (indices.is_cpu()) {
+    const auto [lowest, highest] = at::aminmax(indices);
+    if (lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < count) return indices;
+    const at::Tensor outside = indices.lt(0).logical_or_(indices.ge(count));
+    fail_index(op, what, indices, count, ranges,
+               outside.reshape({-1}).to(at::kByte).argmax().item<int64_t>());
+  }
+  const auto fail = [op = std::string(op), what = std::string(what), indices, count,
+                     of = std::vector<Interval>(ranges.begin(), ranges.end())](int64_t place) {
+    fail_index(op, what, indices, count, of, place);
+  };
+  const at::Tensor dense = indices.contiguous();
+  const at::Tensor inside = at::empty_like(dense);
+  const at::Tensor found = deferred_check(dense.device(), fail);
+  static_assert(sizeof(long long) == sizeof(int64_t));
+  const kernels::IndexParameters parameters{
+      .in = static_cast<const long long*>(dense.const_data_ptr()),
+      .out = static_cast<long long*>(inside.mutable_data_ptr()),
+      .count = count,
+      .found = static_cast<long long*>(found.mutable_data_ptr())};
+  launch(index_kernel(), dense.device(), static_cast<uint64_t>(dense.numel()), &parameters);
+  return inside;
+}
+
+at::Tensor clamped_indices(const at::Tensor& indices, int64_t count) {
+  return indices.is_cpu() ? indices : indices.clamp(0, count - 1);
 }
 
 void check_index_dtype(std::string_view op, std::string_view what, const Spec& in) {

@@ -3,14 +3,20 @@
 #include <span>
 #include <string_view>
 
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming the first of the integers that lies outside [0, count), and its place;
-/// `ranges`: what they are of a whole.
-void check_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                   int64_t count, std::span<const Interval> ranges = {});
+/// Integers that index [0, count); `ranges`: what they are of a whole. Throws ConfigError naming
+/// the first that lies outside, and its place. On a GPU that is thrown when this thread next reads
+/// from it, and until then the indices outside are those of the ends.
+at::Tensor checked_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
+                           int64_t count, std::span<const Interval> ranges = {});
+/// Indices that were checked before: on a GPU, those outside are those of the ends.
+at::Tensor clamped_indices(const at::Tensor& indices, int64_t count);
+/// What checked_indices() runs on GPUs, for tests.
+const DeviceKernel& index_kernel();
 
 /// Throws ConfigError unless the input is of dtype int64.
 void check_index_dtype(std::string_view op, std::string_view what, const Spec& in);

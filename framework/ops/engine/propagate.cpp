@@ -53,10 +53,20 @@ class Search {
       if (std::find(dims.begin(), dims.end(), dim) == dims.end()) continue;
       const int factor = rule_.in[input][size_t(a)];
       const bool cuttable =
-          factor != Rule::none && rule_.factors[size_t(factor)] != FactorKind::whole;
+          factor != Rule::none && rule_.factors[size_t(factor)] != FactorKind::whole &&
+          (in_[input].shape[size_t(a)] >= layout.num_shards(a) || !needs_all(factor));
       return cuttable ? factor : gather;
     }
     return gather;
+  }
+
+  /// Whether an output lacks the factor and leaves no addends: every shard makes all of it, and can
+  /// do so of something only.
+  bool needs_all(int factor) const {
+    return rule_.factors[size_t(factor)] == FactorKind::pass &&
+           std::any_of(rule_.out.begin(), rule_.out.end(), [&](const std::vector<int>& axes) {
+             return std::find(axes.begin(), axes.end(), factor) == axes.end();
+           });
   }
 
   bool can_keep(int dim) const {
@@ -135,9 +145,13 @@ class Search {
     return dims;
   }
 
+  /// Pending over what the axes themselves do not use.
   Layout layout_for(const std::vector<int>& factors, DimMask pending, Reduce kind) const {
     std::vector<std::vector<int>> axes;
-    for (int factor : factors) axes.push_back(dims_of(factor));
+    for (int factor : factors) {
+      axes.push_back(dims_of(factor));
+      for (int dim : axes.back()) pending &= ~(1u << dim);
+    }
     return Layout::from_axes(mesh_, std::move(axes), pending, kind);
   }
 
@@ -217,8 +231,8 @@ class Search {
         std::make_pair(plan.bytes, relayouts) >= std::make_pair(best_.bytes, relayouts_)) {
       return;
     }
-    for (size_t o = 0; o < out_.size(); ++o) {
-      plan.outputs.push_back(layout_for(rule_.out[o], pending, kind));
+    for (const std::vector<int>& factors : rule_.out) {
+      plan.outputs.push_back(layout_for(factors, pending, kind));
     }
     best_ = std::move(plan);
     relayouts_ = relayouts;

@@ -20,10 +20,10 @@ struct Spec {
 };
 using Specs = std::vector<Spec>;
 
-/// What sharding a factor means. pass: inputs and outputs are cut alike. reduce: outputs lack it,
-/// so shards leave addends. whole: it cannot be cut. window: each output shard reads an interval of
-/// the input, which Op::window names; where no output has the factor, each shard of the last input
-/// that has it does, and leaves an addend.
+/// What sharding a factor means. pass: inputs and outputs are cut alike. reduce: of outputs that
+/// lack it shards leave addends. whole: it cannot be cut. window: each output shard reads an
+/// interval of the input, which Op::window names; where no output has the factor, each shard of the
+/// last input that has it does, and leaves an addend.
 enum class FactorKind : uint8_t { pass, reduce, whole, window };
 
 /// Which pending reductions an operation passes on from its inputs.

@@ -289,9 +289,9 @@ at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) {
 /// Throws RequestError for an input of which a call would hold more than there is to give. Most
 /// often a full batch is affordable, so that this is found out once.
 void ModelWorker::check_memory(const Shape& input) {
+  if (std::isinf(most_bytes_)) return;
   const Shape row(input.begin() + 1, input.end());
   const auto known = affordable_.find(row);
-  if (std::isinf(most_bytes_)) return;
   if (known != affordable_.end() && input[0] <= known->second) return;
   Shape rows = input;
   ActivationPeak peak;

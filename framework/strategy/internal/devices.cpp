@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 namespace tessera::detail {
 
@@ -44,7 +44,7 @@ Device device_named(const std::string& where, const std::string& name) {
     throw MeshError(where, "a device of this process is named as \"cpu:0\" or \"/gpu:0\"",
                     in_quotes(name), "name one so");
   }
-  const int gpus = cuda_device_count();
+  const int gpus = gpu_count();
   if (device->type == Device::Type::cuda && device->index >= gpus) {
     throw MeshError(where, str("this process has ", gpus, gpus == 1 ? " GPU" : " GPUs"),
                     in_quotes(name), "name one of them, or virtual CPUs such as \"cpu:0\"");
@@ -54,7 +54,7 @@ Device device_named(const std::string& where, const std::string& name) {
 
 std::vector<Device> devices_named(const std::string& where,
                                   const std::vector<std::string>& names) {
-  const int gpus = cuda_device_count();
+  const int gpus = gpu_count();
   if (names.empty()) return gpus > 0 ? cuda_devices(gpus) : virtual_cpus(1);
   std::vector<Device> devices;
   for (const std::string& name : names) {

@@ -112,7 +112,7 @@ void Bucket::fill(Flat& flat) const {
     }
     if (!any) piece.copy_(reduce_identity(key_.kind, shape, options));
   }
-  flat.check = at::sum(flat.addends);
+  if (flat.addends.is_cpu()) flat.check = at::sum(flat.addends);
 }
 
 void Bucket::start() {
@@ -171,16 +171,24 @@ void Bucket::finish() {
   bytes_ = 0;
 }
 
+std::vector<std::pair<size_t, at::Tensor>> Bucket::addends() const {
+  std::vector<std::pair<size_t, at::Tensor>> all;
+  for (size_t v = 0; v < cut_.size(); ++v) {
+    for (const at::Tensor& addend : cut_[v].blocks()) {
+      if (addend.defined()) all.emplace_back(v, addend);
+    }
+  }
+  return all;
+}
+
 std::optional<size_t> Bucket::find_non_finite() const {
   const c10::InferenceMode inference;
   const bool suspect = std::any_of(flats_.begin(), flats_.end(), [](const auto& entry) {
     return !std::isfinite(entry.second.check.template item<double>());
   });
   if (!suspect) return std::nullopt;
-  for (size_t v = 0; v < cut_.size(); ++v) {
-    for (const at::Tensor& addend : cut_[v].blocks()) {
-      if (addend.defined() && !all_finite(addend)) return v;
-    }
+  for (const auto& [value, addend] : addends()) {
+    if (!all_finite(addend)) return value;
   }
   return std::nullopt;
 }

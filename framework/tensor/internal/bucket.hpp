@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/comm/internal/communicator.hpp>
@@ -45,8 +46,10 @@ class Bucket {
   void wait();
   /// Waits; afterwards every value added is resolved, in all its handles, and the bucket empty.
   void finish();
+  /// This process's addends, each with the number of its value, between start() and finish().
+  std::vector<std::pair<size_t, at::Tensor>> addends() const;
   /// The first value with an addend of this process that is infinite or no number, between start()
-  /// and finish(). One pass over the bucket's memory, made by start(), if there is none.
+  /// and finish(); of CPUs. One pass over the bucket's memory, made by start(), if there is none.
   std::optional<size_t> find_non_finite() const;
 
  private:
@@ -63,7 +66,7 @@ class Bucket {
   struct Flat {
     std::vector<int> members = {};  ///< blocks, in their order along the pending dimensions
     at::Tensor addends = {};        ///< this process's, added up
-    at::Tensor check = {};          ///< their sum: finite if all of them are
+    at::Tensor check = {};          ///< their sum, on CPUs: finite if all of them are
     at::Tensor result = {};
     WorkPtr work = {};
     int64_t given = 0;  ///< elements of the result that have their place

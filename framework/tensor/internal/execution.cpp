@@ -8,7 +8,8 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/cuda_device.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/tensor/float32_precision.hpp>
 
 namespace tessera::detail {
 
@@ -20,8 +21,9 @@ const ExecutionContext& ExecutionContext::of(Device device) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = gpus.find(device.index);
   if (found != gpus.end()) return found->second;
-  const ExecutionContext gpu(cuda_device(device.index).device);
-  return gpus.emplace(device.index, gpu).first->second;
+  const ExecutionContext context(gpu(device.index).device);
+  if (gpus.empty()) apply_float32_precision();
+  return gpus.emplace(device.index, context).first->second;
 }
 
 namespace {

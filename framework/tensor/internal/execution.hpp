@@ -16,11 +16,11 @@
 namespace tessera::detail {
 
 /// Where a device's work runs: its ATen device, on whose own stream a GPU computes. Only
-/// run_blocks() and engines enter one; communication has a stream of its own (CudaDevice).
+/// run_blocks() and engines enter one; communication has a stream of its own (Gpu).
 class ExecutionContext {
  public:
   /// The context of a device of this process. Throws ConfigError for a GPU that cannot be used, as
-  /// cuda_device().
+  /// gpu().
   static const ExecutionContext& of(Device device);
   c10::Device torch_device() const { return torch_device_; }
 

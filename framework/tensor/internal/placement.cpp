@@ -1,8 +1,11 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 
+#include <set>
+
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
@@ -11,6 +14,19 @@ namespace tessera::detail {
 bool on_gpus(const Mesh& mesh) {
   const std::vector<Device>& devices = mesh.local_devices();
   return !devices.empty() && devices.front().type == Device::Type::cuda;
+}
+
+int64_t gpus_of(const Mesh& mesh) {
+  std::set<int> gpus;
+  for (Device device : mesh.local_devices()) gpus.insert(device.index);
+  return static_cast<int64_t>(gpus.size());
+}
+
+std::string describe_place(const Mesh& mesh) {
+  if (!on_gpus(mesh)) return mesh.describe();
+  const int64_t gpus = gpus_of(mesh);
+  return str(mesh.describe(), " on ", gpus, gpus == 1 ? " GPU" : " GPUs",
+             mesh.is_local() ? "" : " of each process");
 }
 
 Shape extents(const std::vector<Interval>& intervals) {
@@ -32,10 +48,23 @@ at::TensorOptions block_options(const Sharding& sharding, const BlockInfo& block
 at::Tensor moved_to(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined() || tensor.device() == device) return tensor;
   if (!tensor.is_cpu() || tensor.numel() == 0) return tensor.to(device);
+  return uploaded(tensor, device, /*kept=*/false);
+}
+
+at::Tensor uploaded(const at::Tensor& tensor, c10::Device device, bool kept) {
   // Only from pinned memory are copies not waited for; the allocator keeps it until they are done.
   const at::Tensor pinned = tensor.contiguous().pin_memory();
   const bool is_copy = !pinned.is_same(tensor);
-  return pinned.to(device, pinned.scalar_type(), /*non_blocking=*/is_copy);
+  const Gpu& to = gpu(device.index());
+  const c10::Stream compute = to.compute();
+  at::Tensor copy;
+  {
+    const c10::StreamGuard guard(to.upload);
+    copy = pinned.to(device, pinned.scalar_type(), /*non_blocking=*/is_copy || kept);
+  }
+  order(to.upload, compute);
+  copy.record_stream(compute);
+  return copy;
 }
 
 DTensor host_input(at::Tensor value, const Mesh& mesh) {

@@ -22,6 +22,13 @@ std::string safetensors_dtype(at::ScalarType dtype, const std::string& where) {
   throw ConfigError(where, "safetensors has the dtype", dtype_name(dtype), "cast it");
 }
 
+std::optional<at::ScalarType> safetensors_scalar_type(const std::string& name) {
+  for (const auto& [type, known] : dtypes) {
+    if (name == known) return type;
+  }
+  return std::nullopt;
+}
+
 std::string dtype_fix(const std::string& stored) {
   constexpr std::pair<const char*, const char*> names[] = {
       {"F32", "float32"}, {"F64", "float64"}, {"BF16", "bfloat16"}, {"F16", "float16"}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -32,26 +33,38 @@ Groups finest(const Mesh& mesh) {
   return groups;
 }
 
+/// Whether devices of a group of this process lie on several GPUs.
+bool splits_a_group(const Mesh& mesh, const Groups& groups) {
+  std::map<std::vector<int64_t>, int> gpu_of;
+  for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
+    std::vector<int64_t> group = mesh.coordinates(mesh.local_ids()[i]);
+    for (size_t d = 0; d < group.size(); ++d) {
+      group[d] = group_of(mesh.dim_size(static_cast<int>(d)), groups[d], group[d]);
+    }
+    const int gpu = mesh.local_devices()[i].index;
+    if (gpu_of.try_emplace(group, gpu).first->second != gpu) return true;
+  }
+  return false;
+}
+
 /// One group for each worker, taken from the first dimensions: their shards are the longest runs of
-/// memory. Processes hold equal boxes, or shards are not merged.
+/// memory. A GPU is one worker. Processes hold equal boxes, or shards are not merged.
 Groups worker_groups(const Mesh& mesh) {
   Groups groups = finest(mesh);
   const int64_t devices = static_cast<int64_t>(mesh.local_ids().size());
   if (!mesh.is_local() && devices * communicator_of(mesh).size() != mesh.size()) return groups;
-  int64_t workers = worker_count();
+  int64_t workers = on_gpus(mesh) ? gpus_of(mesh) : worker_count();
   for (size_t d = 0; d < groups.size(); ++d) {
     const Interval box = mesh.local_box()[d];
     const int64_t here = std::min(box.size(), workers);
     workers /= here;
     groups[d] = groups[d] / box.size() * here;
   }
-  return groups;
+  return on_gpus(mesh) && splits_a_group(mesh, groups) ? finest(mesh) : groups;
 }
 
-/// Whether every device has blocks of its own.
-bool is_per_device(const Mesh& mesh) {
-  return block_policy() == BlockPolicy::per_device || on_gpus(mesh);
-}
+/// Whether all devices of this process share memory, so that one block may stand for any of them.
+bool shares_memory(const Mesh& mesh) { return !on_gpus(mesh) || gpus_of(mesh) == 1; }
 
 size_t hash_of(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                const Groups& groups) {
@@ -126,7 +139,8 @@ void refine(const Layout& layout, Groups& groups) {
 }
 
 Groups used_groups(const Layout& layout, Groups groups) {
-  if (is_per_device(layout.mesh())) return finest(layout.mesh());
+  if (block_policy() == BlockPolicy::per_device) return finest(layout.mesh());
+  if (!shares_memory(layout.mesh())) return groups;
   for (size_t d = 0; d < groups.size(); ++d) {
     if (!(layout.used_dims() >> d & 1)) groups[d] = 1;
   }

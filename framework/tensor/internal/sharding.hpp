@@ -75,7 +75,7 @@ Groups groups_for(const Layout& layout);
 void refine(const Layout& layout, Groups& groups);
 
 /// `groups` with those dimensions that the layout does not use set to one, unless every device has
-/// a block of its own.
+/// a block of its own or the devices lie on several GPUs.
 Groups used_groups(const Layout& layout, Groups groups);
 
 /// The one Sharding with these parts.

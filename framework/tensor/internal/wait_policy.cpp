@@ -34,7 +34,7 @@ std::optional<CrowdJudge::Seconds> waited_by_thread() {
   return std::chrono::nanoseconds(waited);
 }
 
-/// What all programs had of the processors since the machine began, and what this one had.
+/// What all programs had of the processors since the machine began.
 CrowdJudge::Seconds used_by_all() {
   std::ifstream file("/proc/stat");
   std::string word;
@@ -44,6 +44,7 @@ CrowdJudge::Seconds used_by_all() {
   return CrowdJudge::Seconds((user + nice + system + interrupts + soft) / ticks);
 }
 
+/// What this program had of them.
 CrowdJudge::Seconds used_by_us() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -61,8 +62,6 @@ bool is_set(const char* variable) {
 bool left_to_us() {
   return !is_set("OMP_WAIT_POLICY") && !is_set("GOMP_SPINCOUNT") && worker_count() > 1;
 }
-
-std::atomic<bool> crowded = false;
 
 /// What the process' threads are told; one thread at a time looks.
 class WaitPolicy {
@@ -83,11 +82,14 @@ class WaitPolicy {
     others_ = others;
     if (judge_.crowded() == static_cast<bool>(threads_)) return;
     threads_ = judge_.crowded() ? std::make_unique<SleepyThreads>() : nullptr;
-    crowded = judge_.crowded();
+  }
+  bool crowded() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return judge_.crowded();
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::thread::id thread_;
   Clock::time_point time_;
   CrowdJudge::Seconds waited_{0};
@@ -95,6 +97,12 @@ class WaitPolicy {
   CrowdJudge judge_;
   std::unique_ptr<SleepyThreads> threads_;
 };
+
+/// Never destroyed: at the program's end nobody waits for threads that sleep.
+WaitPolicy& wait_policy() {
+  static auto* policy = new WaitPolicy;
+  return *policy;
+}
 
 }  // namespace
 
@@ -142,11 +150,9 @@ void adapt_wait_policy() {
   const Clock::time_point now = Clock::now();
   if (now < next) return;
   next = now + std::chrono::duration_cast<Clock::duration>(between_looks);
-  // Never destroyed: at the program's end nobody waits for threads that sleep.
-  static auto* policy = new WaitPolicy;
-  policy->look(now);
+  wait_policy().look(now);
 }
 
-bool machine_is_crowded() { return crowded; }
+bool machine_is_crowded() { return wait_policy().crowded(); }
 
 }  // namespace tessera::detail

@@ -33,7 +33,7 @@ bool CapturedStep::fits() const {
   return true;
 }
 
-DTensor CapturedStep::run(const Batch& batch, int64_t step) {
+std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
   acted_ = false;
   MemoryPlanner::Run memory(memory_);
@@ -54,9 +54,10 @@ DTensor CapturedStep::run(const Batch& batch, int64_t step) {
     }
     for (int32_t value : instructions_[i].last) values_[size_t(value)] = DTensor();
   }
-  DTensor result = values_[size_t(result_)];
+  std::vector<DTensor> results;
+  for (int32_t result : results_) results.push_back(values_[size_t(result)]);
   memory.complete();
-  return result;
+  return results;
 }
 
 void CapturedStep::run(const Instruction& instruction, int64_t step) {
@@ -98,7 +99,7 @@ void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
 /// A value goes after the last instruction that reads or makes it.
 void CapturedStep::find_last_uses() {
   std::vector<bool> needed = constant_;
-  needed[size_t(result_)] = true;
+  for (int32_t result : results_) needed[size_t(result)] = true;
   for (size_t i = instructions_.size(); i-- > 0;) {
     Instruction& instruction = instructions_[i];
     const auto use = [&](int32_t value) {
@@ -128,11 +129,13 @@ StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& vari
   });
 }
 
-std::unique_ptr<CapturedStep> StepCapturer::finish(const DTensor& result) {
-  const Operand found = operand(result);
-  if (found.kind != Operand::Kind::value) stop("the step's result is no value that it made");
+std::unique_ptr<CapturedStep> StepCapturer::finish(const std::vector<DTensor>& results) {
+  for (const DTensor& result : results) {
+    const Operand found = operand(result);
+    if (found.kind != Operand::Kind::value) stop("the step's result is no value that it made");
+    program_->results_.push_back(found.number);
+  }
   if (!why_.empty()) return nullptr;
-  program_->result_ = found.number;
   program_->find_last_uses();
   for (auto& known : program_->variables_) {
     if (known.variable.has_value()) known.form = known.variable.value().sharding();

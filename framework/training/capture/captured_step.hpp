@@ -25,9 +25,9 @@ class CapturedStep {
  public:
   explicit CapturedStep(std::shared_ptr<Arena> buffer) : memory_(std::move(buffer)) {}
 
-  /// The step's result, usually the loss. `step` is the optimizer's, which draws follow.
-  /// Collective. Throws what operations and actions throw.
-  DTensor run(const Batch& batch, int64_t step);
+  /// The step's results: its loss, or the outputs of a prediction. `step` is the optimizer's, which
+  /// draws follow. Collective. Throws what operations and actions throw.
+  std::vector<DTensor> run(const Batch& batch, int64_t step);
   /// Whether every Variable is trained, and lies, as in the step that was recorded.
   bool fits() const;
   /// Whether the last run had done something that stays when it ended, or threw.
@@ -71,7 +71,7 @@ class CapturedStep {
   std::vector<DTensor> values_;    ///< by number; constants stay, others live in a run
   std::vector<int32_t> batch_;     ///< numbers of the batch's x, y, sample_weight
   std::vector<bool> constant_;     ///< by number
-  int32_t result_ = -1;
+  std::vector<int32_t> results_;
   bool acted_ = false;
   MemoryPlanner memory_;
 };
@@ -83,8 +83,8 @@ class StepCapturer final : public OpListener {
   StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
                bool any_code, std::shared_ptr<Arena> buffer);
 
-  /// The program that gives `result`; null if the step cannot be replayed: why() tells.
-  std::unique_ptr<CapturedStep> finish(const DTensor& result);
+  /// The program that gives `results`; null if the step cannot be replayed: why() tells.
+  std::unique_ptr<CapturedStep> finish(const std::vector<DTensor>& results);
   const std::string& why() const { return why_; }
 
   void constant(const DTensor& made) override;

@@ -34,8 +34,6 @@ std::string in_environment() {
 
 }  // namespace
 
-StepCapture::StepCapture() : buffer_(make_step_buffer()) {}
-
 StepCapture::Form StepCapture::form_of(const Batch& batch, bool whole) {
   Form form;
   form.whole = whole;
@@ -75,14 +73,15 @@ void StepCapture::forget() {
   layers_.clear();
 }
 
-DTensor StepCapture::eagerly(const std::function<DTensor()>& eager, const std::string& why) {
+auto StepCapture::eagerly(const std::function<Results()>& eager, const std::string& why)
+    -> Results {
   ++records_.eager;
   records_.why = why;
   return eager();
 }
 
-DTensor StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options,
-                         bool whole, const std::function<DTensor()>& eager) {
+auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
+                      const std::function<Results()>& eager) -> Results {
   adapt_wait_policy();
   // Where a replay ends in an error.
   const auto reset = c10::make_scope_exit([&] {
@@ -114,36 +113,36 @@ DTensor StepCapture::run(Layer& model, const Batch& batch, const CompileOptions&
   return eagerly(eager, "what is trained, or where it lies, has changed");
 }
 
-DTensor StepCapture::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
-                              bool any_code, const std::function<DTensor()>& eager) {
+auto StepCapture::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
+                         bool any_code, const std::function<Results()>& eager) -> Results {
   StepCapturer recorder(batch, model.weights(), step, any_code, buffer_);
-  DTensor result;
+  Results results;
   {
     const TracerScope heard(&recorder);
-    result = eagerly(eager, "");
+    results = eagerly(eager, "");
   }
-  entry.program = recorder.finish(result);
+  entry.program = recorder.finish(results);
   if (!entry.program) {
     entry.why = records_.why = recorder.why();
-    return result;
+    return results;
   }
   ++records_.recorded;
   layers_.clear();
   add_layers(model, layers_);
   top_layers_ = model.sublayers().size();
-  return result;
+  return results;
 }
 
-DTensor StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
-                              const std::function<DTensor()>& eager) {
+auto StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
+                         const std::function<Results()>& eager) -> Results {
   CapturedStep& program = *entry.program;
   try {
-    DTensor result = program.run(batch, step);
+    Results results = program.run(batch, step);
     ++records_.replayed;
     records_.why.clear();
     records_.instructions = static_cast<int64_t>(program.instructions());
     records_.memory = program.memory();
-    return result;
+    return results;
   } catch (const std::exception&) {
     // The step's own code names the layer. What other processes take part in happens once.
     const bool alone = batch.x.empty() || batch.x[0].mesh().is_local();

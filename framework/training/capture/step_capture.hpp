@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/nn/layer.hpp>
@@ -13,17 +14,20 @@
 
 namespace tessera::detail {
 
-/// The recorded training steps of a model. The first step on a form of batch is eager, the second
-/// recorded, later ones replayed. Forms differ in shapes, dtypes and layouts; a change of what is
-/// trained, of the seed, the block policy or the number of threads begins anew.
+/// The recorded steps of a model, of one kind: of training, of tests or of predictions. The first
+/// step on a form of batch is eager, the second recorded, later ones replayed. Forms differ in
+/// shapes, dtypes and layouts; a change of what is trained, of the seed, the block policy or the
+/// number of threads begins anew.
 class StepCapture {
  public:
-  StepCapture();
+  using Results = std::vector<DTensor>;
+  /// `buffer` is the steps' memory, which kinds share that do not run at once.
+  explicit StepCapture(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
   /// Does a step, by `eager` or as it was recorded; `whole`: of a train_step() of any class, not
   /// the stock one. Within a step that is recorded or replayed, and where a tape, a tracer or an
   /// AbstractScope looks on, by `eager`.
-  DTensor run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
-              const std::function<DTensor()>& eager);
+  Results run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
+              const std::function<Results()>& eager);
   /// Forgets everything: for a change that the steps themselves cannot see.
   void forget();
   const StepRecords& records() const { return records_; }
@@ -48,11 +52,11 @@ class StepCapture {
   static Form form_of(const Batch& batch, bool whole);
   Entry* find(const Form& form);
   bool same_layers(const Layer& model) const;
-  DTensor eagerly(const std::function<DTensor()>& eager, const std::string& why);
-  DTensor record(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
-                 const std::function<DTensor()>& eager);
-  DTensor replay(const Batch& batch, int64_t step, Entry& entry,
-                 const std::function<DTensor()>& eager);
+  Results eagerly(const std::function<Results()>& eager, const std::string& why);
+  Results record(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
+                 const std::function<Results()>& eager);
+  Results replay(const Batch& batch, int64_t step, Entry& entry,
+                 const std::function<Results()>& eager);
 
   std::shared_ptr<Arena> buffer_;
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -25,6 +25,7 @@ std::optional<Examples> BatchLoop::next() {
   Logs values;
   if (ends_step) {
     const bool all = callbacks_.wants_batch_logs(phase_, step_);
+    if (all) state_.losses.drain();
     values = all ? state_.metrics.logs() : Logs{{"loss", state_.metrics.loss().value()}};
     ++step_;
     if (trains && callbacks_.hears_train_batches()) check_gradients();
@@ -35,7 +36,7 @@ std::optional<Examples> BatchLoop::next() {
     if (ends_step) callbacks_.batch_end(phase_, step_ - 1, values);
     examples = loader_.next();
     if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
-    if (trains) raise_non_finite(own);
+    if (trains) raise_non_finite(own, /*all=*/!examples);
     if (examples) form = form_of(*examples);
     form_ = hash_of(form);
     own.set_next_batch(examples ? examples->rows() : 0, form_);
@@ -43,7 +44,10 @@ std::optional<Examples> BatchLoop::next() {
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
   const bool more = all_have_more(status, form);
   begun_.reset();
-  if (!more || (ends_step && trains && state_.exchange.stops())) return std::nullopt;
+  if (!more || (ends_step && trains && state_.exchange.stops())) {
+    state_.losses.drain();
+    return std::nullopt;
+  }
   begun_.emplace(SpanKind::step, name_of(phase_));
   callbacks_.batch_begin(phase_, step_);
   return examples;
@@ -71,9 +75,9 @@ bool BatchLoop::all_have_more(const StepStatus& status, const std::string& form)
 }
 
 /// Raises the step's gradients that are not finite, if they must be.
-void BatchLoop::raise_non_finite(StepStatus& own) const {
+void BatchLoop::raise_non_finite(StepStatus& own, bool all) const {
   if (!state_.gradients_must_be_finite || !state_.optimizer()) return;
-  const std::string variable = state_.optimizer()->reducer().take_non_finite();
+  const std::string variable = state_.optimizer()->reducer().take_non_finite(all);
   if (!variable.empty()) own.raise(StatusLevel::non_finite, variable);
 }
 
@@ -83,7 +87,7 @@ void BatchLoop::check_gradients() {
   // On a mesh that one process holds nobody looks at them.
   if (state_.layouts.mesh().is_local() || !state_.gradients_must_be_finite) return;
   const StepStatus status =
-      state_.exchange.exchange([&](StepStatus& own) { raise_non_finite(own); });
+      state_.exchange.exchange([&](StepStatus& own) { raise_non_finite(own, /*all=*/true); });
   state_.exchange.check(caller_, Phase::train, {state_.progress.position.epoch, step_}, status);
 }
 

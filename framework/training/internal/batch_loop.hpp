@@ -36,7 +36,7 @@ class BatchLoop {
 
  private:
   bool all_have_more(const StepStatus& status, const std::string& form) const;
-  void raise_non_finite(StepStatus& own) const;
+  void raise_non_finite(StepStatus& own, bool all) const;
   void check_gradients();
 
   std::string caller_;

@@ -28,6 +28,7 @@ void check_batch(const Examples& batch, int64_t rows, const std::string& name) {
 
 /// Rows of a stream's batch: those of its first input.
 int64_t stream_rows(const Examples& batch) {
+  if (batch.part) return batch.part->rows.size();
   const bool has_rows = !batch.x.empty() && batch.x[0].defined() && batch.x[0].dim() > 0;
   return has_rows ? std::max<int64_t>(batch.x[0].size(0), 1) : 1;
 }
@@ -69,9 +70,9 @@ Examples BatchReader::read_rows(int64_t epoch, int64_t step) {
 
 std::optional<Examples> BatchReader::read_stream(int64_t epoch, int64_t step) {
   if (!stream_ || epoch != epoch_ || step < next_) {
-    stream_ = data_.stream()->start(epoch);
+    stream_ = data_.stream()->start_at(epoch, step, options_.layouts);
     epoch_ = epoch;
-    next_ = 0;
+    next_ = step;
   }
   if (!stream_) {
     throw ConfigError(data_.name(), "the start of an epoch gives a function of batches",

@@ -19,6 +19,7 @@ class RowRange final : public Dataset {
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
     return data_->get_placed(moved(rows), layouts);
   }
+  bool concurrent() const override { return data_->concurrent(); }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
@@ -50,6 +51,7 @@ class WithSampleWeight final : public Dataset {
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
     return weighted_rows(data_->get_placed(rows, layouts), rows);
   }
+  bool concurrent() const override { return data_->concurrent(); }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
@@ -109,6 +111,7 @@ class WithClassWeight final : public Dataset {
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
     return weighted(data_->get_placed(rows, layouts), weight_);
   }
+  bool concurrent() const override { return data_->concurrent(); }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
@@ -121,8 +124,11 @@ class StreamWithClassWeight final : public StreamDataset {
  public:
   StreamWithClassWeight(std::shared_ptr<const StreamDataset> data, ClassWeight weight)
       : data_(std::move(data)), weight_(std::move(weight)) {}
-  BatchFunction start(int64_t epoch) const override {
-    return [next = data_->start(epoch), weight = weight_]() -> std::optional<Examples> {
+  BatchFunction start(int64_t epoch) const override { return start_at(epoch, 0, {}); }
+  BatchFunction start_at(int64_t epoch, int64_t first_step,
+                         const LayoutMap& layouts) const override {
+    return [next = data_->start_at(epoch, first_step, layouts),
+            weight = weight_]() -> std::optional<Examples> {
       std::optional<Examples> batch = next();
       if (!batch) return std::nullopt;
       return weighted(std::move(*batch), weight);

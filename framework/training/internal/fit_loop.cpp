@@ -26,6 +26,7 @@ void check_position(const FitPosition& position, int64_t epochs, std::optional<i
 template <class Pass>
 Logs tested(TrainingState& state, const CallbackList& callbacks, const Pass& pass) {
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::test); });
+  state.losses.clear();
   state.metrics.reset();
   pass();
   const Logs values = state.metrics.logs();
@@ -71,6 +72,7 @@ void FitLoop::run() {
 void FitLoop::begin() {
   const OptimizerHandle& optimizer = state_.optimizer();
   state_.progress = {};
+  state_.losses.clear();
   state_.progress.position.epoch = options_.initial_epoch;
   state_.exchange.set_stop(false);
   state_.metrics.forget_restored();
@@ -78,7 +80,7 @@ void FitLoop::begin() {
   state_.gradients_must_be_finite =
       state_.must_be_finite && !(optimizer && optimizer->scales_loss());
   // Of steps before this fit.
-  if (optimizer) optimizer->reducer().take_non_finite();
+  if (optimizer) optimizer->reducer().take_non_finite(/*all=*/true);
   state_.exchange.do_on_all_ranks([&] { callbacks_.begin(Phase::train); });
 }
 
@@ -116,7 +118,8 @@ void FitLoop::train_epoch(int64_t epoch) {
                      training_batches(options_, progress.position, state_.layouts));
   BatchLoop batches("fit", Phase::train, state_, callbacks_, loader);
   while (std::optional<Examples> examples = batches.next()) {
-    progress.history.steps.push_back(steps_.train(std::move(*examples), batches.form()));
+    steps_.train(std::move(*examples), batches.form(),
+                 [&progress](double loss) { progress.history.steps.push_back(loss); });
     progress.position = {epoch, batches.step() + 1};
   }
 }

@@ -8,7 +8,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
-#include <tessera/framework/nn/dtype_policy.hpp>
+#include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
@@ -102,7 +102,9 @@ RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options
   facts.emplace_back("bucket_cap_mb", str(options.bucket_cap_mb));
   facts.emplace_back("reduce_dtype", dtype_name(reduction_dtype(at::kHalf, Reduce::sum)));
   facts.emplace_back("seed", str(global_seed()));
-  facts.emplace_back("dtype policy", to_string(default_dtype_policy()));
+  const auto& policies = dtype_policy_map();
+  facts.emplace_back("dtype policy", policies ? policies->to_string()
+                                              : to_string(default_dtype_policy()));
   facts.emplace_back("worker threads", str(worker_count()));
   facts.emplace_back("block policy", text_of(block_policy()));
   std::string names;

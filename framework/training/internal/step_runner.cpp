@@ -10,6 +10,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/wait_policy.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
 
@@ -43,10 +44,12 @@ void check_one_number(const DTensor& loss) {
                    "reduce it: sum_over_batch_size or sum");
 }
 
-double read_loss(const DTensor& loss) {
+double read_loss(const DTensor& loss) { return whole_loss(loss).full().item<double>(); }
+
+DTensor whole_loss(const DTensor& loss) {
   const ProfileSpan span(SpanKind::metrics, "read loss");
   check_one_number(loss);
-  return loss.full().item<double>();
+  return relayout_value(loss, Layout::replicated(loss.mesh(), loss.rank()));
 }
 
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts) {
@@ -65,10 +68,10 @@ Batch StepRunner::prepare(Examples&& examples, uint64_t form) {
 }
 
 DTensor StepRunner::train_step(const Batch& batch) {
-  const auto run = [&] { return trainer_.train_step(batch); };
+  const auto run = [&] { return std::vector{trainer_.train_step(batch)}; };
   try {
-    if (state_.options.record_steps != true) return run();
-    return state_.capture.run(trainer_.layer(), batch, state_.options, true, run);
+    if (state_.options.record_steps != true) return run()[0];
+    return state_.capture.run(trainer_.layer(), batch, state_.options, true, run)[0];
   } catch (const NonFiniteLoss& found) {
     const FitPosition& at = state_.progress.position;
     const std::string devices = found.devices();
@@ -80,25 +83,30 @@ DTensor StepRunner::train_step(const Batch& batch) {
   }
 }
 
-double StepRunner::train(Examples&& examples, uint64_t form) {
+void StepRunner::train(Examples&& examples, uint64_t form, std::function<void(double)> heard) {
   const Batch batch = prepare(std::move(examples), form);
   // Asked for, the train_step() of any class is recorded, and not the stock one alone.
   const DTensor loss = train_step(batch);
   // Before they are summed up: they tell whose part is at fault.
   const Blocks parts = loss.blocks();
-  const double value = read_loss(loss);
-  if (state_.must_be_finite) {
-    check_finite(value, state_.progress.position, state_.layouts.mesh(), parts);
-  }
-  state_.metrics.add_loss(value, batch.rows);
-  return value;
+  const FitPosition at = state_.progress.position;
+  const auto read = [&state = state_, parts, at, rows = batch.rows,
+                     heard = std::move(heard)](double value) {
+    if (state.must_be_finite) check_finite(value, at, state.layouts.mesh(), parts);
+    state.metrics.add_loss(value, rows);
+    if (heard) heard(value);
+  };
+  state_.losses.push(whole_loss(loss), read);
+  state_.losses.drain_late();
 }
 
-double StepRunner::test(Examples&& examples, uint64_t form) {
+void StepRunner::test(Examples&& examples, uint64_t form) {
   const Batch batch = prepare(std::move(examples), form);
-  const double value = read_loss(trainer_.test_step(batch));
-  state_.metrics.add_loss(value, batch.rows);
-  return value;
+  state_.losses.push(whole_loss(trainer_.test_step(batch)),
+                     [&metrics = state_.metrics, rows = batch.rows](double value) {
+                       metrics.add_loss(value, rows);
+                     });
+  state_.losses.drain_late();
 }
 
 std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t form) {

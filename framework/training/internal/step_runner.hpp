@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <tessera/framework/training/internal/training_state.hpp>
@@ -14,10 +15,12 @@ class StepRunner {
  public:
   StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
 
-  /// The loss of a training step. Collective. Throws StateError if it must be finite and is not.
-  double train(Examples&& examples, uint64_t form);
-  /// The loss of a test step. Collective.
-  double test(Examples&& examples, uint64_t form);
+  /// Makes a training step, whose loss goes to the state's metrics and to `heard` when its queue of
+  /// losses comes to it. Collective. Throws StateError for a loss there that must be finite and is
+  /// not.
+  void train(Examples&& examples, uint64_t form, std::function<void(double)> heard = nullptr);
+  /// Makes a test step, whose loss goes to the metrics in the same way. Collective.
+  void test(Examples&& examples, uint64_t form);
   /// Every output, whole, on the host. Collective.
   std::vector<at::Tensor> predict(Examples&& examples, uint64_t form);
 
@@ -34,6 +37,8 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
 
 /// The number in a loss, reduced if it is pending. Collective.
 double read_loss(const DTensor& loss);
+/// A loss that no reduction is left of. Collective. Throws ShapeError unless it is one number.
+DTensor whole_loss(const DTensor& loss);
 /// Throws ShapeError unless a step's loss is one number.
 void check_one_number(const DTensor& loss);
 

@@ -38,6 +38,11 @@ TextOutput text_output(const std::string& name) {
                     suggestion(name, names));
 }
 
+float idf_weight(int64_t documents, int64_t with_token) {
+  const double share = static_cast<double>(documents) / (1 + static_cast<double>(with_token));
+  return static_cast<float>(std::log(1 + share));
+}
+
 IndexLookup::IndexLookup(IndexLookupOptions options)
     : options_(std::move(options)),
       output_(text_output(options_.output_mode)),
@@ -161,9 +166,7 @@ void IndexLookup::learn(const TokenCounts& counts) {
   for (const TokenCount& token : learned) {
     tokens.push_back(token.token);
     if (output_ != TextOutput::tf_idf) continue;
-    const double share = static_cast<double>(counts.documents()) /
-                         (1 + static_cast<double>(token.documents));
-    weights.push_back(static_cast<float>(std::log(1 + share)));
+    weights.push_back(idf_weight(counts.documents(), token.documents));
   }
   if (tokens.empty()) {
     throw ConfigError("adapt", "texts with at least one token",

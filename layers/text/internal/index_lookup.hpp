@@ -17,6 +17,9 @@ enum class TextOutput : uint8_t { index, one_hot, multi_hot, count, tf_idf };
 /// An output by Keras' name: "int", "one_hot", "multi_hot", "count", "tf_idf". Throws ConfigError.
 TextOutput text_output(const std::string& name);
 
+/// Keras' weight of a token that some of all documents have: log(1 + documents / (1 + with_token)).
+float idf_weight(int64_t documents, int64_t with_token);
+
 /// Options of an IndexLookup, by Keras' names.
 struct IndexLookupOptions {
   std::optional<int64_t> max_tokens = std::nullopt;      ///< most indices; no limit if absent

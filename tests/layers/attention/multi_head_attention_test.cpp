@@ -12,6 +12,7 @@
 #include "tests/support/error_line.hpp"
 #include "tests/support/keras_layers.hpp"
 #include "tests/support/layer_check.hpp"
+#include "tests/support/op_names.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
 namespace multi_head_attention_test {
@@ -33,6 +34,34 @@ LayoutMap by_heads(const Mesh& mesh) {
   }
   layouts["attention/attention_output/kernel"] = {"model", unsharded, unsharded};
   return layouts;
+}
+
+/// Output and gradients of a layer of 2 heads, whose weights are always the same.
+std::vector<at::Tensor> results(MultiHeadAttentionOptions options,
+                                const std::vector<at::Tensor>& inputs) {
+  options.dtype = "float64";
+  const LayerHandle layer = MultiHeadAttention(2, 3, options);
+  Inputs values;
+  Shapes shapes;
+  GradientTape tape;
+  for (const at::Tensor& input : inputs) {
+    values.push_back(pack(input, Layout::replicated(default_mesh(), input.dim())));
+    shapes.push_back(values.back().shape());
+    tape.watch(values.back());
+  }
+  layer->build(shapes);
+  int64_t seed = 10;
+  for (Variable weight : layer->weights()) {
+    weight.assign(pack(test::random_values({weight.shape()}, ++seed),
+                       Layout::replicated(default_mesh(), int64_t(weight.shape().size()))));
+  }
+  const DTensor y = layer->outputs(values)[0];
+  std::vector<at::Tensor> list = {y.full().clone()};
+  const Inputs sources(values.begin(), values.begin() + 2);
+  for (const DTensor& gradient : tape.gradient(ops::sum(y * y), sources)) {
+    list.push_back(gradient.full().clone());
+  }
+  return list;
 }
 
 }  // namespace
@@ -99,6 +128,80 @@ TEST_CASE("no step attends to a later one behind a causal mask") {
   changed.select(1, 3).add_(1);
   CHECK(difference(call(changed).narrow(1, 0, 3), y.narrow(1, 0, 3), 1e-6, 1e-7) == "");
   CHECK(difference(call(changed).narrow(1, 3, 2), y.narrow(1, 3, 2), 1e-3) != "");
+}
+
+TEST_CASE("one operation attends where nobody asks for the scores, and gives what several do") {
+  const at::Tensor x = test::random_values({{2, 3, 4, 5}}, 1),
+                   y = test::random_values({{2, 6, 4, 5}}, 2);
+  at::Tensor mask = test::random_values({{2, 3, 6}}, 3).gt(0.2);
+  mask.diagonal(0, 1, 2).fill_(true);
+  struct Case {
+    MultiHeadAttentionOptions options;
+    std::vector<at::Tensor> inputs;
+  };
+  const at::Tensor flat = x.select(2, 0), more = y.select(2, 0);
+  const std::vector<Case> cases = {
+      {{}, {flat, more}},
+      {{.use_causal_mask = true}, {flat, more}},
+      {{.value_dim = 2, .use_gate = true}, {flat, more}},
+      {{}, {flat, more, more, mask}},
+      {{.sliding_window = 2, .use_causal_mask = true}, {flat, more, more, mask}},
+      {{.attention_axes = {1}, .use_causal_mask = true}, {x, y}},
+      {{.attention_axes = {2}}, {x, x}},
+      {{.dropout = 0.5, .attention_axes = {-2}}, {x, x}}};
+  for (const Case& each : cases) {
+    CAPTURE(&each - cases.data());
+    const test::OpNames fused;
+    const auto found = results(each.options, each.inputs);
+    CHECK(fused.has("attention"));
+    CHECK_FALSE(fused.has("softmax"));
+    MultiHeadAttentionOptions options = each.options;
+    options.return_attention_scores = true;
+    const test::OpNames composed;
+    const auto expected = results(options, each.inputs);
+    CHECK(composed.has("softmax"));
+    CHECK_FALSE(composed.has("attention"));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      CHECK(difference(found[i], expected[i], 1e-10, 1e-10) == "");
+    }
+  }
+}
+
+TEST_CASE("a causal mask alone is no tensor, and dropout in force and two axes need the scores") {
+  const at::Tensor x = test::random_values({{2, 3, 4}}, 1), wide = x.unsqueeze(1);
+  const auto ran = [&](const MultiHeadAttentionOptions& options, const at::Tensor& input,
+                       bool training) {
+    const LayerHandle layer = MultiHeadAttention(2, 3, options);
+    const DTensor v = pack(input.to(at::kFloat), Layout::replicated(default_mesh(), input.dim()));
+    test::OpNames names;
+    layer(Inputs{v, v}, {.training = training, .random = std::make_shared<RandomStream>(3, 1)});
+    return names.has("attention") ? names.has("where") ? "masked" : "fused" : "composed";
+  };
+  CHECK(ran({.use_causal_mask = true}, x, true) == std::string("fused"));
+  CHECK(ran({.dropout = 0.5, .use_causal_mask = true}, x, false) == std::string("fused"));
+  CHECK(ran({.dropout = 0.5}, x, true) == std::string("composed"));
+  CHECK(ran({}, wide, false) == std::string("composed"));
+}
+
+TEST_CASE("attention over sharded steps sends no more than its scores need") {
+  const Mesh mesh = create_mesh({{"steps", 2}}, virtual_cpus(2));
+  const LayerHandle layer = MultiHeadAttention(2, 3);
+  layer->build({{2, 8, 4}, {2, 6, 4}});
+  layer->place_weights(LayoutMap(mesh));
+  const DTensor x = pack(test::random_values({{2, 8, 4}}, 1).to(at::kFloat),
+                         Layout({unsharded, "steps", unsharded}, mesh));
+  const DTensor all = pack(test::random_values({{2, 6, 4}}, 2).to(at::kFloat),
+                           Layout::replicated(mesh, 3));
+  layer(Inputs{x, all});
+  CommLog log;
+  const CommLogScope scope(log);
+  const test::OpNames names;
+  CHECK(layer(Inputs{x, all}).layout() == x.layout());
+  CHECK(names.has("attention"));
+  CHECK(log.entries().empty());
+  CHECK_FALSE(names.has("exp"));
+  layer(Inputs{all, x});
+  CHECK(names.has("exp"));
 }
 
 TEST_CASE("attention's weights have Keras' paths and shapes") {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
 
+#include <tessera/framework/tensor/dtensor.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
 namespace tessera::detail {
@@ -24,6 +28,65 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run) {
   // ATen shares the elements of a large block among threads better than blocks can be shared out.
   const bool parallel = total >= inline_elements && largest * worker_count() <= total;
   run_blocks(devices, parallel, [&](int64_t b) { run(static_cast<size_t>(b)); });
+}
+
+/// Places of blocks that ATen's functions on lists (_foreach_…) take at once, for one launch on a
+/// GPU: of one device and dtype.
+inline std::vector<std::vector<size_t>> alike(const std::vector<at::Tensor>& blocks) {
+  std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::vector<size_t>> kinds;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    kinds[{blocks[b].device().index(), blocks[b].scalar_type()}].push_back(b);
+  }
+  std::vector<std::vector<size_t>> lists;
+  for (auto& [kind, list] : kinds) lists.push_back(std::move(list));
+  return lists;
+}
+
+inline std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& blocks,
+                                      const std::vector<size_t>& places) {
+  std::vector<at::Tensor> list;
+  for (size_t place : places) list.push_back(blocks[place]);
+  return list;
+}
+
+/// Calls run(b) for every block of the CPU, as for_each_block(), and together(places) for lists of
+/// those of GPUs that are alike.
+template <class Run, class Together>
+void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run,
+                   const Together& together) {
+  const bool on_host = std::all_of(blocks.begin(), blocks.end(),
+                                   [](const at::Tensor& block) { return block.is_cpu(); });
+  if (on_host) return for_each_block(blocks, run);
+  for (const std::vector<size_t>& places : alike(blocks)) {
+    if (blocks[places[0]].is_cpu()) {
+      for (size_t place : places) run(place);
+    } else {
+      const c10::DeviceGuard guard(blocks[places[0]].device());
+      together(places);
+    }
+  }
+}
+
+/// The blocks of values, one value after the other.
+inline std::vector<at::Tensor> blocks_of(const std::vector<DTensor>& values) {
+  std::vector<at::Tensor> blocks;
+  for (const DTensor& value : values) {
+    blocks.insert(blocks.end(), value.blocks().begin(), value.blocks().end());
+  }
+  return blocks;
+}
+
+/// Values that lie where others do, of what blocks_of() gives of them.
+inline std::vector<DTensor> values_of(const std::vector<DTensor>& like,
+                                      const std::vector<at::Tensor>& blocks) {
+  std::vector<DTensor> values;
+  auto next = blocks.begin();
+  for (const DTensor& value : like) {
+    const auto first = next;
+    next += static_cast<std::ptrdiff_t>(value.blocks().size());
+    values.emplace_back(value.sharding(), Blocks(first, next));
+  }
+  return values;
 }
 
 }  // namespace tessera::detail

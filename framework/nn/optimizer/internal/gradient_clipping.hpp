@@ -1,22 +1,47 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/nn/optimizer/optimizer_options.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::detail {
 
-/// Sums of squares of whole values, none of which is pending. Collective: one all-reduce for each
-/// mesh and set of its dimensions that cut some of them. 0 for values of which nothing is here.
-std::vector<double> squared_norms(const std::vector<DTensor>& values);
+/// Numbers of whole values that are cut over the same mesh dimensions.
+struct ValueSet {
+  std::vector<size_t> members;  ///< which values
+  DTensor numbers;              ///< one for each, float64, whole
+};
 
-/// Whether every element of whole values, none of which is pending, is finite. Collective as
-/// squared_norms().
+/// Sums of squares of whole values, none of which is pending. Collective: one all-reduce for each
+/// mesh and set of its dimensions that cut some of them. Nothing waits for GPUs.
+std::vector<ValueSet> squared_norms(const std::vector<DTensor>& values);
+
+/// Sums of squares of some values and of their steps: vectors of float64 on one device.
+struct StepNorms {
+  std::vector<size_t> members;  ///< which values
+  at::Tensor values, steps;
+};
+
+/// Subtracts from each value its step times a factor, in place; a step lies in its value's blocks.
+/// factors(norms) gives those of norms.members, on their device. Collective as squared_norms().
+void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTensor>& steps,
+                     const std::function<at::Tensor(const StepNorms& norms)>& factors);
+
+/// Whether every element of whole values of CPUs, none of which is pending, is finite. Collective
+/// as squared_norms().
 bool all_finite(const std::vector<DTensor>& values);
 
-/// Every value times its factor; those whose factor is 1 as they are.
-std::vector<DTensor> scaled(const std::vector<DTensor>& values, const std::vector<double>& factors);
+/// On each GPU that has one of `places`, whether an element of the values is not finite: 1, else 0,
+/// of float32. Collective as squared_norms(); nothing waits.
+NumberOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places);
+
+/// Every value times the number on each block's device.
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, const NumberOnDevices& factors);
+/// Every value times a factor; as they are if it is 1.
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, double factor);
 
 /// Whether options ask for clipping.
 inline bool clips(const BaseOptions& options) {

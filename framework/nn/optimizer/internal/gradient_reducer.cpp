@@ -1,13 +1,17 @@
 #include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
@@ -51,9 +55,16 @@ void GradientReducer::ready(const std::string& path, const DTensor& gradient,
   const auto [seen, fresh] = seen_.try_emplace(gradient.id());
   if (!fresh) return;
   if (!needs_all_reduce(gradient, form) || !Bucket(pool_).fits(gradient)) {
+    std::vector<at::Tensor> late;
     for (const at::Tensor& addend : gradient.blocks()) {
-      if (addend.defined() && !all_finite(addend)) note_non_finite(path);
+      if (!addend.defined()) continue;
+      if (!addend.is_cpu()) {
+        late.push_back(addend);
+      } else if (!all_finite(addend)) {
+        note_non_finite(path);
+      }
     }
+    check_on_gpus(std::vector(late.size(), path), late);
     return;
   }
   seen->second = std::make_unique<CommEntry>(entry_of(gradient));
@@ -95,13 +106,48 @@ void GradientReducer::note_done() {
   }
 }
 
-std::string GradientReducer::take_non_finite() { return std::exchange(non_finite_, {}); }
+std::string GradientReducer::take_non_finite(bool all) {
+  constexpr int64_t steps_behind = 2;
+  for (; !late_.empty() && (all || late_.front().step + steps_behind <= steps_);
+       late_.pop_front()) {
+    Late& late = late_.front();
+    const double* const largest = late.largest.get().const_data_ptr<double>();
+    for (size_t i = 0; i < late.paths.size(); ++i) {
+      if (!std::isfinite(largest[i])) note_non_finite(late.paths[i]);
+    }
+  }
+  return std::exchange(non_finite_, {});
+}
+
+/// Of each addend its largest number, which is NaN if one is; read later.
+void GradientReducer::check_on_gpus(const std::vector<std::string>& paths,
+                                    const std::vector<at::Tensor>& addends) {
+  const c10::InferenceMode inference;
+  for (const std::vector<size_t>& places : alike(addends)) {
+    const std::vector<at::Tensor> list = chosen(addends, places);
+    const c10::DeviceGuard guard(list[0].device());
+    const std::vector<at::Tensor> largest =
+        at::_foreach_norm(list, std::numeric_limits<double>::infinity());
+    std::vector<std::string> of;
+    for (size_t place : places) of.push_back(paths[place]);
+    late_.push_back({steps_, std::move(of), Download(at::stack(largest).to(at::kDouble))});
+  }
+}
 
 void GradientReducer::note_non_finite(const std::string& path) {
   if (non_finite_.empty()) non_finite_ = path;
 }
 
 void GradientReducer::check_finite(const Open& open) {
+  if (on_gpus(open.bucket.values()[0].mesh())) {
+    std::vector<std::string> paths;
+    std::vector<at::Tensor> addends;
+    for (const auto& [value, addend] : open.bucket.addends()) {
+      paths.push_back(open.paths[value]);
+      addends.push_back(addend);
+    }
+    return check_on_gpus(paths, addends);
+  }
   const std::optional<size_t> bad = open.bucket.find_non_finite();
   if (bad) note_non_finite(open.paths[*bad]);
 }
@@ -131,6 +177,7 @@ void GradientReducer::finish() {
   }
   started_.clear();
   last_ = std::exchange(times_, {});
+  ++steps_;
 }
 
 void GradientReducer::log(const DTensor& gradient) const {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <tessera/framework/tensor/internal/bucket.hpp>
+#include <tessera/framework/tensor/internal/deferred_checks.hpp>
 
 namespace tessera::detail {
 
@@ -60,8 +63,9 @@ class GradientReducer {
 
   /// The path of a variable whose gradient was infinite or no number in this process's own addends,
   /// before any reduction: the first that was found since the last call, in whatever steps; empty
-  /// if none was. Of the gradients that travel together it is the one nearest to the loss.
-  std::string take_non_finite();
+  /// if none was. Of the gradients that travel together it is the one nearest to the loss. Those on
+  /// GPUs are known two steps later, or at once where `all` are to be waited for.
+  std::string take_non_finite(bool all = false);
 
   /// What the reductions of the last step took that finish() ended.
   const ReductionTimes& last_times() const { return last_; }
@@ -81,6 +85,7 @@ class GradientReducer {
   void note_done();
   void end(Open& open);
   void check_finite(const Open& open);
+  void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& addends);
   void note_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
@@ -90,6 +95,14 @@ class GradientReducer {
   std::vector<OpenPtr> filling_, started_;
   ReductionTimes times_, last_;
   std::string non_finite_;  ///< path of a variable; empty for none
+  /// The largest numbers of addends on GPUs, on their way to the host.
+  struct Late {
+    int64_t step;
+    std::vector<std::string> paths;
+    Download largest;
+  };
+  std::deque<Late> late_;
+  int64_t steps_ = 0;
 };
 
 }  // namespace tessera::detail

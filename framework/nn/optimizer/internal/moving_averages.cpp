@@ -45,10 +45,16 @@ void MovingAverages::update(double momentum) {
     for (const at::Tensor& block : pair.average.writable()) averages.push_back(block);
     for (const at::Tensor& block : value.blocks()) values.push_back(block);
   }
-  for_each_block(averages, [&](size_t b) {
-    const ProfileSpan span(SpanKind::aten, "average");
-    averages[b].lerp_(values[b], 1 - momentum);
-  });
+  for_each_list(
+      averages,
+      [&](size_t b) {
+        const ProfileSpan span(SpanKind::aten, "average");
+        averages[b].lerp_(values[b], 1 - momentum);
+      },
+      [&](const std::vector<size_t>& places) {
+        std::vector<at::Tensor> list = chosen(averages, places);
+        at::_foreach_lerp_(list, chosen(values, places), 1 - momentum);
+      });
 }
 
 void MovingAverages::overwrite() {

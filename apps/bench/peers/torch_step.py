@@ -1,0 +1,138 @@
+"""Training steps in PyTorch on one device, from a batch of the host to its loss; fused Adam.
+
+WORK DATA [DEVICE [MODE]]: a work of `bench compare --device`, whose sizes are in DATA.json (the
+MLP's are always the same); cpu or cuda; and eager, compile (torch.compile), graphs (the same with
+CUDA graphs) or resident (eager, with batches that lie on the device)."""
+import contextlib
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lines import answer_steps, batch, read, read_sizes
+
+work, data, device, mode = sys.argv[1:] + ["cpu", "eager"][len(sys.argv) - 3:]
+sizes = read_sizes(data)
+# As float32 is computed here: products are exact, convolutions too.
+torch.backends.cudnn.allow_tf32 = False
+
+
+class Block(nn.Module):
+    """Attention and two dense layers, each behind a normalization and beside its input."""
+
+    def __init__(self):
+        super().__init__()
+        width = sizes["width"]
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(sizes["dropout"])
+
+    def forward(self, x):
+        qkv = self.qkv(self.norms[0](x)).unflatten(-1, (3, sizes["heads"], -1))
+        attended = F.scaled_dot_product_attention(
+            *qkv.permute(2, 0, 3, 1, 4), dropout_p=sizes["dropout"] if self.training else 0,
+            is_causal=work == "decoder")
+        x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
+        return x + self.dropout(self.narrow(F.gelu(self.wide(self.norms[1](x)))))
+
+
+class Transformer(nn.Module):
+    """Words through the blocks: to a class, or in the decoder, at each place, to the next word."""
+
+    def __init__(self):
+        super().__init__()
+        width, words = sizes["width"], sizes["words"]
+        self.body = nn.Sequential(nn.Embedding(words, width),
+                                  *(Block() for _ in range(sizes["layers"])), nn.LayerNorm(width))
+        self.head = nn.Linear(width, words if work == "decoder" else 10)
+
+    def forward(self, x):
+        x = self.body(x)
+        return self.head(x).flatten(0, 1) if work == "decoder" else self.head(x.mean(1))
+
+
+class LastOfLstm(nn.Module):
+    """The output of the last step, as logits."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(sizes["features"], sizes["units"], batch_first=True)
+        self.head = nn.Linear(sizes["units"], 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 700), nn.ReLU(), nn.Linear(700, 500), nn.ReLU(),
+                         nn.Linear(500, 10))
+
+
+def cnn():
+    return nn.Sequential(nn.Unflatten(1, (1, 28)), nn.Conv2d(1, 32, 3), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Flatten(), nn.Dropout(0.5), nn.Linear(1600, 10))
+
+
+class Images(nn.Module):
+    """Channels are last in memory, as the data have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolutions = nn.Sequential(nn.Conv2d(3, 64, 7, 4), nn.ReLU(),
+                                          nn.Conv2d(64, 64, 3, 2), nn.ReLU())
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.head(self.convolutions(x.permute(0, 3, 1, 2)).mean((2, 3)))
+
+
+def read_tensors():
+    """The data, each row in its shape; of a GPU they are in memory that it copies from."""
+    if work in ("encoder", "decoder"):
+        x, y = read(data, sizes["length"], dtype="int64")
+    elif work == "lstm":
+        x, y = read(data, sizes["length"], sizes["features"])
+    elif work == "upload":
+        x, y = read(data, sizes["pixels"], sizes["pixels"], 3)
+    else:
+        x, y = read(data, *{"mlp": [784], "cnn": [28, 28]}[work])
+    tensors = [torch.from_numpy(part) for part in (x, y.reshape(len(x), -1))]
+    if mode == "resident":
+        return [part.to(device) for part in tensors]
+    return [part.pin_memory() for part in tensors] if device == "cuda" else tensors
+
+
+x, y = read_tensors()
+torch.manual_seed(0)
+model = {"mlp": mlp, "cnn": cnn, "encoder": Transformer, "decoder": Transformer,
+         "lstm": LastOfLstm, "upload": Images}[work]()
+if work in ("cnn", "upload"):
+    model = model.to(memory_format=torch.channels_last)
+model = model.to(device)
+optimizer = torch.optim.Adam(model.parameters(), 1e-3, eps=1e-7, fused=True)
+mixed = sizes.get("dtype") == "mixed_bfloat16"
+
+
+def forward(inputs, labels):
+    with torch.autocast(device, torch.bfloat16) if mixed else contextlib.nullcontext():
+        return F.cross_entropy(model(inputs), labels.flatten())
+
+
+if mode in ("compile", "graphs"):
+    forward = torch.compile(forward, mode="reduce-overhead" if mode == "graphs" else None)
+
+
+def step(i):
+    inputs, labels = (part.to(device, non_blocking=True)
+                      for part in batch(i, sizes["batch"], x, y))
+    optimizer.zero_grad()
+    loss = forward(inputs, labels)
+    loss.backward()
+    optimizer.step()
+    loss.item()
+
+
+answer_steps(step)

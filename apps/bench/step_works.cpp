@@ -1,0 +1,159 @@
+#include "apps/bench/step_works.hpp"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+#include "apps/bench/models.hpp"
+
+namespace tessera::bench {
+
+using namespace detail;
+
+namespace {
+
+/// Batches of random data, which come round again.
+constexpr int64_t step_batches = 8;
+constexpr int64_t step_classes = 10;
+
+struct TransformerSizes {
+  int64_t batch, layers, width, heads, length, words;
+  double dropout = 0;
+};
+
+struct LstmSizes {
+  int64_t batch, length, features, units;
+};
+
+at::Tensor random_numbers(const Shape& shape) {
+  return stateless_uniform(shape, Seed{1, 2}).full();
+}
+
+/// Whole numbers below `limit`.
+at::Tensor random_choices(const Shape& shape, int64_t limit) {
+  return random_numbers(shape).mul(static_cast<double>(limit)).to(at::kLong);
+}
+
+SymbolicTensor normalized(const SymbolicTensor& x) {
+  return LayerNormalization({.epsilon = 1e-5})(x);
+}
+
+/// A block: attention and two dense layers, each behind a normalization and beside its input.
+SymbolicTensor transformer_block(const SymbolicTensor& x, const TransformerSizes& s, bool causal) {
+  const SymbolicTensor in = normalized(x);
+  const SymbolicTensor attended =
+      MultiHeadAttention(s.heads, s.width / s.heads,
+                         {.dropout = s.dropout, .use_causal_mask = causal})({in, in});
+  const SymbolicTensor middle = Add()({x, Dropout(s.dropout)(attended)});
+  const SymbolicTensor wide = Dense(4 * s.width, {.activation = "gelu"})(normalized(middle));
+  return Add()({middle, Dropout(s.dropout)(Dense(s.width)(wide))});
+}
+
+/// Words through the blocks: to a class, or `causal`, at each place, to the word that comes next.
+ModelHandle transformer(const TransformerSizes& s, bool causal, const LayoutMap& layouts) {
+  const Input words({s.length}, {.dtype = "int64"});
+  SymbolicTensor x = Embedding(s.words, s.width)(words);
+  for (int64_t i = 0; i < s.layers; ++i) x = transformer_block(x, s, causal);
+  x = normalized(x);
+  const SymbolicTensor logits =
+      causal ? Dense(s.words)(x) : Dense(step_classes)(GlobalAveragePooling1D()(x));
+  const Functional model({words}, {logits});
+  model.compile({.optimizer = Adam(1e-4),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = layouts});
+  return model;
+}
+
+StepWork transformer_work(const std::string& name, const TransformerSizes& s,
+                          const std::string& dtype) {
+  const bool causal = name == "decoder";
+  const std::string title = str(name, " ", s.layers, " x ", s.width, ", length ", s.length,
+                                ", batch ", s.batch, causal ? "" : ", dropout", ", ", dtype);
+  return {name, title, s.batch, dtype,
+          {{"batch", s.batch}, {"layers", s.layers}, {"width", s.width}, {"heads", s.heads},
+           {"length", s.length}, {"words", s.words}, {"dropout", s.dropout}, {"dtype", dtype}},
+          [=] {
+            const int64_t rows = step_batches * s.batch;
+            const at::Tensor x = random_choices({rows, s.length}, s.words);
+            return TensorDataset(x, causal ? x.roll(-1, 1)
+                                           : x.select(1, 0).remainder(step_classes));
+          },
+          [=](const LayoutMap& layouts) { return transformer(s, causal, layouts); }};
+}
+
+StepWork lstm_work(const LstmSizes& s) {
+  return {"lstm", str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch), s.batch,
+          "float32",
+          {{"batch", s.batch}, {"length", s.length}, {"features", s.features}, {"units", s.units}},
+          [=] {
+            const int64_t rows = step_batches * s.batch;
+            return TensorDataset(random_numbers({rows, s.length, s.features}),
+                                 random_choices({rows}, step_classes));
+          },
+          [=](const LayoutMap& layouts) -> ModelHandle {
+            Sequential model({LSTM(s.units), Dense(step_classes)});
+            model.compile({.optimizer = Adam(1e-3),
+                           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                           .layouts = layouts});
+            return model;
+          }};
+}
+
+/// Images so large that bringing a batch to a GPU takes about as long as a step does.
+StepWork upload_work(int64_t batch, int64_t pixels) {
+  return {"upload", str("fit, images of ", pixels, " pixels, batch ", batch), batch, "float32",
+          {{"batch", batch}, {"pixels", pixels}},
+          [=] {
+            const int64_t rows = step_batches * batch;
+            return TensorDataset(random_numbers({rows, pixels, pixels, 3}),
+                                 random_choices({rows}, step_classes));
+          },
+          [](const LayoutMap& layouts) -> ModelHandle {
+            Sequential model({Conv2D(64, 7, {.strides = {4}, .activation = "relu"}),
+                              Conv2D(64, 3, {.strides = {2}, .activation = "relu"}),
+                              GlobalAveragePooling2D(), Dense(step_classes)});
+            model.compile({.optimizer = Adam(1e-3),
+                           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                           .layouts = layouts});
+            return model;
+          }};
+}
+
+/// On rows like MNIST's.
+StepWork mnist_work(const std::string& name, const std::string& title,
+                    std::function<ModelHandle(const LayoutMap&)> model) {
+  return {name, str(title, ", batch ", mlp_batch_size), mlp_batch_size, "float32",
+          {{"batch", mlp_batch_size}}, mlp_data, std::move(model)};
+}
+
+}  // namespace
+
+std::vector<StepWork> step_works(const std::string& device) {
+  const bool small = device == "cpu";
+  return {mnist_work("mlp", "MLP 784-700-500-10", mlp_model),
+          mnist_work("cnn", "two convolutions", cnn_model),
+          transformer_work("encoder",
+                           small ? TransformerSizes{2, 1, 16, 2, 8, 32, 0.1}
+                                 : TransformerSizes{16, 12, 768, 12, 512, 8192, 0.1},
+                           "float32"),
+          transformer_work("decoder",
+                           small ? TransformerSizes{2, 1, 16, 2, 8, 32}
+                                 : TransformerSizes{4, 12, 768, 12, 2048, 32768},
+                           "mixed_bfloat16"),
+          lstm_work(small ? LstmSizes{2, 5, 8, 16} : LstmSizes{128, 100, 64, 256}),
+          small ? upload_work(2, 32) : upload_work(64, 224)};
+}
+
+StepWork find_step_work(const std::string& name, const std::string& device) {
+  const std::vector<StepWork> all = step_works(device);
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const StepWork& work) { return work.name == name; });
+  if (found != all.end()) return *found;
+  throw ConfigError("WORK", "is one of bench compare --device", in_quotes(name),
+                    "see apps/bench/README.md");
+}
+
+}  // namespace tessera::bench

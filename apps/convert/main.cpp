@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/tessera.hpp>
+
+#include "apps/common/app_options.hpp"
+#include "apps/common/run_app.hpp"
+#include "apps/common/setup.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::detail;
+
+namespace fs = std::filesystem;
+
+struct ConvertFlags {
+  std::vector<std::string> paths;
+  std::string model;
+  std::string inputs;
+  std::string outputs;
+  bool summary = false;
+  int64_t batch_size = 32;
+};
+
+std::vector<std::string> list_of(const std::string& text) {
+  std::vector<std::string> list;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) list.push_back(part);
+  return list;
+}
+
+bool is_weights(const std::string& path) {
+  return path.ends_with(".weights.h5") || path.ends_with(".weights.json") ||
+         path.ends_with(".safetensors");
+}
+
+bool is_export(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && !fs::exists(fs::path(path) / "config.json");
+}
+
+std::string counted(int64_t count, const char* what) {
+  return str(count, " ", what, count == 1 ? "" : "s");
+}
+
+std::string described(const ModelHandle& model) {
+  std::string text = str(model->class_name(), " ", in_quotes(model->name()), ", ",
+                         counted(int64_t(model.layers().size()), "layer"), ", ",
+                         counted(model->count_params(), "parameter"));
+  if (model->compiled() && model->optimizer()) {
+    text += ", trained by " + model->optimizer()->class_name();
+  }
+  return text;
+}
+
+/// The model without its weights, which another file has.
+ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
+  if (!path.ends_with(".json")) {
+    return load_model(path, {.layouts = layouts});
+  }
+  const ModelHandle model = model_from_config(read_json_file(path), path);
+  if (!model->built()) {
+    throw ConfigError(path, "a model that says for which inputs it is", "a Sequential without",
+                      "give it an Input as the first layer");
+  }
+  model->place_weights(layouts);
+  return model;
+}
+
+ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
+                       const LayoutMap& layouts) {
+  if (is_weights(path)) {
+    if (flags.model.empty()) {
+      throw ConfigError("--model", "a file of the model whose weights these are", "none",
+                        "give its .keras or .json file");
+    }
+    const ModelHandle model = model_alone(flags.model, layouts);
+    model.load_weights(path);
+    return model;
+  }
+  if (is_export(path)) return load_export(path, {.layouts = layouts}).model;
+  return model_alone(path, layouts);
+}
+
+/// A line of text for an array, "x.npy (2, 6, 4) float32".
+std::string shown(const std::string& path, const at::Tensor& tensor) {
+  return str(path, " ", to_string(tensor.sizes().vec()), " ", dtype_name(tensor.scalar_type()));
+}
+
+std::vector<at::Tensor> read_inputs(const ModelHandle& model, const ConvertFlags& flags) {
+  const std::vector<std::string> files = list_of(flags.inputs);
+  std::vector<at::Tensor> arrays;
+  for (const std::string& file : files) arrays.push_back(datasets::load_npy(file));
+  const size_t wanted = model->input_shapes().size();
+  if (arrays.size() != wanted) {
+    throw ConfigError("--inputs", counted(int64_t(wanted), "file") + " for the model's inputs",
+                      str(arrays.size()), "separate them by commas, in the order of its inputs");
+  }
+  return arrays;
+}
+
+void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
+               const ConvertFlags& flags, bool is_first) {
+  const at::Tensor none = at::zeros({inputs[0].size(0)});
+  const std::vector<at::Tensor> outputs =
+      model.predict_all(TensorDataset(Examples{.x = inputs, .y = {none}}),
+                        {.batch_size = flags.batch_size});
+  std::vector<std::string> files = list_of(flags.outputs);
+  if (!files.empty() && files.size() != outputs.size()) {
+    throw ConfigError("--outputs", counted(int64_t(outputs.size()), "file") +
+                      " for the model's outputs", str(files.size()), "separate them by commas");
+  }
+  if (!is_first) return;
+  const std::vector<std::string> names = list_of(flags.inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) std::cout << shown(names[i], inputs[i]) << '\n';
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!files.empty()) datasets::save_npy(files[i], outputs[i]);
+    std::cout << "-> " << shown(files.empty() ? "output" : files[i], outputs[i]) << '\n';
+  }
+}
+
+/// The first rows of the inputs, or some that are made up.
+at::Tensor sample_of(const ModelHandle& model, const std::vector<at::Tensor>& inputs) {
+  if (!inputs.empty()) return inputs[0].narrow(0, 0, std::min<int64_t>(2, inputs[0].size(0)));
+  Shape shape = model->input_shapes()[0];
+  std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{2});
+  return at::zeros(shape);
+}
+
+/// Throws ConfigError for a path that no kind of file has.
+void check_out(const std::string& path) {
+  if (path.ends_with(".keras") || is_weights(path) || path.ends_with(".json")) return;
+  if (fs::path(path).extension().empty()) return;
+  throw ConfigError("OUT", "a name that ends in .keras, .weights.h5, .weights.json, .safetensors "
+                    "or .json, or a folder for an export", in_quotes(path),
+                    "add one of these endings");
+}
+
+void write_model(const ModelHandle& model, const std::string& path,
+                 const std::vector<at::Tensor>& inputs, bool is_first) {
+  if (path.ends_with(".keras")) {
+    model.save(path);
+  } else if (is_weights(path)) {
+    model.save_weights(path, {.max_shard_size = path.ends_with(".json")
+                                                    ? std::optional<double>(5) : std::nullopt});
+  } else if (path.ends_with(".json")) {
+    if (is_first) write_file_atomically(path, model.to_json());
+  } else {
+    export_model(model, path, {.sample = sample_of(model, inputs)});
+  }
+  if (is_first) std::cout << "-> " << path << '\n';
+}
+
+int convert_main(int argc, char** argv) {
+  ConvertFlags flags;
+  app::AppOptions options = app::AppOptions::bare(
+      "convert", "Takes a model from one file to another, between Keras' and Tessera's, and runs "
+                 "it on arrays.");
+  app::CommonOptions common;
+  options.add_arguments("PATH", "IN [OUT]: what each is says its ending; .keras, .h5 and .hdf5 are "
+                        "models, .json is a model without weights, .weights.h5, .weights.json and "
+                        ".safetensors are weights, a folder is an export", flags.paths);
+  options.add({"model", "Model", "of whose weights IN is, .keras or .json",
+               app::input_file(flags.model, "FILE")});
+  options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});
+  options.add({"mesh", "Model", "devices the model lies on", app::mesh_dims(common.mesh)});
+  options.add({"layouts", "Model", "JSON file of layouts",
+               app::input_file(common.layouts, "FILE")});
+  options.add({"inputs", "Arrays", "arrays the model is run on, one for each input",
+               app::text(flags.inputs, "FILE.npy,...")});
+  options.add({"outputs", "Arrays", "where its outputs are written",
+               app::text(flags.outputs, "FILE.npy,...")});
+  options.add({"batch-size", "Arrays", "rows of a call", app::integer(flags.batch_size, 1)});
+  if (!options.parse(argc, argv)) return 0;
+  if (flags.paths.empty() || flags.paths.size() > 2) {
+    throw ConfigError("command line", "convert IN [OUT]", counted(int64_t(flags.paths.size()),
+                      "path"), "see convert --help");
+  }
+  if (!flags.outputs.empty() && flags.inputs.empty()) {
+    throw ConfigError("--outputs", "--inputs, which the model is run on", "none", "give them");
+  }
+  if (flags.paths.size() == 2) check_out(flags.paths[1]);
+  common.verbose = 0;
+  const app::Setup setup = app::set_up(common, {{"batch", 1}});
+  const bool is_first = is_first_rank(setup.layouts.mesh());
+  const ModelHandle model = read_model(flags.paths[0], flags, setup.layouts);
+  if (is_first) std::cout << flags.paths[0] << ": " << described(model) << '\n';
+  if (flags.summary && is_first) model->summary();
+  std::vector<at::Tensor> inputs;
+  if (!flags.inputs.empty()) {
+    inputs = read_inputs(model, flags);
+    run_model(model, inputs, flags, is_first);
+  }
+  if (flags.paths.size() == 2) write_model(model, flags.paths[1], inputs, is_first);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, convert_main); }

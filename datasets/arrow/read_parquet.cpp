@@ -1,0 +1,293 @@
+#include <tessera/datasets/arrow/read_parquet.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <c10/core/InferenceMode.h>
+#include <parquet/api/reader.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+/// Rows of a column that Arrow decodes at a time.
+constexpr int64_t block_rows = 65536;
+
+/// Numbers as they lie in memory, and the dtype that they get.
+struct ArrowNumbers {
+  arrow::Type::type type;
+  at::ScalarType stored;
+  at::ScalarType dtype;
+};
+constexpr ArrowNumbers arrow_numbers[] = {
+    {arrow::Type::INT8, at::kChar, at::kChar},
+    {arrow::Type::UINT8, at::kByte, at::kByte},
+    {arrow::Type::INT16, at::kShort, at::kShort},
+    {arrow::Type::UINT16, at::kUInt16, at::kInt},
+    {arrow::Type::INT32, at::kInt, at::kInt},
+    {arrow::Type::UINT32, at::kUInt32, at::kLong},
+    {arrow::Type::INT64, at::kLong, at::kLong},
+    {arrow::Type::UINT64, at::kUInt64, at::kLong},
+    {arrow::Type::HALF_FLOAT, at::kHalf, at::kHalf},
+    {arrow::Type::FLOAT, at::kFloat, at::kFloat},
+    {arrow::Type::DOUBLE, at::kDouble, at::kDouble},
+    {arrow::Type::DATE32, at::kInt, at::kLong},
+    {arrow::Type::DATE64, at::kLong, at::kLong},
+    {arrow::Type::TIME32, at::kInt, at::kLong},
+    {arrow::Type::TIME64, at::kLong, at::kLong},
+    {arrow::Type::TIMESTAMP, at::kLong, at::kLong},
+    {arrow::Type::DURATION, at::kLong, at::kLong},
+    // These do not lie there as numbers.
+    {arrow::Type::BOOL, at::kBool, at::kBool},
+    {arrow::Type::DECIMAL128, at::kDouble, at::kDouble},
+    {arrow::Type::NA, at::kDouble, at::kDouble}};
+
+/// Null for what is no column of numbers.
+const ArrowNumbers* find_numbers(const arrow::DataType& type) {
+  const auto* const found =
+      std::find_if(std::begin(arrow_numbers), std::end(arrow_numbers),
+                   [&](const ArrowNumbers& numbers) { return numbers.type == type.id(); });
+  return found == std::end(arrow_numbers) ? nullptr : found;
+}
+
+bool is_text(const arrow::DataType& type) {
+  if (type.id() != arrow::Type::DICTIONARY) return arrow::is_base_binary_like(type.id());
+  return is_text(*static_cast<const arrow::DictionaryType&>(type).value_type());
+}
+
+std::string_view text_at(const arrow::Array& texts, int64_t row) {
+  if (arrow::is_large_binary_like(texts.type_id())) {
+    return static_cast<const arrow::LargeBinaryArray&>(texts).GetView(row);
+  }
+  return static_cast<const arrow::BinaryArray&>(texts).GetView(row);
+}
+
+/// A column of a file, which is read a block at a time.
+class ParquetColumn {
+ public:
+  /// `place` names the file and the column.
+  ParquetColumn(std::string place, const arrow::DataType& type)
+      : place_(std::move(place)), numbers_(find_numbers(type)), is_text_(is_text(type)) {
+    if (numbers_ == nullptr && !is_text_) {
+      throw FileError(place_, "a column of numbers, truth values, times or texts",
+                      one_line(type.ToString()), "name the other columns in ParquetOptions");
+    }
+    if (numbers_ != nullptr) parts_ = {at::empty({0}, numbers_->dtype)};
+  }
+
+  /// The first rows of all.
+  void read(parquet::arrow::ColumnReader& reader, int64_t rows) {
+    int64_t done = 0;
+    while (done < rows) {
+      std::shared_ptr<arrow::ChunkedArray> block;
+      check(reader.NextBatch(std::min(block_rows, rows - done), &block));
+      if (block == nullptr || block->length() == 0) break;
+      for (const std::shared_ptr<arrow::Array>& part : block->chunks()) {
+        check(part->Validate());
+        is_text_ ? add_texts(*part) : add_numbers(*part);
+      }
+      done += block->length();
+    }
+    if (done == rows) return;
+    throw FileError(place_, str(rows, " rows, as the file has by its end"), std::to_string(done),
+                    damaged_fix);
+  }
+
+  /// The values that were read, once.
+  Table::Column take() {
+    if (is_text_) return std::move(texts_);
+    // Parts with missing values are floats, which makes all of them floats.
+    const at::Tensor numbers = at::cat(parts_);
+    parts_.clear();
+    return numbers;
+  }
+
+  void check(const arrow::Status& status) const {
+    if (status.ok()) return;
+    throw FileError(place_, "a whole Parquet file", one_line(status.message(), 200), damaged_fix);
+  }
+
+  static constexpr const char* damaged_fix = "write or fetch the file again";
+
+ private:
+  void add_numbers(const arrow::Array& array) {
+    at::Tensor numbers = stored_numbers(array);
+    if (array.null_count() > 0) {
+      const at::Tensor missing = at::empty({array.length()}, at::kBool);
+      bool* flag = missing.mutable_data_ptr<bool>();
+      for (int64_t row = 0; row < array.length(); ++row) *flag++ = array.IsNull(row);
+      if (!at::isFloatingType(numbers_->dtype)) numbers = numbers.to(at::kDouble);
+      numbers = numbers.masked_fill(missing, std::numeric_limits<double>::quiet_NaN());
+    } else if (numbers_->dtype != numbers_->stored) {
+      numbers = numbers.to(numbers_->dtype);
+      if (numbers_->stored == at::kUInt64 && numbers.lt(0).any().item<bool>()) {
+        throw FileError(place_, "integers below 2^63", "larger ones",
+                        "write the column as int64 or float64");
+      }
+    }
+    parts_.push_back(std::move(numbers));
+  }
+
+  /// A copy of the numbers of a part, whatever stands at those that are missing.
+  at::Tensor stored_numbers(const arrow::Array& array) const {
+    const int64_t rows = array.length();
+    const at::Tensor numbers = at::zeros({rows}, numbers_->stored);
+    if (array.type_id() == arrow::Type::BOOL) {
+      const auto& values = static_cast<const arrow::BooleanArray&>(array);
+      bool* value = numbers.mutable_data_ptr<bool>();
+      for (int64_t row = 0; row < rows; ++row) *value++ = values.Value(row);
+    } else if (array.type_id() == arrow::Type::DECIMAL128) {
+      const auto& values = static_cast<const arrow::Decimal128Array&>(array);
+      const int32_t scale = static_cast<const arrow::Decimal128Type&>(*array.type()).scale();
+      double* value = numbers.mutable_data_ptr<double>();
+      for (int64_t row = 0; row < rows; ++row) {
+        *value++ = arrow::Decimal128(values.GetValue(row)).ToDouble(scale);
+      }
+    } else if (array.type_id() != arrow::Type::NA && rows > 0) {
+      const auto size = static_cast<int64_t>(numbers.element_size());
+      const uint8_t* bytes = array.data()->buffers[1]->data() + array.offset() * size;
+      std::copy_n(bytes, rows * size, static_cast<uint8_t*>(numbers.mutable_data_ptr()));
+    }
+    return numbers;
+  }
+
+  void add_texts(const arrow::Array& array) {
+    const auto* encoded = array.type_id() == arrow::Type::DICTIONARY
+                              ? static_cast<const arrow::DictionaryArray*>(&array)
+                              : nullptr;
+    const arrow::Array& words = encoded == nullptr ? array : *encoded->dictionary();
+    for (int64_t row = 0; row < array.length(); ++row) {
+      const int64_t word = encoded == nullptr || array.IsNull(row) ? row
+                                                                   : encoded->GetValueIndex(row);
+      if (array.IsNull(row)) {
+        texts_.emplace_back();
+      } else if (word < 0 || word >= words.length()) {
+        throw FileError(place_, str("one of the ", words.length(), " texts of a dictionary"),
+                        str("number ", word), damaged_fix);
+      } else {
+        texts_.emplace_back(text_at(words, word));
+      }
+    }
+  }
+
+  std::string place_;
+  const ArrowNumbers* numbers_;
+  bool is_text_;
+  std::vector<at::Tensor> parts_;
+  std::vector<std::string> texts_;
+};
+
+/// Throws what Arrow refused about a file as a whole.
+template <class Value>
+Value whole(arrow::Result<Value> result, const std::string& path) {
+  if (result.ok()) return std::move(result).ValueUnsafe();
+  throw FileError(path, "a Parquet file", one_line(result.status().message(), 200),
+                  ParquetColumn::damaged_fix);
+}
+
+using ParquetReader = std::unique_ptr<parquet::arrow::FileReader>;
+
+ParquetReader open_parquet(const std::string& path,
+                           std::shared_ptr<parquet::FileMetaData> metadata = nullptr) {
+  parquet::ReaderProperties properties = parquet::default_reader_properties();
+  properties.set_page_checksum_verification(true);
+  parquet::arrow::FileReaderBuilder builder;
+  const auto file = whole(arrow::io::ReadableFile::Open(path), path);
+  const arrow::Status status = builder.Open(file, properties, std::move(metadata));
+  if (!status.ok()) whole<bool>(status, path);
+  // A block of rows at a time, and not all of the file before the first.
+  parquet::ArrowReaderProperties blocks = parquet::default_arrow_reader_properties();
+  blocks.set_pre_buffer(false);
+  builder.properties(blocks);
+  return whole(builder.Build(), path);
+}
+
+/// Where the columns that are kept are among all.
+std::vector<int> kept_fields(const arrow::Schema& schema, const std::string& path,
+                             const std::vector<std::string>& columns) {
+  const std::vector<std::string> names = schema.field_names();
+  for (const std::string& name : columns) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw ConfigError(path, str("one of the ", names.size(), " columns"), in_quotes(name),
+                      suggestion(name, names));
+  }
+  std::vector<int> fields;
+  for (int i = 0; i < schema.num_fields(); ++i) {
+    const std::string& name = schema.field(i)->name();
+    if (!columns.empty() && std::find(columns.begin(), columns.end(), name) == columns.end()) {
+      continue;
+    }
+    if (name.empty() || std::count(names.begin(), names.end(), name) > 1) {
+      throw FileError(path, "each column has a name of its own",
+                      name.empty() ? "an empty name" : in_quotes(name) + " twice",
+                      "write the file with other names");
+    }
+    fields.push_back(i);
+  }
+  return fields;
+}
+
+Table read_columns(const std::string& path, const ParquetOptions& options) {
+  const ParquetReader file = open_parquet(path);
+  const std::shared_ptr<parquet::FileMetaData> metadata = file->parquet_reader()->metadata();
+  std::shared_ptr<arrow::Schema> schema;
+  const arrow::Status status = file->GetSchema(&schema);
+  if (!status.ok()) whole<bool>(status, path);
+  const std::vector<int> fields = kept_fields(*schema, path, options.columns);
+  const int64_t rows = std::min(options.rows.value_or(metadata->num_rows()), metadata->num_rows());
+  std::vector<ParquetColumn> columns;
+  for (const int field : fields) {
+    columns.emplace_back(
+        str(path, ", column ", in_quotes(schema->field(field)->name())),
+        *schema->field(field)->type());
+  }
+  at::parallel_for(0, std::ssize(fields), 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode inference;
+    const ParquetReader part = open_parquet(path, metadata);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      std::unique_ptr<parquet::arrow::ColumnReader> reader;
+      columns[i].check(part->GetColumn(fields[i], &reader));
+      columns[i].read(*reader, rows);
+    }
+  });
+  Table table;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    table.add(schema->field(fields[i])->name(), columns[i].take());
+  }
+  return table;
+}
+
+}  // namespace
+
+Table datasets::read_parquet(const std::string& path, const ParquetOptions& options) {
+  const c10::InferenceMode inference;
+  if (options.rows && *options.rows < 0) {
+    throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
+                      "leave it out for all rows");
+  }
+  // A missing file and one that is no regular one are said as everywhere.
+  const InputFile file(path);
+  try {
+    return read_columns(path, options);
+  } catch (const parquet::ParquetException& error) {
+    throw FileError(path, "a Parquet file", one_line(error.what(), 200),
+                    ParquetColumn::damaged_fix);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,293 @@
+#include <tessera/datasets/files/csv.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <set>
+#include <span>
+#include <string_view>
+#include <thread>
+
+#include <tessera/datasets/files/csv_rows.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+constexpr size_t most_columns = 100'000;
+constexpr size_t most_row_bytes = size_t{64} << 20;
+constexpr int64_t most_threads = 8;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// One reading of a file.
+class CsvReader {
+ public:
+  CsvReader(const std::string& path, const CsvForm& form)
+      : path_(path), form_(form), file_(path), left_(form.rows.value_or(INT64_MAX)) {
+    for (const char* text : {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
+                             "None", "<NA>", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN",
+                             "1.#IND", "1.#QNAN"}) {
+      missing_.insert(text);
+    }
+    missing_.insert(form.missing.begin(), form.missing.end());
+  }
+
+  /// `texts`: columns that are known to be of texts.
+  CsvFile read(const std::set<size_t>& texts) {
+    fill();
+    if (buffer_.starts_with(byte_order_mark)) begin_ = byte_order_mark.size();
+    read_names(texts);
+    while (left_ > 0 && (begin_ < buffer_.size() || !ended_)) read_block();
+    finish();
+    return std::move(result_);
+  }
+  /// Columns of texts that the rows before the first text did not look like.
+  const std::set<size_t>& lost() const { return lost_; }
+
+ private:
+  [[noreturn]] void fail(const std::string& where, const std::string& expected,
+                         const std::string& received, const std::string& fix) const {
+    throw FileError(path_ + where, expected, received, fix);
+  }
+
+  /// ", line 12": of a byte of the buffer.
+  std::string line_at(size_t offset) const {
+    InputFile file(path_);
+    uint64_t left = before_ + offset;
+    int64_t line = 1;
+    std::string bytes(size_t{1} << 20, '\0');
+    while (left > 0) {
+      const size_t wanted = std::min<uint64_t>(left, bytes.size());
+      const size_t got = file.read(std::as_writable_bytes(std::span(bytes.data(), wanted)));
+      if (got == 0) break;
+      line += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(got), '\n');
+      left -= got;
+    }
+    return str(", line ", line);
+  }
+
+  /// Reads a block behind what is left of the one before.
+  void fill() {
+    if (buffer_.size() - begin_ > most_row_bytes) {
+      fail(line_at(begin_), str("a row of at most ", most_row_bytes, " bytes"), "a longer one",
+           "look for a quote that does not end");
+    }
+    before_ += begin_;
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    const size_t old = buffer_.size();
+    buffer_.resize(old + form_.block_bytes);
+    buffer_.resize(old + file_.read(std::as_writable_bytes(std::span(buffer_).subspan(old))));
+    ended_ = buffer_.size() < old + form_.block_bytes;
+    const size_t zero = buffer_.find('\0', old);
+    if (zero != std::string::npos) {
+      fail(line_at(zero), "a text without zero bytes", str("one at byte ", before_ + zero),
+           "save the file as UTF-8");
+    }
+    // Each row has an end, so that who looks for one need not look for the end of the text.
+    if (ended_ && !buffer_.empty() && buffer_.back() != '\n') buffer_ += '\n';
+  }
+
+  /// Ends of about equal parts of the whole rows in the buffer, of which there is one.
+  std::vector<size_t> whole_rows(size_t parts) {
+    for (;;) {
+      std::vector<size_t> ends =
+          csv_row_ends(std::string_view(buffer_).substr(begin_), form_.delimiter, parts);
+      if (ends.back() > 0 || begin_ == buffer_.size()) return ends;
+      if (ended_) {
+        fail(line_at(begin_), "a quote that ends", "the end of the file inside it",
+             "close the quote in this row or below");
+      }
+      fill();
+    }
+  }
+
+  /// Passes over empty lines, so that a whole row lies at the beginning; false where there is none.
+  bool find_row() {
+    for (;;) {
+      const size_t end = begin_ + whole_rows(1).back();
+      while (begin_ < end && (buffer_[begin_] == '\n' || buffer_.compare(begin_, 2, "\r\n") == 0)) {
+        ++begin_;
+      }
+      if (begin_ < end) return true;
+      if (ended_) return false;
+      fill();
+    }
+  }
+
+  /// The fields of the first row that is not empty.
+  std::vector<std::string> first_row(size_t& end) {
+    if (!find_row()) fail("", "a row of fields", "an empty file", "name another file");
+    const char* at = buffer_.data() + begin_;
+    std::vector<std::string> fields;
+    std::string unquoted;
+    for (;; ++at) {
+      const CsvField field = csv_field_at(at, form_.delimiter, unquoted);
+      fields.emplace_back(field.text);
+      if (fields.size() > most_columns) {
+        fail(line_at(begin_), str("at most ", most_columns, " columns"), "more",
+             "name another delimiter, or write a row on each line");
+      }
+      at = field.end;
+      if (*at == '\n') break;
+    }
+    end = static_cast<size_t>(at - buffer_.data()) + 1;
+    return fields;
+  }
+
+  void read_names(const std::set<size_t>& texts) {
+    size_t end = 0;
+    std::vector<std::string> names = first_row(end);
+    if (form_.header) {
+      begin_ = end;
+    } else {
+      for (size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
+    }
+    if (!form_.names.empty() && form_.names.size() != names.size()) {
+      throw ConfigError(path_, str(names.size(), " names, one for each column"),
+                        std::to_string(form_.names.size()), "name all columns of the file");
+    }
+    if (!form_.names.empty()) names = form_.names;
+    // As pandas has them: those without a name by their number, and the second "x" as "x.1".
+    std::set<std::string> seen;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty()) names[i] = str("Unnamed: ", i);
+      const std::string name = names[i];
+      for (size_t n = 1; !seen.insert(names[i]).second; ++n) names[i] = str(name, ".", n);
+    }
+    const auto check = [&](const std::string& name) {
+      if (seen.contains(name)) return;
+      throw ConfigError(path_, str("one of the ", names.size(), " columns"), in_quotes(name),
+                        suggestion(name, names));
+    };
+    for (const std::string& name : form_.columns) check(name);
+    for (const auto& [name, kind] : form_.kinds) check(name);
+    const std::set<std::string> chosen(form_.columns.begin(), form_.columns.end());
+    for (size_t i = 0; i < names.size(); ++i) {
+      CsvPlan plan{.kept = chosen.empty() || chosen.contains(names[i])};
+      if (texts.contains(i)) plan.kind = CsvKind::text;
+      if (const auto given = form_.kinds.find(names[i]); given != form_.kinds.end()) {
+        plan.given = true;
+        plan.kind = given->second;
+      }
+      plans_.push_back(plan);
+      result_.columns.push_back({.name = names[i], .kind = plan.kind, .parts = {}});
+    }
+  }
+
+  size_t thread_count() const {
+    // Which rows are the first ones, one thread knows alone.
+    if (form_.rows) return 1;
+    const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    return static_cast<size_t>(form_.threads > 0 ? form_.threads : std::min(cores, most_threads));
+  }
+
+  void read_block() {
+    const std::vector<size_t> ends = whole_rows(thread_count());
+    std::vector<CsvShare> shares;
+    size_t from = 0;
+    for (const size_t end : ends) {
+      shares.push_back({std::string_view(buffer_).substr(begin_ + from, end - from), left_});
+      from = end;
+      for (const CsvPlan& plan : plans_) shares.back().builders.emplace_back(plan, missing_);
+    }
+    std::vector<std::future<void>> others;
+    for (size_t i = 1; i < shares.size(); ++i) {
+      others.push_back(std::async(std::launch::async, [&, i] {
+        add_csv_rows(shares[i], form_.delimiter, plans_);
+      }));
+    }
+    add_csv_rows(shares[0], form_.delimiter, plans_);
+    for (std::future<void>& other : others) other.get();
+    for (CsvShare& share : shares) keep(share);
+    begin_ += from;
+    if (!ended_) fill();
+  }
+
+  void keep(CsvShare& share) {
+    if (share.fault) {
+      const CsvFault& fault = *share.fault;
+      const size_t offset = static_cast<size_t>(share.text.data() - buffer_.data()) + fault.offset;
+      const std::string column = fault.field == plans_.size()
+                                     ? ""
+                                     : ", column " + in_quotes(result_.columns[fault.field].name);
+      fail(str(", row ", result_.rows + fault.row, line_at(offset), column), fault.expected,
+           fault.received, fault.fix);
+    }
+    result_.rows += share.rows;
+    left_ -= share.rows;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      if (!plans_[i].kept || share.rows == 0) continue;
+      CsvColumn& column = result_.columns[i];
+      CsvPart& part = share.builders[i].part;
+      column.kind = joined_kind(column.kind, part.kind);
+      if (part.has_missing && column.kind == CsvKind::int64) column.kind = CsvKind::float64;
+      // What the rows so far are, those to come are likely to be.
+      plans_[i].kind = column.kind;
+      column.parts.push_back(std::move(part));
+    }
+  }
+
+  void finish() {
+    std::vector<CsvColumn> kept;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      if (!plans_[i].kept) continue;
+      CsvColumn& column = result_.columns[i];
+      bool gaps = false, lost = false;
+      for (const CsvPart& part : column.parts) {
+        gaps = gaps || part.has_missing;
+        lost = lost || part.is_lost || (part.kind != CsvKind::text && part.kind != CsvKind::none);
+      }
+      if (column.kind == CsvKind::text && lost) lost_.insert(i);
+      const bool narrow = column.kind == CsvKind::int64 || column.kind == CsvKind::boolean;
+      if (column.kind == CsvKind::none || (narrow && gaps)) column.kind = CsvKind::float64;
+      kept.push_back(std::move(column));
+    }
+    result_.columns = std::move(kept);
+  }
+
+  const std::string& path_;
+  const CsvForm& form_;
+  InputFile file_;
+  CsvMissing missing_;
+  int64_t left_;
+  std::string buffer_;
+  size_t begin_ = 0;     ///< of the rows in the buffer that are to be read
+  uint64_t before_ = 0;  ///< bytes of the file before the buffer
+  bool ended_ = false;
+  std::vector<CsvPlan> plans_;
+  std::set<size_t> lost_;
+  CsvFile result_;
+};
+
+void check_csv_form(const CsvForm& form, const std::string& path) {
+  const char d = form.delimiter;
+  const bool is_letter = (d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
+  if (is_letter || d == '\0' || std::strchr("\"\r\n.+-", d)) {
+    throw ConfigError(path, "a delimiter that is no part of numbers, quotes and lines",
+                      in_quotes(std::string(1, d)), "name one like , ; or \\t");
+  }
+  if (form.rows && *form.rows < 0) {
+    throw ConfigError(path, "a number of rows", std::to_string(*form.rows),
+                      "leave it out for all rows");
+  }
+}
+
+}  // namespace
+
+CsvFile read_csv_file(const std::string& path, const CsvForm& form) {
+  check_csv_form(form, path);
+  std::set<size_t> texts;
+  for (int turn = 0; turn < 2; ++turn) {
+    CsvReader reader(path, form);
+    CsvFile file = reader.read(texts);
+    if (reader.lost().empty()) return file;
+    texts = reader.lost();
+  }
+  throw FileError(path, "a file that stays as it is while it is read", "one that changes",
+                  "read a copy of it");
+}
+
+}  // namespace tessera::detail

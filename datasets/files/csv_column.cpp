@@ -1,0 +1,248 @@
+#include <tessera/datasets/files/csv_column.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+namespace tessera::detail {
+namespace {
+
+constexpr int64_t missing_bool = 2;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool parse_int(std::string_view text, int64_t& value) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
+/// A decimal number or an infinity; other letters are none.
+bool parse_float(std::string_view text, double& value) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char first = text.size() > 1 && text[0] == '-' ? text[1] : text.empty() ? ' ' : text[0];
+  if (!(first >= '0' && first <= '9') && first != '.' && first != 'i' && first != 'I') return false;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end || error == std::errc::invalid_argument) return false;
+  if (error == std::errc()) return true;
+  // Too large or too small for a double is infinite or zero.
+  long double wide = 0;
+  if (std::from_chars(text.data(), end, wide).ec != std::errc()) return false;
+  value = static_cast<double>(wide);
+  return true;
+}
+
+bool parse_bool(std::string_view text, int64_t& value) {
+  const bool yes = text == "true" || text == "True" || text == "TRUE";
+  const bool no = text == "false" || text == "False" || text == "FALSE";
+  value = yes;
+  return yes || no;
+}
+
+/// Reads on through digits, eight at a time; `count` is how many there are. Beyond nineteen the
+/// number is wrong.
+const char* read_digits(const char* at, const char* end, uint64_t& number, int& count) {
+  constexpr uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+  constexpr uint64_t pairs = 0x000000FF000000FF;
+  if constexpr (std::endian::native == std::endian::little) {
+    while (end - at >= 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, at, sizeof word);
+      word ^= 0x3030303030303030;
+      // The high bit of the first byte that is no digit, and of any behind it.
+      const uint64_t others = ((word + 0x7676767676767676) | word) & 0x8080808080808080;
+      const int digits = std::countr_zero(others) / 8;
+      if (digits == 0) return at;
+      // The first digit lies in the lowest byte: zeros before it.
+      word <<= 64 - 8 * digits;
+      word = word * 10 + (word >> 8);  // pairs, in every other byte
+      word = ((word & pairs) * (100 + (uint64_t{1000000} << 32)) +
+              ((word >> 16) & pairs) * (1 + (uint64_t{10000} << 32))) >>
+             32;
+      number = number * powers[digits] + word;
+      count += digits;
+      at += digits;
+      if (digits < 8) return at;
+    }
+  }
+  for (; at < end && *at >= '0' && *at <= '9'; ++at, ++count) {
+    number = number * 10 + static_cast<uint64_t>(*at - '0');
+  }
+  return at;
+}
+
+/// Reads a decimal number of few digits and without exponent, which most are, faster than
+/// from_chars; null for others. Its digits and the power of ten are doubles, so that their quotient
+/// is rounded once, as the number is (W. D. Clinger, "How to read floating point numbers
+/// accurately", 1990).
+const char* read_short_decimal(const char* begin, const char* end, double& value) {
+  constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  const bool negative = *begin == '-';
+  uint64_t digits = 0;
+  int count = 0;
+  const char* at = read_digits(begin + negative, end, digits, count);
+  const int whole = count;
+  if (at < end && *at == '.') at = read_digits(at + 1, end, digits, count);
+  const bool has_exponent = at < end && (*at == 'e' || *at == 'E');
+  if (count == 0 || count > 19 || digits > uint64_t{1} << 53 || has_exponent) return nullptr;
+  value = static_cast<double>(digits) / powers[count - whole];
+  if (negative) value = -value;
+  return at;
+}
+
+int64_t bits(double value) { return std::bit_cast<int64_t>(value); }
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+std::string csv_kind_name(CsvKind kind) {
+  switch (kind) {
+    case CsvKind::boolean: return "bool";
+    case CsvKind::int64: return "int64";
+    case CsvKind::text: return "text";
+    default: return "float64";
+  }
+}
+
+CsvKind joined_kind(CsvKind a, CsvKind b) {
+  if (a == CsvKind::none || b == CsvKind::none) return std::max(a, b);
+  if (a == b) return a;
+  return a == CsvKind::boolean || b == CsvKind::boolean ? CsvKind::text : std::max(a, b);
+}
+
+void CsvColumn::take(int64_t* out) {
+  for (CsvPart& part : parts) {
+    out = std::copy(part.numbers.begin(), part.numbers.end(), out);
+    part = {};
+  }
+}
+
+void CsvColumn::take(double* out) {
+  for (CsvPart& part : parts) {
+    const auto as_double = [&](int64_t value) {
+      if (part.kind == CsvKind::float64) return std::bit_cast<double>(value);
+      const bool missing = part.kind == CsvKind::boolean && value == missing_bool;
+      return missing ? nan_value : static_cast<double>(value);
+    };
+    if (part.kind == CsvKind::none) {
+      out = std::fill_n(out, part.rows, nan_value);
+    } else {
+      out = std::transform(part.numbers.begin(), part.numbers.end(), out, as_double);
+    }
+    part = {};
+  }
+}
+
+std::vector<std::string> CsvColumn::take_texts() {
+  std::vector<std::string> texts;
+  for (CsvPart& part : parts) {
+    part.texts.resize(static_cast<size_t>(part.rows));
+    texts.insert(texts.end(), std::move_iterator(part.texts.begin()),
+                 std::move_iterator(part.texts.end()));
+    part = {};
+  }
+  return texts;
+}
+
+CsvColumnBuilder::CsvColumnBuilder(const CsvPlan& plan, const CsvMissing& missing)
+    : plan_(plan), missing_(missing) {
+  part.kind = plan.kind;
+}
+
+const char* CsvColumnBuilder::add_number(const char* begin, const char* end, char delimiter) {
+  const char first = *begin == '-' ? begin[1] : *begin;
+  if (!(first >= '0' && first <= '9') && first != '.') return nullptr;
+  int64_t whole = 0;
+  double real = 0;
+  std::from_chars_result read{};
+  if (part.kind == CsvKind::float64) {
+    read.ptr = read_short_decimal(begin, end, real);
+    if (!read.ptr) read = std::from_chars(begin, end, real);
+  } else if (part.kind == CsvKind::int64) {
+    read = std::from_chars(begin, end, whole);
+  } else {
+    return nullptr;
+  }
+  const char stop = *read.ptr;
+  const bool ended = stop == delimiter || stop == '\n' || (stop == '\r' && read.ptr[1] == '\n');
+  if (!ended || read.ec != std::errc()) return nullptr;
+  add_bits(part.kind == CsvKind::float64 ? bits(real) : whole);
+  return read.ptr;
+}
+
+bool CsvColumnBuilder::add(std::string_view text) {
+  if (part.kind == CsvKind::text) {
+    const bool is_missing = missing_.contains(text);
+    part.has_missing = part.has_missing || is_missing;
+    part.texts.emplace_back(is_missing ? std::string_view() : text);
+    ++part.rows;
+    return true;
+  }
+  if (missing_.contains(text)) return add_missing();
+  const std::string_view number = trimmed(text);
+  int64_t whole = 0;
+  double real = 0;
+  CsvKind found = CsvKind::text;
+  if (parse_int(number, whole)) {
+    found = CsvKind::int64;
+    real = static_cast<double>(whole);
+  } else if (parse_float(number, real)) {
+    found = CsvKind::float64;
+  } else if (parse_bool(number, whole)) {
+    found = CsvKind::boolean;
+  }
+  const CsvKind both = joined_kind(part.kind, found);
+  if (both != part.kind) {
+    if (plan_.given) return false;
+    widen(both);
+  }
+  if (part.kind == CsvKind::text) return add(text);
+  add_bits(part.kind == CsvKind::float64 ? bits(real) : whole);
+  return true;
+}
+
+void CsvColumnBuilder::add_bits(int64_t value) {
+  part.numbers.push_back(value);
+  ++part.rows;
+}
+
+bool CsvColumnBuilder::add_missing() {
+  if (plan_.given && part.kind != CsvKind::float64) return false;
+  part.has_missing = true;
+  if (part.kind == CsvKind::int64) widen(CsvKind::float64);
+  if (part.kind == CsvKind::none) {
+    ++part.rows;
+  } else {
+    add_bits(part.kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
+  }
+  return true;
+}
+
+/// Makes the values so far those of a wider kind. What a column of texts had before is lost.
+void CsvColumnBuilder::widen(CsvKind kind) {
+  const auto rows = static_cast<size_t>(part.rows);
+  if (part.kind == CsvKind::none && kind != CsvKind::text) {
+    if (kind == CsvKind::int64 && part.has_missing) kind = CsvKind::float64;
+    part.numbers.assign(rows, kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
+  } else if (kind == CsvKind::float64) {
+    for (int64_t& value : part.numbers) value = bits(static_cast<double>(value));
+  } else {
+    part.is_lost = part.kind != CsvKind::none && rows > 0;
+    part.numbers = {};
+    part.texts.assign(rows, "");
+  }
+  part.kind = kind;
+}
+
+}  // namespace tessera::detail

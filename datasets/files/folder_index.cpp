@@ -1,0 +1,216 @@
+#include <tessera/datasets/files/folder_index.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t most_files = 10'000'000;
+constexpr int most_depth = 64;
+
+[[noreturn]] void fail_folder(const std::string& path, const std::string& expected,
+                              const std::string& received, const std::string& fix) {
+  throw FileError(path, expected, received, fix);
+}
+
+/// What lies in a folder, in the order of the names' bytes.
+std::vector<fs::directory_entry> entries_of(const std::string& folder) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    entries.push_back(*at);
+    if (entries.size() > most_files) break;
+  }
+  if (error) {
+    fail_folder(folder, "a folder that can be read", error.message(), "check its permissions");
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return a.path().native() < b.path().native();
+  });
+  return entries;
+}
+
+/// Finds the files of one folder of data.
+class Walk {
+ public:
+  Walk(const std::string& root, const FolderForm& form) : form_(form) {
+    std::error_code error;
+    root_ = fs::canonical(root, error).native() + "/";
+    if (error) fail_folder(root, "a folder", error.message(), "name the folder of the data");
+  }
+
+  bool is_folder(const fs::directory_entry& entry) {
+    std::error_code error;
+    if (!entry.is_directory(error)) return false;
+    check_link(entry);
+    return true;
+  }
+
+  /// The files in a folder and in those below it, in the order of the folders' paths.
+  void add(const std::string& folder, std::vector<std::string>& paths) {
+    std::vector<std::pair<std::string, std::string>> found;
+    find(folder, found, 0);
+    std::sort(found.begin(), found.end());
+    for (auto& [inner, path] : found) paths.push_back(std::move(path));
+  }
+
+ private:
+  /// Files with the folder that each lies in.
+  void find(const std::string& folder, std::vector<std::pair<std::string, std::string>>& found,
+            int depth) {
+    if (depth > most_depth) {
+      fail_folder(folder, str("folders at most ", most_depth, " deep"), "more",
+                  "look for a link that leads back");
+    }
+    for (const fs::directory_entry& entry : entries_of(folder)) {
+      const std::string path = folder + "/" + entry.path().filename().native();
+      std::error_code error;
+      if (entry.is_directory(error)) {
+        if (!entry.is_symlink(error)) {
+          find(path, found, depth + 1);
+        } else if (form_.follow_links) {
+          check_end(folder, path);
+          find(path, found, depth + 1);
+        }
+      } else if (is_wanted(path)) {
+        check_link(entry);
+        found.emplace_back(folder, path);
+        if (found.size() > most_files) {
+          fail_folder(folder, str("at most ", most_files, " files"), "more",
+                      "name the folder of the data");
+        }
+      }
+    }
+  }
+
+  /// A link to a folder above it has all files below it again, without end.
+  static void check_end(const std::string& folder, const std::string& link) {
+    std::error_code error;
+    const std::string above = fs::canonical(link, error).native() + "/";
+    if (!error && !(fs::canonical(folder, error).native() + "/").starts_with(above)) return;
+    fail_folder(link, "a link that leads to other folders", "one that leads back",
+                "take the link away");
+  }
+
+  bool is_wanted(std::string path) const {
+    std::transform(path.begin(), path.end(), path.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return std::any_of(form_.endings.begin(), form_.endings.end(),
+                       [&](std::string_view ending) { return path.ends_with(ending); });
+  }
+
+  void check_link(const fs::directory_entry& entry) const {
+    std::error_code error;
+    if (form_.follow_links || !entry.is_symlink(error)) return;
+    const fs::path target = fs::canonical(entry.path(), error);
+    if (!error && target.native().starts_with(root_)) return;
+    fail_folder(entry.path().native(), "files of the folder " + root_,
+                error ? "a link to nothing" : "a link to " + in_quotes(target.native(), 300),
+                "take the link away, or set follow_links");
+  }
+
+  const FolderForm& form_;
+  std::string root_;
+};
+
+/// A number from 0 to `most` as numpy.random.RandomState draws it.
+uint32_t draw_up_to(std::mt19937& random, uint32_t most) {
+  const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << std::bit_width(most)) - 1);
+  for (;;) {
+    const uint32_t value = static_cast<uint32_t>(random()) & mask;
+    if (value <= most) return value;
+  }
+}
+
+template <class T>
+void shuffle_as_numpy(std::vector<T>& values, uint32_t seed) {
+  std::mt19937 random(seed);
+  for (size_t i = values.size(); i-- > 1;) {
+    std::swap(values[i], values[draw_up_to(random, static_cast<uint32_t>(i))]);
+  }
+}
+
+template <class T>
+void keep_subset(std::vector<T>& values, const FolderForm& form) {
+  const auto held = static_cast<size_t>(form.validation_split * static_cast<double>(values.size()));
+  if (form.subset == "validation") {
+    values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(held));
+  } else {
+    values.resize(values.size() - held);
+  }
+}
+
+void check_split(const std::string& folder, const FolderForm& form) {
+  const bool split = form.validation_split != 0;
+  if (!(form.validation_split >= 0 && form.validation_split < 1)) {
+    throw ConfigError(folder, "a validation_split between 0 and 1", str(form.validation_split),
+                      "0.2 leaves a fifth for validation");
+  }
+  const bool known = form.subset == "training" || form.subset == "validation";
+  if (split ? known : form.subset.empty()) return;
+  throw ConfigError(folder,
+                    split ? R"(with validation_split, subset is "training" or "validation")"
+                          : "a subset of data that validation_split cuts in two",
+                    "subset " + in_quotes(form.subset), "give both, or neither");
+}
+
+}  // namespace
+
+FolderIndex index_folder(const std::string& folder, const FolderForm& form) {
+  check_split(folder, form);
+  Walk walk(folder, form);
+  FolderIndex index;
+  if (form.classes) {
+    for (const fs::directory_entry& entry : entries_of(folder)) {
+      const std::string name = entry.path().filename().native();
+      if (!name.starts_with('.') && walk.is_folder(entry)) index.class_names.push_back(name);
+    }
+    for (const std::string& name : form.class_names) {
+      if (std::count(index.class_names.begin(), index.class_names.end(), name) > 0) continue;
+      throw ConfigError(folder, "class_names are sub-folders", in_quotes(name),
+                        suggestion(name, index.class_names));
+    }
+    if (!form.class_names.empty()) index.class_names = form.class_names;
+    for (size_t i = 0; i < index.class_names.size(); ++i) {
+      walk.add(folder + "/" + index.class_names[i], index.paths);
+      index.labels.resize(index.paths.size(), static_cast<int64_t>(i));
+    }
+  } else {
+    walk.add(folder, index.paths);
+    index.labels = form.labels;
+    for (const int64_t label : std::set<int64_t>(form.labels.begin(), form.labels.end())) {
+      index.class_names.push_back(std::to_string(label));
+    }
+    if (!form.labels.empty() && form.labels.size() != index.paths.size()) {
+      throw ConfigError(folder, str("labels for ", index.paths.size(), " files"),
+                        std::to_string(form.labels.size()),
+                        "give one for each, in the order of their paths");
+    }
+  }
+  if (form.shuffle) {
+    shuffle_as_numpy(index.paths, form.seed);
+    shuffle_as_numpy(index.labels, form.seed);
+  }
+  if (form.validation_split > 0) {
+    keep_subset(index.paths, form);
+    if (!index.labels.empty()) keep_subset(index.labels, form);
+  }
+  if (!index.paths.empty()) return index;
+  std::vector<std::string> endings(form.endings.begin(), form.endings.end());
+  fail_folder(folder, "files named *" + join(endings, ", *") +
+                          (form.classes ? " in a sub-folder for each class" : ""),
+              "none", "name the folder above the classes");
+}
+
+}  // namespace tessera::detail

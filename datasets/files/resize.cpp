@@ -1,0 +1,189 @@
+#include <tessera/datasets/files/resize.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+namespace tessera::detail {
+namespace {
+
+double sinc(double x) {
+  return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x);
+}
+
+template <int Radius>
+double lanczos(double x) {
+  return std::abs(x) < Radius ? sinc(x) * sinc(x / Radius) : 0;
+}
+
+double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
+
+/// The cubic of Keys, a = -1/2.
+double keys_cubic(double x) {
+  x = std::abs(x);
+  if (x >= 2) return 0;
+  return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : ((-0.5 * x + 2.5) * x - 4) * x + 2;
+}
+
+double mitchell_cubic(double x) {
+  x = std::abs(x);
+  if (x >= 2) return 0;
+  return x < 1 ? ((7 * x / 6 - 2) * x) * x + 8.0 / 9
+               : ((-7 * x / 18 + 2) * x - 10.0 / 3) * x + 16.0 / 9;
+}
+
+/// Of a deviation of half a pixel, cut off behind three of them.
+double gaussian(double x) { return std::abs(x) < 1.5 ? std::exp(-2 * x * x) : 0; }
+
+double box(double x) { return x > -0.5 && x <= 0.5 ? 1 : 0; }
+
+double hamming(double x) {
+  return std::abs(x) < 1 ? sinc(x) * (0.54 + 0.46 * std::cos(std::numbers::pi * x)) : 0;
+}
+
+struct Kernel {
+  const char* name;
+  double radius;
+  double (*weight)(double);
+};
+constexpr Kernel kernels[] = {
+    {"bilinear", 1, triangle},       {"bicubic", 2, keys_cubic},   {"lanczos3", 3, lanczos<3>},
+    {"lanczos5", 5, lanczos<5>},     {"lanczos", 3, lanczos<3>},   {"gaussian", 1.5, gaussian},
+    {"mitchellcubic", 2, mitchell_cubic}, {"box", 0.5, box},       {"hamming", 1, hamming}};
+
+/// The pixels of a line that one of the result is made of.
+struct Taps {
+  int64_t first;
+  std::vector<float> weights;
+};
+
+/// The pixels that a stretch of the line covers, each by how much.
+Taps covered(double begin, double end, int64_t size) {
+  const auto first = static_cast<int64_t>(std::floor(begin));
+  const int64_t last = std::min(static_cast<int64_t>(std::ceil(end)), size);
+  Taps taps{first, {}};
+  for (int64_t i = first; i < last; ++i) {
+    const double part = std::min<double>(end, static_cast<double>(i + 1)) -
+                        std::max<double>(begin, static_cast<double>(i));
+    taps.weights.push_back(static_cast<float>(part / (end - begin)));
+  }
+  return taps;
+}
+
+Taps weighted(const Kernel& kernel, double centre, double scale, int64_t size) {
+  const double reach = kernel.radius * scale;
+  const auto first = std::clamp<int64_t>(static_cast<int64_t>(std::floor(centre - reach)), 0, size);
+  const auto last = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(centre + reach)), 0, size);
+  std::vector<double> weights;
+  double sum = 0;
+  for (int64_t i = first; i < last; ++i) {
+    // In this order, as Pillow does: a pixel may lie on the edge of a box.
+    weights.push_back(kernel.weight((static_cast<double>(i) - centre + 0.5) * (1 / scale)));
+    sum += weights.back();
+  }
+  int64_t begin = first;
+  while (weights.size() > 1 && weights.back() == 0) weights.pop_back();
+  while (weights.size() > 1 && weights.front() == 0) {
+    weights.erase(weights.begin());
+    ++begin;
+  }
+  Taps taps{begin, {}};
+  for (const double weight : weights) taps.weights.push_back(static_cast<float>(weight / sum));
+  return taps;
+}
+
+/// What each pixel of a line of `to` is made of, of a line of `from`.
+std::vector<Taps> line_taps(int64_t from, int64_t to, const Resizing& how) {
+  std::vector<Taps> all;
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const Kernel* kernel = nullptr;
+  for (const Kernel& known : kernels) {
+    if (how.interpolation == known.name) kernel = &known;
+  }
+  for (int64_t i = 0; i < to; ++i) {
+    const double at = static_cast<double>(i) * scale;
+    if (from == to) {
+      all.push_back({i, {1}});
+    } else if (how.interpolation == "area") {
+      all.push_back(covered(at, at + scale, from));
+    } else if (!kernel) {
+      const auto nearest = static_cast<int64_t>(std::floor(at + scale / 2));
+      all.push_back({std::min(nearest, from - 1), {1}});
+    } else {
+      const double centre = (static_cast<double>(i) + 0.5) * scale;
+      all.push_back(weighted(*kernel, centre, how.antialias ? std::max(scale, 1.0) : 1, from));
+    }
+  }
+  return all;
+}
+
+/// A row brought to its new width.
+template <int64_t channels>
+void resize_row(const uint8_t* row, const std::vector<Taps>& columns, float* out) {
+  for (const Taps& taps : columns) {
+    const uint8_t* from = row + taps.first * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      float sum = 0;
+      for (size_t i = 0; i < taps.weights.size(); ++i) {
+        sum += taps.weights[i] * static_cast<float>(from[static_cast<int64_t>(i) * channels + c]);
+      }
+      out[c] = sum;
+    }
+    out += channels;
+  }
+}
+
+}  // namespace
+
+std::span<const std::string> tf_interpolations() {
+  static const std::array<std::string, 8> all{"bilinear", "nearest",  "bicubic",  "area",
+                                              "lanczos3", "lanczos5", "gaussian", "mitchellcubic"};
+  return all;
+}
+
+std::span<const std::string> pillow_interpolations() {
+  static const std::array<std::string, 6> all{"nearest", "bilinear", "bicubic",
+                                              "lanczos", "box",      "hamming"};
+  return all;
+}
+
+void resize_image(const Image& image, const ImagePart& part, int64_t height, int64_t width,
+                  const Resizing& how, float* out, int64_t row_step) {
+  const std::vector<Taps> rows = line_taps(part.height, height, how);
+  const std::vector<Taps> columns = line_taps(part.width, width, how);
+  const auto count = static_cast<size_t>(width * image.channels);
+  size_t most = 1;
+  for (const Taps& taps : rows) most = std::max(most, taps.weights.size());
+  // Rows of the new width, of which the next row of the result needs some again.
+  std::vector<std::vector<float>> made(most, std::vector<float>(count));
+  std::vector<int64_t> made_of(most, -1);
+  const auto row_of = [&](int64_t y) -> const float* {
+    const auto slot = static_cast<size_t>(y) % most;
+    if (made_of[slot] != y) {
+      made_of[slot] = y;
+      const uint8_t* from = image.pixels.data() +
+                            ((part.top + y) * image.width + part.left) * image.channels;
+      const auto resize = image.channels == 1   ? resize_row<1>
+                          : image.channels == 3 ? resize_row<3>
+                                                : resize_row<4>;
+      resize(from, columns, made[slot].data());
+    }
+    return made[slot].data();
+  };
+  for (int64_t y = 0; y < height; ++y) {
+    const Taps& taps = rows[static_cast<size_t>(y)];
+    float* to = out + y * row_step;
+    for (size_t i = 0; i < taps.weights.size(); ++i) {
+      const float* from = row_of(taps.first + static_cast<int64_t>(i));
+      const float weight = taps.weights[i];
+      if (i == 0) {
+        for (size_t x = 0; x < count; ++x) to[x] = weight * from[x];
+      } else {
+        for (size_t x = 0; x < count; ++x) to[x] += weight * from[x];
+      }
+    }
+  }
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <tessera/datasets/pipeline/internal/element_file.hpp>
+#include <tessera/datasets/pipeline/internal/pipeline_rows.hpp>
+#include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::detail {
+namespace {
+
+using Elements = std::shared_ptr<const PipelineElements>;
+
+/// What is kept is what the first epoch has, whichever is read first: a run that goes on has the
+/// same.
+PipelineReading first_pass(const PipelineReading& reading) {
+  PipelineReading first = reading;
+  first.pass = 0;
+  return first;
+}
+
+/// Elements in memory, each under its number.
+class KeptElements {
+ public:
+  /// A copy; absent if it is not kept, or as other rows of its batch than those wanted.
+  std::optional<Examples> find(int64_t number, const LayoutMap& layouts) const {
+    std::optional<Examples> kept;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = kept_.find(number);
+      if (found != kept_.end()) kept = found->second;
+    }
+    if (!kept) return std::nullopt;
+    if (batched_) {
+      const int64_t rows = kept->part ? kept->part->of : held_rows(*kept);
+      const std::optional<RowPart> wanted = wanted_part(rows, layouts);
+      const bool same = wanted ? kept->part && kept->part->rows == wanted->rows : !kept->part;
+      if (!same) return std::nullopt;
+    }
+    return cloned(*kept);
+  }
+  void keep(int64_t number, const Examples& element) {
+    Examples own = cloned(element);
+    const std::lock_guard lock(mutex_);
+    kept_.insert_or_assign(number, std::move(own));
+  }
+  explicit KeptElements(bool batched) : batched_(batched) {}
+
+ private:
+  bool batched_;
+  mutable std::mutex mutex_;
+  std::unordered_map<int64_t, Examples> kept_;
+};
+
+class MemoryCachedElements final : public PipelineElements {
+ public:
+  MemoryCachedElements(Elements before, LayoutMap layouts, KeptElements& kept)
+      : before_(std::move(before)), layouts_(std::move(layouts)), kept_(kept) {}
+
+  std::optional<int64_t> size() const override { return before_->size(); }
+  std::vector<Examples> get(std::span<const int64_t> numbers) const override {
+    std::vector<Examples> elements(numbers.size());
+    std::vector<int64_t> missing;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      std::optional<Examples> kept = kept_.find(numbers[i], layouts_);
+      if (kept) {
+        elements[i] = std::move(*kept);
+      } else {
+        missing.push_back(numbers[i]);
+        places.push_back(i);
+      }
+    }
+    if (missing.empty()) return elements;
+    std::vector<Examples> made = before_->get(missing);
+    for (size_t i = 0; i < made.size(); ++i) {
+      kept_.keep(missing[i], made[i]);
+      elements[places[i]] = std::move(made[i]);
+    }
+    return elements;
+  }
+  std::optional<int64_t> original(int64_t number) const override { return number; }
+
+ private:
+  Elements before_;
+  LayoutMap layouts_;
+  KeptElements& kept_;
+};
+
+class MemoryCacheStage final : public PipelineStage {
+ public:
+  explicit MemoryCacheStage(PipelineStagePtr stage)
+      : PipelineStage("cache", {std::move(stage)}), kept_(batched()) {
+    check_has_end();
+  }
+  Elements open(const PipelineReading& reading) const override {
+    return std::make_shared<MemoryCachedElements>(before().open(first_pass(reading)),
+                                                  reading.layouts, kept_);
+  }
+
+ private:
+  mutable KeptElements kept_;
+};
+
+class FileCachedElements final : public PipelineElements {
+ public:
+  FileCachedElements(std::shared_ptr<const ElementFile> file, LayoutMap layouts, bool batched)
+      : file_(std::move(file)), layouts_(std::move(layouts)), batched_(batched) {}
+
+  std::optional<int64_t> size() const override { return file_->size(); }
+  std::vector<Examples> get(std::span<const int64_t> numbers) const override {
+    std::vector<Examples> elements;
+    for (const int64_t number : numbers) {
+      Examples element = file_->read(number);
+      elements.push_back(batched_ ? part_of(std::move(element), layouts_) : std::move(element));
+    }
+    return elements;
+  }
+  std::optional<int64_t> original(int64_t number) const override { return number; }
+
+ private:
+  std::shared_ptr<const ElementFile> file_;
+  LayoutMap layouts_;
+  bool batched_;
+};
+
+class FileCacheStage final : public PipelineStage {
+ public:
+  FileCacheStage(PipelineStagePtr stage, std::string path)
+      : PipelineStage("cache", {std::move(stage)}), path_(std::move(path)) {
+    check_has_end();
+  }
+  Elements open(const PipelineReading& reading) const override {
+    PipelineReading whole = first_pass(reading);
+    whole.layouts = {};
+    return std::make_shared<FileCachedElements>(file(whole), reading.layouts, batched());
+  }
+
+ private:
+  /// Open once, and written first where it is not there.
+  std::shared_ptr<const ElementFile> file(const PipelineReading& reading) const {
+    const std::lock_guard lock(mutex_);
+    if (!file_) {
+      file_ = element_file(path_, *before().open(reading), before().text(), threads(), where());
+    }
+    return file_;
+  }
+
+  std::string path_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const ElementFile> file_;
+};
+
+}  // namespace
+
+PipelineStagePtr memory_cache_stage(PipelineStagePtr before) {
+  return std::make_shared<MemoryCacheStage>(std::move(before));
+}
+
+PipelineStagePtr file_cache_stage(PipelineStagePtr before, const std::string& file) {
+  return std::make_shared<FileCacheStage>(std::move(before), file);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,71 @@
+#include <tessera/datasets/pipeline/internal/elements_ahead.hpp>
+
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/profile.hpp>
+
+namespace tessera::detail {
+
+ElementsAhead::ElementsAhead(std::shared_ptr<const PipelineElements> elements, int64_t first,
+                             int64_t threads, int64_t ahead)
+    : elements_(std::move(elements)), ahead_(ahead), to_make_(first), to_give_(first) {
+  for (int64_t i = 0; i < threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+}
+
+ElementsAhead::Made ElementsAhead::make(int64_t number) const {
+  const std::optional<int64_t> size = elements_->size();
+  if (size && number >= *size) return {};
+  const ProfileSpan span(SpanKind::data, "make element");
+  try {
+    const int64_t numbers[] = {number};
+    std::vector<Examples> elements = elements_->get(numbers);
+    if (elements.empty()) return {};
+    return {std::move(elements[0]), nullptr};
+  } catch (...) {
+    return {std::nullopt, std::current_exception()};
+  }
+}
+
+void ElementsAhead::work(const std::stop_token& stop) {
+  const c10::InferenceMode inference;
+  compute_alone();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, stop, [&] { return ended_ || to_make_ < to_give_ + ahead_; });
+    if (stop.stop_requested() || ended_) return;
+    const int64_t number = to_make_++;
+    lock.unlock();
+    Made made = make(number);
+    lock.lock();
+    ended_ = ended_ || !made.element;
+    made_.emplace(number, std::move(made));
+    changed_.notify_all();
+  }
+}
+
+std::optional<Examples> ElementsAhead::next() {
+  if (threads_.empty()) {
+    Made made = make(to_give_);
+    if (made.error) std::rethrow_exception(made.error);
+    if (made.element) ++to_give_;
+    return std::move(made.element);
+  }
+  std::unique_lock lock(mutex_);
+  // A number that a thread has taken it also makes, and those before an end were all taken.
+  changed_.wait(lock, [&] { return made_.contains(to_give_); });
+  const auto made = made_.find(to_give_);
+  if (made->second.error) std::rethrow_exception(made->second.error);
+  if (!made->second.element) return std::nullopt;
+  std::optional<Examples> element = std::move(made->second.element);
+  made_.erase(made);
+  ++to_give_;
+  lock.unlock();
+  changed_.notify_all();
+  return element;
+}
+
+}  // namespace tessera::detail

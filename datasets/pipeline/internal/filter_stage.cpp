@@ -1,0 +1,110 @@
+#include <unordered_map>
+#include <utility>
+
+#include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::detail {
+namespace {
+
+using Elements = std::shared_ptr<const PipelineElements>;
+
+/// Those elements that were chosen.
+class ChosenElements final : public PipelineElements {
+ public:
+  ChosenElements(Elements before, std::vector<int64_t> chosen)
+      : before_(std::move(before)), chosen_(std::move(chosen)) {}
+
+  std::optional<int64_t> size() const override { return std::ssize(chosen_); }
+  std::vector<Examples> get(std::span<const int64_t> numbers) const override {
+    std::vector<int64_t> moved;
+    for (const int64_t number : numbers) moved.push_back(chosen_[static_cast<size_t>(number)]);
+    return before_->get(moved);
+  }
+  std::optional<int64_t> original(int64_t number) const override {
+    return before_->original(chosen_[static_cast<size_t>(number)]);
+  }
+
+ private:
+  Elements before_;
+  std::vector<int64_t> chosen_;
+};
+
+class FilterStage final : public PipelineStage {
+ public:
+  FilterStage(PipelineStagePtr stage, DataPipeline::Predicate predicate,
+              const FilterOptions& options)
+      : PipelineStage("filter", {std::move(stage)}),
+        predicate_(std::move(predicate)),
+        options_(options) {
+    check_at_least(where(), "threads", options_.threads, 1);
+    check_has_end();
+  }
+
+  Elements open(const PipelineReading& reading) const override {
+    Elements before_these = before().open(reading);
+    // The predicate sees all rows of a batch, so that every process chooses alike.
+    PipelineReading whole = reading;
+    whole.layouts = {};
+    return std::make_shared<ChosenElements>(before_these, chosen(*before().open(whole)));
+  }
+  std::optional<int64_t> count() const override { return std::nullopt; }
+
+ private:
+  /// What was asked before of elements that are the same in every pass is not asked again.
+  std::vector<int64_t> chosen(const PipelineElements& all) const {
+    const std::lock_guard lock(mutex_);
+    const int64_t size = all.size().value();
+    std::vector<int64_t> open;
+    std::vector<char> passes(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) {
+      const std::optional<int64_t> original = all.original(i);
+      const auto known = original ? known_.find(*original) : known_.end();
+      if (known == known_.end()) {
+        open.push_back(i);
+      } else {
+        passes[static_cast<size_t>(i)] = known->second;
+      }
+    }
+    ask(all, open, passes);
+    std::vector<int64_t> result;
+    for (int64_t i = 0; i < size; ++i) {
+      if (passes[static_cast<size_t>(i)]) result.push_back(i);
+    }
+    return result;
+  }
+
+  void ask(const PipelineElements& all, const std::vector<int64_t>& open,
+           std::vector<char>& passes) const {
+    visit_all(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
+      std::vector<int64_t> numbers;
+      for (const int64_t i : part) numbers.push_back(open[static_cast<size_t>(i)]);
+      const std::vector<Examples> elements = all.get(numbers);
+      for (size_t i = 0; i < elements.size(); ++i) {
+        try {
+          passes[static_cast<size_t>(numbers[i])] = predicate_(elements[i]);
+        } catch (...) {
+          rethrow_in_stage(where(numbers[i]));
+        }
+      }
+    });
+    for (const int64_t i : open) {
+      const std::optional<int64_t> original = all.original(i);
+      if (original) known_[*original] = passes[static_cast<size_t>(i)];
+    }
+  }
+
+  DataPipeline::Predicate predicate_;
+  FilterOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<int64_t, char> known_;
+};
+
+}  // namespace
+
+PipelineStagePtr filter_stage(PipelineStagePtr before, DataPipeline::Predicate predicate,
+                              const FilterOptions& options) {
+  return std::make_shared<FilterStage>(std::move(before), std::move(predicate), options);
+}
+
+}  // namespace tessera::detail

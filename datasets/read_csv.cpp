@@ -1,0 +1,106 @@
+#include <tessera/datasets/read_csv.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/datasets/files/csv.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+struct GivenDtype {
+  const char* name;
+  CsvKind kind;
+  at::ScalarType dtype;
+};
+constexpr GivenDtype given_dtypes[] = {
+    {"text", CsvKind::text, at::kByte},        {"bool", CsvKind::boolean, at::kBool},
+    {"int64", CsvKind::int64, at::kLong},      {"int32", CsvKind::int64, at::kInt},
+    {"float64", CsvKind::float64, at::kDouble}, {"float32", CsvKind::float64, at::kFloat}};
+
+const GivenDtype& given_dtype(const std::string& name, const std::string& column) {
+  std::vector<std::string> known;
+  for (const GivenDtype& given : given_dtypes) {
+    if (name == given.name) return given;
+    known.emplace_back(given.name);
+  }
+  throw ConfigError("read_csv, column " + in_quotes(column), "a dtype of columns",
+                    in_quotes(name), suggestion(name, known));
+}
+
+/// The numbers of a column, as they were inferred or given.
+at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
+  if (column.kind == CsvKind::float64) {
+    const at::Tensor numbers = at::empty({rows}, at::kDouble);
+    column.take(numbers.mutable_data_ptr<double>());
+    return numbers;
+  }
+  const at::Tensor numbers = at::empty({rows}, at::kLong);
+  column.take(numbers.mutable_data_ptr<int64_t>());
+  return column.kind == CsvKind::boolean ? numbers.to(at::kBool) : numbers;
+}
+
+}  // namespace
+
+Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
+  const c10::InferenceMode inference;
+  CsvForm form{.delimiter = options.delimiter,
+               .header = options.header,
+               .names = options.names,
+               .columns = options.columns,
+               .missing = options.missing,
+               .rows = options.rows};
+  for (const auto& [name, dtype] : options.dtypes) {
+    form.kinds[name] = given_dtype(dtype, name).kind;
+  }
+  CsvFile file = read_csv_file(path, form);
+  Table table;
+  for (CsvColumn& column : file.columns) {
+    if (column.kind == CsvKind::text) {
+      table.add(column.name, column.take_texts());
+      continue;
+    }
+    at::Tensor numbers = numbers_of(column, file.rows);
+    const auto given = options.dtypes.find(column.name);
+    if (given != options.dtypes.end()) {
+      const at::ScalarType dtype = given_dtype(given->second, column.name).dtype;
+      const bool fits = dtype != at::kInt || numbers.numel() == 0 ||
+                        numbers.to(at::kInt).eq(numbers).all().item<bool>();
+      if (!fits) {
+        throw FileError(path + ", column " + in_quotes(column.name), "numbers of 32 bits",
+                        "larger ones", R"(let it be "int64")");
+      }
+      numbers = numbers.to(dtype);
+    }
+    table.add(column.name, std::move(numbers));
+  }
+  return table;
+}
+
+std::string datasets::describe(const Table& table) {
+  std::string text = str(table.rows(), table.rows() == 1 ? " row" : " rows");
+  const char* separator = ": ";
+  for (const std::string& name : table.names()) {
+    const Table::Column& column = table[name];
+    text += str(separator, one_line(name), " ",
+                column.is_text() ? "text" : dtype_name(column.numbers().scalar_type()));
+    if (!column.is_text() && column.numbers().dim() > 1) {
+      text += " " + to_string(column.numbers().sizes().slice(1).vec());
+    }
+    separator = ", ";
+  }
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+#include <tessera/framework/base/internal/helper_program.hpp>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <tessera/framework/base/error.hpp>
+
+namespace tessera::detail {
+
+std::string find_program(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> folders{fs::read_symlink("/proc/self/exe", error).parent_path()};
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<void*>(&find_program), &library) != 0) {
+    const fs::path lib = fs::absolute(library.dli_fname, error).parent_path();
+    folders.push_back(lib.parent_path() / "bin");
+    // As in /usr/lib/x86_64-linux-gnu.
+    folders.push_back(lib.parent_path().parent_path() / "bin");
+  }
+  for (const fs::path& folder : folders) {
+    const std::string path = folder / name;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
+                           const std::string& fix) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (descriptors.input < 0) {
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  } else {
+    posix_spawn_file_actions_adddup2(&actions, descriptors.input, 0);
+  }
+  posix_spawn_file_actions_adddup2(&actions, descriptors.output, 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  if (descriptors.file >= 0) posix_spawn_file_actions_adddup2(&actions, descriptors.file, 3);
+  // Connections of clients, above all, which would stay open with it.
+  posix_spawn_file_actions_addclosefrom_np(&actions, descriptors.file < 0 ? 3 : 4);
+  const int error = posix_spawn(&process_, arguments[0], &actions, nullptr, arguments.data(),
+                                environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return;
+  process_ = -1;
+  throw StateError(words[0], "the program can be started", strerror(error), fix);
+}
+
+HelperProgram::~HelperProgram() { end(); }
+
+std::optional<int> HelperProgram::poll() {
+  if (process_ < 0) return std::nullopt;  // waitpid() would take any other child of this process.
+  int status = 0;
+  const pid_t found = ::waitpid(process_, &status, WNOHANG);
+  if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
+  process_ = -1;
+  return status;
+}
+
+void HelperProgram::end() {
+  if (process_ < 0) return;
+  ::kill(process_, SIGKILL);
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
+
+}  // namespace tessera::detail

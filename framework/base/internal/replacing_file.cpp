@@ -1,0 +1,81 @@
+#include <tessera/framework/base/internal/replacing_file.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// The file to replace: what a symbolic link points to, else the path itself.
+std::string real_target(const std::string& path) {
+  std::error_code ignored;
+  const auto real = std::filesystem::canonical(path, ignored);
+  return ignored ? path : real.string();
+}
+
+/// Permissions of the new file: those of the old one, else what the umask leaves.
+mode_t target_mode(const std::string& target, bool& is_new) {
+  struct stat info {};
+  is_new = ::stat(target.c_str(), &info) != 0;
+  if (is_new) return 0666;
+  if (!S_ISREG(info.st_mode)) {
+    throw FileError(target, "only a regular file can be replaced",
+                    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket",
+                    "pass the path of a file");
+  }
+  return info.st_mode & 07777;
+}
+
+}  // namespace
+
+ReplacingFile::ReplacingFile(const std::string& path, Links links)
+    : path_(path), target_(links == Links::followed ? real_target(path) : path) {
+  bool is_new = true;
+  const mode_t mode = links == Links::followed ? target_mode(target_, is_new) : 0666;
+  const size_t slash = target_.rfind('/');
+  folder_ = slash == std::string::npos ? "./" : target_.substr(0, slash + 1);
+  do {
+    temporary_path_ = folder_ + new_temporary_name();
+    file_ = open_descriptor(temporary_path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  } while (!file_.valid() && errno == EEXIST);
+  if (!file_.valid()) {
+    temporary_path_.clear();
+    fail_write(path);
+  }
+  if (is_new || ::fchmod(descriptor(), mode) == 0) return;
+  const int error = errno;
+  ::unlink(temporary_path_.c_str());
+  errno = error;
+  fail_write(path);
+}
+
+ReplacingFile::~ReplacingFile() {
+  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
+}
+
+void ReplacingFile::commit() {
+  const bool good =
+      sync_descriptor(descriptor()) && file_.reset() && rename_path(temporary_path_, target_);
+  if (!good) fail_write(path_);
+  temporary_path_.clear();
+  if (!sync_folder(folder_)) {
+    throw FileError(path_, "the name of the new file, which is in place, must be on disk",
+                    std::strerror(errno),
+                    "write it again, else a power failure may bring the old one back");
+  }
+  for (const std::string& path : abandoned_in(folder_)) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::symlink_status(path, ignored);
+    if (std::filesystem::is_regular_file(status)) ::unlink(path.c_str());
+  }
+}
+
+}  // namespace tessera::detail

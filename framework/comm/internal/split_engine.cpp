@@ -1,0 +1,64 @@
+#include <tessera/framework/comm/internal/split_engine.hpp>
+
+namespace tessera::detail {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+class SplitEngine final : public Engine {
+ public:
+  SplitEngine(std::shared_ptr<Engine> host, std::shared_ptr<Engine> gpus)
+      : host_(std::move(host)), gpus_(std::move(gpus)) {}
+
+  std::string name() const override { return gpus_->name(); }
+  int rank() const override { return gpus_->rank(); }
+  int size() const override { return gpus_->size(); }
+  void set_call(uint64_t call) override {
+    host_->set_call(call);
+    gpus_->set_call(call);
+  }
+
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+                     at::Tensor& out) override {
+    return engine_of(parts).all_reduce(group, kind, parts, out);
+  }
+  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                     const Tensors& parts, at::Tensor& out) override {
+    return engine_of(parts).all_gather(group, axis, counts, parts, out);
+  }
+  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
+                         const std::vector<Interval>& pieces, const Tensors& parts,
+                         Tensors& out) override {
+    return engine_of(parts).reduce_scatter(group, kind, axis, pieces, parts, out);
+  }
+  WorkPtr all_to_all(const Group& group, const std::vector<Tensors>& send,
+                     std::vector<Tensors>& recv) override {
+    const std::vector<Tensors>& received = recv;
+    for (const auto* rows : {&send, &received}) {
+      for (const Tensors& row : *rows) {
+        for (const at::Tensor& tensor : row) {
+          if (tensor.defined()) return engine_of({tensor}).all_to_all(group, send, recv);
+        }
+      }
+    }
+    return nullptr;  // nobody sends this process anything
+  }
+
+  void abort(const std::string& reason) override {
+    host_->abort(reason);
+    gpus_->abort(reason);
+  }
+
+ private:
+  Engine& engine_of(const Tensors& parts) const { return parts[0].is_cpu() ? *host_ : *gpus_; }
+
+  const std::shared_ptr<Engine> host_, gpus_;
+};
+
+}  // namespace
+
+std::shared_ptr<Engine> split_engine(std::shared_ptr<Engine> host, std::shared_ptr<Engine> gpus) {
+  return std::make_shared<SplitEngine>(std::move(host), std::move(gpus));
+}
+
+}  // namespace tessera::detail

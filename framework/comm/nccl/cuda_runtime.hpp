@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace tessera::detail {
+
+/// The functions of CUDA's runtime that Tessera calls, of the copy that libc10_cuda is linked with.
+struct CudaRuntime {
+  decltype(&::cudaGetErrorString) error_string;
+  decltype(&::cudaDeviceGetAttribute) attribute;
+  decltype(&::cudaLibraryLoadData) load;
+  decltype(&::cudaLibraryGetKernel) get_kernel;
+  cudaError_t (*launch)(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
+                        size_t shared_bytes, cudaStream_t stream);
+  decltype(&::cudaStreamBeginCapture) begin_capture;
+  decltype(&::cudaStreamGetCaptureInfo) capture_info;
+  decltype(&::cudaStreamEndCapture) end_capture;
+  cudaError_t (*instantiate)(cudaGraphExec_t* launchable, cudaGraph_t graph,
+                             unsigned long long flags);
+  decltype(&::cudaGraphDestroy) destroy_graph;
+  decltype(&::cudaGraphLaunch) launch_graph;
+  decltype(&::cudaGraphExecDestroy) destroy_launchable;
+
+  CudaRuntime();
+  /// Throws StateError with `what` where a function failed.
+  void check(cudaError_t result, const char* what) const;
+};
+
+/// Loaded with the first call. Throws ConfigError where it cannot be.
+const CudaRuntime& cuda_runtime();
+
+}  // namespace tessera::detail

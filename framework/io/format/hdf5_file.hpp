@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/io/format/checkpoint_grid.hpp>
+#include <tessera/framework/io/format/hdf5_program.hpp>
+
+namespace tessera::detail {
+
+/// A group of an HDF5 file.
+struct Hdf5Group {
+  std::string path;             ///< "/layers/dense/vars"; empty for the file itself
+  Json attributes = Json::object();  ///< texts, numbers and lists of either; null for all else
+};
+
+/// A dataset of an HDF5 file.
+struct Hdf5Dataset {
+  std::string path;   ///< "/layers/dense/vars/0"
+  std::string dtype;  ///< as safetensors has it, "F32"; empty for what no tensor can be
+  Shape shape;
+  Json attributes = Json::object();
+  /// Where its bytes lie in the file, one behind the other; nothing if only the library can read
+  /// them, as packed ones.
+  std::optional<uint64_t> offset = std::nullopt;
+};
+
+/// An HDF5 file that nobody vouches for, read in parts: the program tessera-hdf5 tells what it
+/// holds, and data are read from where they lie, without it where that can be. Every failure is a
+/// FileError naming the file. May be read by several threads.
+class Hdf5File {
+ public:
+  explicit Hdf5File(const std::string& path);
+  /// A part of an open file, as a member of an archive is; `path` is for errors.
+  Hdf5File(std::shared_ptr<const FileDescriptor> file, const Hdf5Part& part, std::string path);
+  ~Hdf5File();
+
+  const std::string& path() const { return path_; }
+  const std::vector<Hdf5Group>& groups() const { return groups_; }
+  const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }
+  /// The one of that path, or nullptr.
+  const Hdf5Group* find_group(std::string_view path) const;
+  const Hdf5Dataset* find(std::string_view path) const;
+
+  /// Fills `out`, row-major, with a rectangle of a dataset, of which a contiguous one gives no
+  /// other bytes.
+  void read(const Hdf5Dataset& dataset, const Rectangle& area, std::span<std::byte> out) const;
+  /// Bytes of datasets that were read so far.
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  void take_listing(const Json& listing);
+  void read_bytes(uint64_t offset, std::span<std::byte> out) const;
+  void read_by_program(const Hdf5Dataset& dataset, const Rectangle& area,
+                       std::span<std::byte> out) const;
+
+  std::string path_;
+  std::shared_ptr<const FileDescriptor> file_;
+  Hdf5Part part_;
+  std::vector<Hdf5Group> groups_;
+  std::vector<Hdf5Dataset> datasets_;
+  std::map<std::string, size_t, std::less<>> group_numbers_, dataset_numbers_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Hdf5Program> program_;
+  mutable std::atomic<uint64_t> bytes_read_ = 0;
+};
+
+/// Bytes of a dataset. Throws FileError for more than there can be; `path` is the file's.
+uint64_t bytes_of(const Hdf5Dataset& dataset, const std::string& path);
+
+/// Makes an HDF5 file with room for these datasets, whose offsets it sets, in an open file from
+/// `base` on; parents come before what lies in them. Returns how long it is; data and length are
+/// left to who writes the data. Throws FileError.
+uint64_t lay_out_hdf5(const FileDescriptor& file, uint64_t base, const std::string& path,
+                      const std::vector<Hdf5Group>& groups, std::vector<Hdf5Dataset>& datasets);
+
+}  // namespace tessera::detail

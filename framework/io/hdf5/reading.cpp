@@ -1,0 +1,174 @@
+#include <tessera/framework/io/hdf5/reading.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <tessera/framework/io/hdf5/attributes.hpp>
+#include <tessera/framework/io/hdf5/datatypes.hpp>
+#include <tessera/framework/io/hdf5/handles.hpp>
+#include <tessera/framework/io/hdf5/messages.hpp>
+
+namespace tessera::detail::hdf5 {
+namespace {
+
+constexpr size_t most_objects = 1000000;
+constexpr int most_levels = 64;
+/// What is sent at once, if a row is not longer.
+constexpr uint64_t part_bytes = uint64_t{4} << 20;
+/// A dataset that is larger and a thousand times what is stored of it is none.
+constexpr uint64_t most_unstored = uint64_t{4} << 30;
+/// What is told of a file is at most so many times its bytes, though objects may share texts.
+constexpr uint64_t most_told = 64;
+
+Handle open_dataset(hid_t file, const std::string& path) {
+  return {H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose, path};
+}
+
+/// The rows of a dataset's chunk; 1 without chunks.
+hsize_t rows_of_chunk(hid_t properties) {
+  if (H5Pget_layout(properties) != H5D_CHUNKED) return 1;
+  hsize_t extents[H5S_MAX_RANK] = {1};
+  checked(H5Pget_chunk(properties, H5S_MAX_RANK, extents), "no chunk");
+  return extents[0];
+}
+
+class Lister {
+ public:
+  explicit Lister(hid_t file) : file_(file) {}
+
+  Json list() {
+    add_group("", 0);
+    return {{"groups", std::move(groups_)}, {"datasets", std::move(datasets_)}};
+  }
+
+ private:
+  void add_group(const std::string& path, int level) {
+    if (level > most_levels) throw Refusal(path + ": groups nest deeper than 64");
+    const Handle group{H5Gopen2(file_, path.empty() ? "/" : path.c_str(), H5P_DEFAULT), H5Gclose,
+                       path};
+    H5O_info_t about;
+    checked(H5Oget_info2(group, &about, H5O_INFO_BASIC), path);
+    if (!seen_.insert(about.addr).second) throw Refusal(path + ": a group lies in two places");
+    groups_.push_back({{"path", path}, {"attributes", attributes_of(group)}});
+    std::vector<std::string> names;
+    const auto keep = [](hid_t, const char* name, const H5L_info_t* link, void* into) -> herr_t {
+      auto& list = *static_cast<std::vector<std::string>*>(into);
+      // Nothing may be thrown through the library.
+      if (link->type != H5L_TYPE_HARD || list.size() >= most_objects) return -1;
+      list.emplace_back(name);
+      return 0;
+    };
+    hsize_t position = 0;
+    checked(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, keep, &names),
+            path + "/: links to other places or files, or what cannot be read");
+    for (const std::string& name : names) {
+      if (++objects_ > most_objects) throw Refusal("more than a million objects");
+      // The library would take it for a path, and follow what lies on that.
+      if (name.find('/') != std::string::npos) {
+        throw Refusal(path + "/" + name + ": a name with a \"/\"");
+      }
+      add_object(group, name, path + "/" + name, level);
+    }
+  }
+
+  void add_object(hid_t group, const std::string& name, const std::string& path, int level) {
+    const Handle object{H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, path};
+    switch (H5Iget_type(object)) {
+      case H5I_GROUP:
+        return add_group(path, level + 1);
+      case H5I_DATASET:
+        return add_dataset(object, path);
+      default:
+        throw Refusal(path + ": neither a group nor a dataset");
+    }
+  }
+
+  void add_dataset(hid_t dataset, const std::string& path) {
+    const Handle type{H5Dget_type(dataset), H5Tclose, path};
+    const Handle properties{H5Dget_create_plist(dataset), H5Pclose, path};
+    const H5D_layout_t layout = H5Pget_layout(properties);
+    // The extent of such a one may be that of other files.
+    if (layout == H5D_VIRTUAL) throw Refusal(path + ": its data lie in other datasets");
+    const bool elsewhere = layout == H5D_CONTIGUOUS && H5Pget_external_count(properties) > 0;
+    if (elsewhere) throw Refusal(path + ": its data lie in other files");
+    const Handle space{H5Dget_space(dataset), H5Sclose, path};
+    hsize_t extents[H5S_MAX_RANK];
+    const int rank = checked(H5Sget_simple_extent_dims(space, extents, nullptr), path);
+    const bool none = H5Sget_simple_extent_type(space) == H5S_NULL;
+    const Elements elements = none ? Elements{"", false} : elements_of(dataset, type);
+    const haddr_t offset = H5Dget_offset(dataset);
+    const bool direct = layout == H5D_CONTIGUOUS && elements.as_here && offset != HADDR_UNDEF;
+    const Json shape(std::vector<uint64_t>(extents, extents + rank));
+    datasets_.push_back({{"path", path},
+                         {"dtype", elements.dtype},
+                         {"shape", shape},
+                         {"offset", direct ? Json(uint64_t{offset}) : Json()},
+                         {"attributes", attributes_of(dataset)}});
+  }
+
+  hid_t file_;
+  std::set<haddr_t> seen_;
+  size_t objects_ = 0;
+  Json groups_ = Json::array();
+  Json datasets_ = Json::array();
+};
+
+/// Sends a dataset's data, some of its rows at a time.
+void send_data(hid_t file, const Json& entry) {
+  const std::string path = entry["path"].get<std::string>();
+  const Handle dataset = open_dataset(file, path);
+  const Handle type = type_of(entry["dtype"].get<std::string>());
+  const Handle space{H5Dget_space(dataset), H5Sclose, path};
+  const Handle properties{H5Dget_create_plist(dataset), H5Pclose, path};
+  auto extents = entry["shape"].get<std::vector<hsize_t>>();
+  const bool scalar = extents.empty();
+  if (scalar) extents = {1};
+  uint64_t row_bytes = H5Tget_size(type), bytes = 0;
+  for (size_t axis = 1; axis < extents.size(); ++axis) {
+    if (__builtin_mul_overflow(row_bytes, extents[axis], &row_bytes)) bytes = most_unstored + 1;
+  }
+  if (bytes > 0 || __builtin_mul_overflow(row_bytes, extents[0], &bytes)) {
+    throw Refusal(path + ": its shape has more elements than there can be");
+  }
+  if (bytes == 0) return;
+  if (bytes > most_unstored && bytes / 1000 > H5Dget_storage_size(dataset)) {
+    throw Refusal(path + ": more than a thousand times the bytes that are stored of it");
+  }
+  const hsize_t chunk = rows_of_chunk(properties);
+  const hsize_t most = std::max<hsize_t>(1, part_bytes / row_bytes / chunk) * chunk;
+  std::vector<char> part;
+  for (hsize_t row = 0; row < extents[0]; row += most) {
+    std::vector<hsize_t> begin(extents.size(), 0), count = extents;
+    begin[0] = row;
+    count[0] = std::min(most, extents[0] - row);
+    part.resize(count[0] * row_bytes);
+    const int rank = static_cast<int>(extents.size());
+    const Handle here{scalar ? H5Screate(H5S_SCALAR)
+                             : H5Screate_simple(rank, count.data(), nullptr), H5Sclose, path};
+    if (!scalar) {
+      checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, count.data(),
+                                  nullptr), path);
+    }
+    checked(H5Dread(dataset, type, here, space, H5P_DEFAULT, part.data()), path);
+    send('D', part.data(), part.size());
+  }
+}
+
+}  // namespace
+
+void serve_file(hid_t file) {
+  const Json listing = Lister(file).list();
+  // Names may be of other bytes than UTF-8.
+  const std::string text = listing.dump(-1, ' ', false, Json::error_handler_t::replace);
+  hsize_t bytes = 0;
+  checked(H5Fget_filesize(file, &bytes), "its size is not known");
+  if (text.size() / most_told > bytes) throw Refusal("names and attributes longer than the file");
+  send('J', text);
+  std::string line;
+  while (receive(line)) send_data(file, listing["datasets"].at(std::stoul(line)));
+}
+
+}  // namespace tessera::detail::hdf5

@@ -1,0 +1,95 @@
+#include <tessera/framework/io/internal/model_folder.hpp>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/owner.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a model's folder may have: Keras' files and those of its layers.
+bool is_of_model(const fs::path& name) {
+  return name == "config.json" || name == "metadata.json" || name == "model.weights.h5" ||
+         name == "assets";
+}
+
+void check_replaceable(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error))) return;
+  if (!fs::is_directory(path, error)) {
+    throw FileError(path, "a folder may take its place", "a file", "give another path");
+  }
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (is_of_model(entry.path().filename())) continue;
+    throw FileError(path, "a folder of a model, and nothing else in it",
+                    in_quotes(entry.path().filename().string()), "give another path");
+  }
+  if (error) fail_read(path);
+}
+
+/// Removes the temporary folders that killed processes left in a folder.
+void remove_abandoned_folders(const std::string& parent) {
+  for (const std::string& path : abandoned_in(parent)) {
+    std::error_code ignored;
+    if (!fs::is_directory(fs::symlink_status(path, ignored))) continue;
+    // If its owner lives after all, it finds no folder to commit.
+    const std::string own = parent + new_temporary_name();
+    if (rename_path(path, own)) fs::remove_all(own, ignored);
+  }
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder(const std::string& path) : path_(path) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  check_replaceable(path_);
+  const size_t slash = path_.rfind('/');
+  parent_ = slash == std::string::npos ? "./" : path_.substr(0, slash + 1);
+  do {
+    temporary_path_ = parent_ + new_temporary_name();
+    if (::mkdir(temporary_path_.c_str(), 0777) == 0) return;
+  } while (errno == EEXIST);
+  temporary_path_.clear();
+  fail_write(path);
+}
+
+ModelFolder::~ModelFolder() {
+  std::error_code ignored;
+  if (!temporary_path_.empty()) fs::remove_all(temporary_path_, ignored);
+}
+
+void ModelFolder::commit() {
+  if (!sync_folder(temporary_path_)) fail_write(path_);
+  check_replaceable(path_);
+  // What lay there has the other name then, under which it is removed at the end.
+  const bool exchanged = ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(),
+                                     RENAME_EXCHANGE) == 0;
+  if (!exchanged) {
+    std::error_code error;
+    const bool there = fs::exists(path_, error);
+    const std::string former = parent_ + new_temporary_name();
+    if (there && !rename_path(path_, former)) fail_write(path_);
+    if (!rename_path(temporary_path_, path_)) {
+      const int reason = errno;
+      if (there) rename_path(former, path_);
+      errno = reason;
+      fail_write(path_);
+    }
+    temporary_path_ = there ? former : "";
+  }
+  if (!sync_folder(parent_)) fail_write(path_);
+  remove_abandoned_folders(parent_);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,101 @@
+#include <tessera/framework/io/keras/keras_tree.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Layers of Keras that are recurrent keep their weights in a cell.
+bool has_cell(const Layer& layer) {
+  const std::string kind = layer.class_name();
+  return kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN";
+}
+
+class TreeWalk {
+ public:
+  std::vector<KerasGroup> walk(const Layer& model) {
+    visit(model, "");
+    return std::move(groups_);
+  }
+
+ private:
+  void visit(const Layer& layer, const std::string& path) {
+    if (!seen_.insert(&layer).second) return;
+    KerasGroup own{path, layer.name(), &layer, own_variables(layer)};
+    std::vector<Variable> cell;
+    if (has_cell(layer)) cell = std::exchange(own.variables, {});
+    groups_.push_back(std::move(own));
+    if (has_cell(layer)) {
+      groups_.push_back({path + "/cell", snake_case(layer.class_name()) + "_cell", nullptr, cell});
+    }
+    const std::string kind = layer.class_name();
+    const bool has_list = kind == "Sequential" || kind == "Functional" || kind == "Pipeline";
+    if (has_list) visit_list(layer.sublayers(), path + "/layers");
+    visit_attributes(layer, path);
+  }
+
+  /// In the order of Python's names, where those with an underscore come last. A model's own list
+  /// of layers is one of the attributes.
+  void visit_attributes(const Layer& layer, const std::string& path) {
+    std::map<std::pair<bool, std::string>, const Layer*> attributes;
+    const auto add = [&](const std::string& name, const Layer* child) {
+      attributes.emplace(std::pair(name.starts_with('_'), name), child);
+    };
+    for (size_t i = 0; i < layer.sublayers().size(); ++i) {
+      const std::string& name = layer.attributes()[i];
+      if (!name.empty()) add(name, layer.sublayers()[i].get());
+    }
+    if (layer.is_model()) add("layers", nullptr);
+    if (layer.class_name() == "MultiHeadAttention") {
+      add("_softmax", nullptr);
+      add("_dropout_layer", nullptr);
+    }
+    for (const auto& [name, child] : attributes) {
+      const std::string inner = path + "/" + name.second;
+      if (child) {
+        visit(*child, inner);
+      } else if (name.first) {
+        const std::string base = name.second == "_softmax" ? "softmax" : "dropout";
+        const int64_t number = unnamed_[base]++;
+        groups_.push_back({inner, number == 0 ? base : str(base, "_", number), nullptr, {}});
+      } else {
+        visit_list(layer.sublayers(), inner);
+      }
+    }
+  }
+
+  void visit_list(const std::vector<std::shared_ptr<Layer>>& layers, const std::string& path) {
+    std::map<std::string, int64_t> counts;
+    for (const auto& layer : layers) {
+      if (layer->is_operation()) continue;
+      const std::string base = snake_case(layer->class_name());
+      const int64_t number = counts[base]++;
+      visit(*layer, path + "/" + (number == 0 ? base : str(base, "_", number)));
+    }
+  }
+
+  /// A layer's own weights, without those of layers inside: whether they train is as they were
+  /// made, whatever was frozen since.
+  static std::vector<Variable> own_variables(const Layer& layer) {
+    std::vector<Variable> list = layer.own_weights();
+    std::stable_partition(list.begin(), list.end(),
+                          [](const Variable& weight) { return weight.spec().trainable; });
+    return list;
+  }
+
+  std::vector<KerasGroup> groups_;
+  std::set<const Layer*> seen_;
+  /// Layers that Keras makes without a name, which numbers them as they are made.
+  std::map<std::string, int64_t> unnamed_;
+};
+
+}  // namespace
+
+std::vector<KerasGroup> keras_tree(const Layer& model) { return TreeWalk().walk(model); }
+
+}  // namespace tessera::detail

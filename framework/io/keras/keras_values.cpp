@@ -1,0 +1,80 @@
+#include <tessera/framework/io/keras/keras_values.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/format/rectangle_runs.hpp>
+#include <tessera/framework/io/internal/read_blocks.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
+
+namespace tessera::detail {
+namespace {
+
+at::Tensor read_area(const KerasData& data, const Rectangle& area, at::ScalarType wanted) {
+  const at::ScalarType stored = *safetensors_scalar_type(data.dataset->dtype);
+  const at::Tensor block = at::empty(area.shape(), at::TensorOptions().dtype(stored));
+  data.file->read(*data.dataset, area,
+                  {static_cast<std::byte*>(block.data_ptr()), static_cast<size_t>(block.nbytes())});
+  return block.to(wanted);
+}
+
+DTensor read_variable(const KerasMatch& match) {
+  const Variable& variable = match.value.variable;
+  const ShardingPtr form = intern(variable.shape(), variable.dtype(), variable.layout());
+  return read_blocks(form, [&](const std::vector<Interval>& intervals) {
+    const Rectangle area{tile_begin(intervals), tile_end(intervals)};
+    return read_area(match.data, area, variable.dtype());
+  });
+}
+
+double read_number(const std::string& path, const KerasMatch& match) {
+  const KerasValue& value = match.value;
+  const double number = read_area(match.data, whole({}), at::kDouble).item<double>();
+  if (number >= value.least && number <= value.most) return number;
+  throw FileError(path, str(in_quotes(match.data.dataset->path), " is ", in_quotes(value.what),
+                            ", a number of at least ", value.least),
+                  str(number), "save the model anew");
+}
+
+}  // namespace
+
+std::string misfit(const KerasMatch& match) {
+  const Hdf5Dataset& dataset = *match.data.dataset;
+  const auto stored = safetensors_scalar_type(dataset.dtype);
+  const std::string there = str(to_string(dataset.shape), " of ",
+                                dataset.dtype.empty() ? "another kind" : dataset.dtype);
+  const bool fits = stored && dataset.shape == match.value.shape() &&
+                    at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
+  return fits ? "" : there;
+}
+
+void take_values(const Mesh& mesh, const std::string& path,
+                 const std::vector<KerasMatch>& matches) {
+  const c10::InferenceMode inference;
+  std::vector<DTensor> values(matches.size());
+  std::vector<double> numbers(matches.size());
+  collectively(mesh, path, [&] {
+    for (size_t i = 0; i < matches.size(); ++i) {
+      if (matches[i].value.variable.defined()) {
+        values[i] = read_variable(matches[i]);
+      } else {
+        numbers[i] = read_number(path, matches[i]);
+      }
+    }
+  });
+  for (size_t i = 0; i < matches.size(); ++i) {
+    Variable variable = matches[i].value.variable;
+    if (variable.defined()) {
+      variable.assign(std::exchange(values[i], {}));
+    } else {
+      matches[i].value.set_number(numbers[i]);
+    }
+  }
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,134 @@
+#include <tessera/framework/io/keras/keras_weights.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/io/keras/keras_tree.hpp>
+#include <tessera/framework/io/keras/legacy_file.hpp>
+#include <tessera/framework/io/keras/optimizer_variables.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// "layers/dense", as Keras' users know groups.
+std::string shown(const std::string& group) {
+  return in_quotes(group.empty() ? "vars" : group.substr(1));
+}
+
+/// For layers by their names the group of each in the file: the first whose name is theirs.
+class GroupsByName {
+ public:
+  GroupsByName(const std::vector<KerasGroup>& tree, const KerasStore& store) {
+    std::map<std::string, std::string> groups;
+    // A layer's own group has no variables where they are those of a cell inside.
+    for (const std::string& group : store.groups()) {
+      for (size_t end = group.size(); end != std::string::npos && end > 0;
+           end = group.rfind('/', end - 1)) {
+        const std::string above = group.substr(0, end);
+        const std::string name = store.name_of(above);
+        if (!name.empty()) groups.emplace(name, above);
+      }
+    }
+    for (const KerasGroup& group : tree) {
+      if (!group.layer || group.path.empty()) continue;
+      const auto found = groups.find(group.name);
+      found_[group.path] = found == groups.end() ? "" : found->second;
+    }
+  }
+
+  /// Where the file has a group of the tree; empty for nowhere.
+  std::string find(const std::string& path) const {
+    for (size_t end = path.size(); end != std::string::npos && end > 0;
+         end = path.rfind('/', end - 1)) {
+      const auto found = found_.find(path.substr(0, end));
+      if (found == found_.end()) continue;
+      return found->second.empty() ? "" : found->second + path.substr(end);
+    }
+    return path;
+  }
+
+ private:
+  std::map<std::string, std::string> found_;
+};
+
+/// The data that a model's weights take.
+std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& store,
+                                      const LoadWeightsOptions& options,
+                                      std::vector<std::string>& skipped) {
+  if (store.is_legacy()) return match_legacy_weights(model, store.legacy_file(), options, skipped);
+  const std::vector<KerasGroup> tree = keras_tree(model);
+  std::optional<GroupsByName> names;
+  if (options.by_name) names.emplace(tree, store);
+  std::vector<KerasMatch> matches;
+  for (const KerasGroup& group : tree) {
+    if (group.variables.empty()) continue;
+    const std::string place = names ? names->find(group.path) : group.path;
+    if (place.empty()) continue;
+    const std::vector<KerasData> data = store.variables(place);
+    if (data.empty() && options.by_name) continue;
+    const std::string near = data.empty() ? nearest(place, store.groups()) : "";
+    add_matches({store.path(), place, group.name}, group.variables, data, options.skip_mismatch,
+                matches, skipped, near);
+  }
+  return matches;
+}
+
+}  // namespace
+
+void warn_of_skipped(const Mesh& mesh, const std::string& path,
+                     const std::vector<std::string>& skipped) {
+  if (skipped.empty()) return;
+  warn_once(mesh, str(path, " has other weights for ", quoted_list(skipped, 5),
+                      ", which stay as they are"));
+}
+
+void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
+                 const std::vector<KerasData>& data, bool skip_mismatch,
+                 std::vector<KerasMatch>& matches, std::vector<std::string>& skipped,
+                 const std::string& nearest_group) {
+  std::vector<KerasMatch> own;
+  bool fits = data.size() == weights.size();
+  if (!fits && !skip_mismatch) {
+    throw FileError(place.file, str(shown(place.group), " holds the ", weights.size(),
+                                    " weights of ", in_quotes(place.layer)),
+                    nearest_group.empty() ? str(data.size())
+                                          : str("none; the nearest is ", shown(nearest_group)),
+                    other_keras_model);
+  }
+  for (size_t i = 0; fits && i < data.size(); ++i) {
+    const Variable& variable = weights[i];
+    own.push_back({{.what = variable.path(), .variable = variable}, data[i]});
+    const std::string received = misfit(own.back());
+    if (received.empty()) continue;
+    fits = false;
+    if (skip_mismatch) continue;
+    throw FileError(place.file, str(in_quotes(data[i].dataset->path), " is ",
+                                    in_quotes(variable.path()), " of shape ",
+                                    to_string(variable.shape()), " and dtype ",
+                                    safetensors_dtype(variable.dtype(), variable.path())),
+                    received, other_keras_model);
+  }
+  if (fits) {
+    matches.insert(matches.end(), own.begin(), own.end());
+  } else {
+    skipped.push_back(place.layer);
+  }
+}
+
+void take_weights(const Layer& model, const KerasStore& store, const LoadWeightsOptions& options) {
+  const Mesh mesh = mesh_of(model.weights());
+  std::vector<std::string> skipped;
+  std::vector<KerasMatch> matches = match_weights(model, store, options, skipped);
+  const std::vector<KerasMatch> slots = match_optimizer(model, store);
+  matches.insert(matches.end(), slots.begin(), slots.end());
+  take_values(mesh, store.path(), matches);
+  warn_of_skipped(mesh, store.path(), skipped);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,211 @@
+#include <tessera/framework/io/keras/optimizer_variables.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+
+#include <ATen/core/Tensor.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Up to here float64 has all whole numbers.
+constexpr double most_whole = 9007199254740992;
+
+OptimizerHandle optimizer_in(const Layer& layer) {
+  const auto* model = dynamic_cast<const Model*>(&layer);
+  return model && model->compiled() ? model->optimizer() : OptimizerHandle();
+}
+
+/// Whether there was a step: before the first one Keras has no variables but numbers.
+bool has_begun(const Optimizer& optimizer) {
+  const std::vector<OptimizerHandle> inner = optimizer.inner();
+  return optimizer.steps() > 0 ||
+         std::any_of(inner.begin(), inner.end(),
+                     [](const OptimizerHandle& each) { return has_begun(*each); });
+}
+
+/// A number that Keras keeps, and that nothing here hangs on.
+KerasValue fixed_number(const std::string& what, at::ScalarType dtype, double number) {
+  return {.what = what, .dtype = dtype, .number = [=] { return number; },
+          .set_number = [](double) {}};
+}
+
+KerasValue steps_number(const OptimizerHandle& optimizer) {
+  return {.what = optimizer->name() + "/iteration",
+          .dtype = at::kInt,
+          .number = [=] { return static_cast<double>(optimizer->steps()); },
+          .set_number = [=](double steps) { optimizer->set_steps(static_cast<int64_t>(steps)); },
+          .most = most_whole};
+}
+
+/// A rate that is the same in float32 stays as it was given.
+KerasValue rate_number(const OptimizerHandle& optimizer) {
+  const auto set = [=](double rate) {
+    const double now = optimizer->learning_rate();
+    if (static_cast<float>(rate) != static_cast<float>(now)) optimizer->set_learning_rate(rate);
+  };
+  return {.what = optimizer->name() + "/learning_rate",
+          .number = [=] { return optimizer->learning_rate(); },
+          .set_number = set};
+}
+
+/// A number of what Optimizer::state() gives.
+KerasValue state_number(const OptimizerHandle& optimizer, const std::string& key) {
+  return {.what = str(optimizer->name(), "/", key),
+          .number = [=] { return optimizer->state().at(key).get<double>(); },
+          .set_number = [=](double number) {
+            Json state = optimizer->state();
+            const bool whole = state.at(key).is_number_integer();
+            state[key] = whole ? Json(static_cast<int64_t>(number)) : Json(number);
+            optimizer->restore(state);
+          }};
+}
+
+/// Nadam's product of the momenta of all updates so far.
+double momenta_product(const Optimizer& nadam) {
+  const auto beta_1 = nadam.config().at("beta_1").get<double>();
+  double product = 1;
+  for (int64_t t = 1; t <= nadam.iterations() && product > 0; ++t) {
+    product *= beta_1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(t)));
+  }
+  return product;
+}
+
+/// In which of its passes over the variables Keras makes what is kept of each under a name.
+int64_t pass_of(const std::string& class_name, const std::string& name) {
+  if (name == "average") return 0;
+  if (name == "gradient_accumulator") return 1;
+  const bool apart = class_name == "RMSprop";
+  if (apart && name == "average_gradient") return 4;
+  if ((apart && name == "momentum") || name == "velocity_hat") return 3;
+  return 2;
+}
+
+/// What an ordinary optimizer keeps of those variables that it was built for.
+void add_kept(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
+              std::vector<KerasValue>& values) {
+  const std::string& kind = optimizer->class_name();
+  std::map<std::string, std::vector<Variable>> kept_of;
+  for (const Variable& kept : optimizer->variables()) {
+    kept_of[kept.path().substr(0, kept.path().rfind('/'))].push_back(kept);
+  }
+  std::map<int64_t, std::vector<KerasValue>> passes;
+  const Variable* first = nullptr;
+  for (const Variable& variable : variables) {
+    const auto found = kept_of.find(str(optimizer->name(), "/", variable.path()));
+    if (found == kept_of.end()) continue;
+    if (!first) first = &variable;
+    // Adafactor has two numbers in the place of means that a vector has none of.
+    if (kind == "Adafactor" && variable.shape().size() < 2) {
+      std::vector<KerasValue>& pass = passes[pass_of(kind, "r")];
+      pass.insert(pass.end(), 2, fixed_number(variable.path(), at::kInt, 0));
+    }
+    for (const Variable& kept : found->second) {
+      const std::string& path = kept.path();
+      passes[pass_of(kind, path.substr(path.rfind('/') + 1))].push_back(
+          {.what = path, .variable = kept});
+    }
+  }
+  for (auto& [pass, made] : passes) std::move(made.begin(), made.end(), std::back_inserter(values));
+  if (first && kind == "Nadam") {
+    values.push_back(fixed_number(optimizer->name() + "/u_product", first->dtype(),
+                                  momenta_product(*optimizer)));
+  }
+}
+
+/// Everything that Keras keeps of an optimizer and of those inside it, in its order; or, without
+/// slots, what it keeps before the first step.
+void add_values(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
+                bool with_slots, std::vector<KerasValue>& values) {
+  const std::vector<OptimizerHandle> inner = optimizer->inner();
+  values.push_back(steps_number(optimizer));
+  if (!inner.empty()) {
+    // Of a rate of its own, which it has in Keras, it makes nothing.
+    values.push_back(fixed_number(optimizer->name() + "/learning_rate", at::kFloat, 0));
+  } else if (!optimizer->has_schedule()) {
+    values.push_back(rate_number(optimizer));
+  }
+  if (with_slots && optimizer->class_name() == "LossScaleOptimizer") {
+    values.push_back(state_number(optimizer, "step_counter"));
+    values.back().dtype = at::kInt;
+    values.back().most = most_whole;
+    values.push_back(state_number(optimizer, "dynamic_scale"));
+    values.back().least = std::numeric_limits<float>::denorm_min();
+  }
+  if (with_slots && inner.empty()) add_kept(optimizer, variables, values);
+  for (const OptimizerHandle& each : inner) add_values(each, variables, with_slots, values);
+}
+
+/// The groups of an optimizer and, below it, of those inside, whose variables it has too.
+void add_groups(const std::string& path, const OptimizerHandle& optimizer,
+                const std::vector<Variable>& variables, bool with_slots,
+                std::vector<OptimizerGroup>& groups) {
+  OptimizerGroup group{path, optimizer->name(), {}};
+  add_values(optimizer, variables, with_slots, group.values);
+  groups.push_back(std::move(group));
+  const std::vector<OptimizerHandle> inner = optimizer->inner();
+  const bool several = optimizer->class_name() == "MultiOptimizer";
+  std::map<std::string, int64_t> counts;
+  for (const OptimizerHandle& each : inner) {
+    const std::string base = several ? "optimizers/" + snake_case(each->class_name())
+                                     : "inner_optimizer";
+    const int64_t number = counts[base]++;
+    const std::string below = str(path, "/", base) + (number == 0 ? "" : str("_", number));
+    add_groups(below, each, variables, with_slots, groups);
+  }
+}
+
+}  // namespace
+
+std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& store) {
+  const OptimizerHandle optimizer = optimizer_in(model);
+  const std::vector<KerasData> data = store.variables("/optimizer");
+  if (!optimizer || data.empty()) return {};
+  const std::vector<Variable> trainable = model.trainable_weights();
+  optimizer->build(trainable);
+  const bool begun = has_begun(*optimizer);
+  std::vector<KerasValue> values, numbers;
+  add_values(optimizer, trainable, true, values);
+  add_values(optimizer, trainable, false, numbers);
+  if (!begun && data.size() == numbers.size()) values = numbers;
+  const auto leave = [&](const std::string& why) {
+    warn_once(mesh_of(trainable),
+              str(store.path(), ": the variables of the optimizer ", in_quotes(optimizer->name()),
+                  " are left ", begun ? "as they are: " : "new: ", why));
+    return std::vector<KerasMatch>();
+  };
+  if (data.size() != values.size()) {
+    return leave(str("it has ", values.size(), ", the file ", data.size()));
+  }
+  std::vector<KerasMatch> matches;
+  for (size_t i = 0; i < data.size(); ++i) {
+    matches.push_back({values[i], data[i]});
+    const std::string received = misfit(matches.back());
+    if (received.empty()) continue;
+    return leave(str(in_quotes(values[i].what), " has shape ", to_string(values[i].shape()),
+                     ", the file ", received));
+  }
+  return matches;
+}
+
+std::vector<OptimizerGroup> optimizer_groups(const Layer& model) {
+  const OptimizerHandle optimizer = optimizer_in(model);
+  if (!optimizer) return {};
+  const std::vector<Variable> trainable = model.trainable_weights();
+  optimizer->build(trainable);
+  std::vector<OptimizerGroup> groups;
+  add_groups("/optimizer", optimizer, trainable, has_begun(*optimizer), groups);
+  return groups;
+}
+
+}  // namespace tessera::detail

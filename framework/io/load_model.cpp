@@ -1,0 +1,248 @@
+#include <tessera/framework/io/load_model.hpp>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/keras/asset_files.hpp>
+#include <tessera/framework/io/keras/compile_config.hpp>
+#include <tessera/framework/io/keras/keras_store.hpp>
+#include <tessera/framework/io/keras/keras_weights.hpp>
+#include <tessera/framework/io/keras/legacy_file.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t most_config_bytes = uint64_t{1} << 28;
+
+/// The files of a model, in an archive or in a folder, or all in one file of Keras 2.
+struct ModelFiles {
+  std::string where;  ///< where the configuration stands
+  Json config;
+  std::string compiled_where;
+  Json compiled;
+  std::optional<KerasStore> weights;
+  ReadAsset asset = [](const std::string&) { return std::nullopt; };
+};
+
+[[noreturn]] void fail_model(const std::string& path, const std::string& received) {
+  throw FileError(path, "a model: config.json and model.weights.h5", received,
+                  "pass what Model.save() of Keras or Tessera wrote");
+}
+
+/// Takes the keys that are read here out of a model's configuration.
+Json take_key(Json& json, const char* key) {
+  Json value = json.is_object() && json.contains(key) ? json[key] : Json();
+  if (json.is_object()) json.erase(key);
+  return value;
+}
+
+void take_config(ModelFiles& files, const std::string& path, const std::string& text) {
+  files.where = path + ", config.json";
+  files.config = parse_json(text, files.where);
+  files.compiled_where = files.where + ": compile_config";
+  files.compiled = take_key(files.config, "compile_config");
+}
+
+ModelFiles open_archive(const std::string& path) {
+  ModelFiles files;
+  const auto opened = std::make_shared<const ZipArchive>(path);
+  const ZipArchive& archive = *opened;
+  const ZipMember* config = archive.find("config.json");
+  const ZipMember* weights = archive.find("model.weights.h5");
+  if (!config) fail_model(path, "no config.json");
+  if (!weights && archive.find("model.weights.npz")) {
+    throw FileError(path, "weights in model.weights.h5", "model.weights.npz",
+                    "save the model where h5py is installed: Keras cannot read these itself");
+  }
+  if (!weights) fail_model(path, "no model.weights.h5");
+  take_config(files, path, archive.read(*config, most_config_bytes));
+  files.weights.emplace(archive, *weights);
+  files.asset = [opened](const std::string& name) -> std::optional<std::string> {
+    const ZipMember* member = opened->find(name);
+    if (!member) return std::nullopt;
+    return opened->read(*member, most_config_bytes);
+  };
+  return files;
+}
+
+ModelFiles open_folder(const fs::path& path) {
+  ModelFiles files;
+  for (const char* name : {"config.json", "model.weights.h5"}) {
+    if (!exists(path / name)) fail_model(path, str("no ", name));
+  }
+  take_config(files, path, read_file(path / "config.json", most_config_bytes));
+  files.weights.emplace(path / "model.weights.h5");
+  files.asset = [path](const std::string& name) -> std::optional<std::string> {
+    if (!exists(path / name)) return std::nullopt;
+    return read_file(path / name, most_config_bytes);
+  };
+  return files;
+}
+
+ModelFiles open_legacy(const std::string& path) {
+  ModelFiles files;
+  files.weights.emplace(path);
+  if (!files.weights->is_legacy()) {
+    throw FileError(path, "a whole model, which has layer_names", "none",
+                    "make the model and load the file by load_weights()");
+  }
+  files.where = path + ", model_config";
+  files.config = legacy_model_config(files.weights->legacy_file());
+  files.compiled_where = path + ", training_config";
+  files.compiled = legacy_compile_config(files.weights->legacy_file(), files.compiled_where);
+  return files;
+}
+
+ModelFiles open_model(const std::string& path) {
+  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return open_legacy(path);
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? open_folder(path) : open_archive(path);
+}
+
+/// The class of the layer that a configuration is of; empty if it is of none.
+std::string kind_of(const Json& json) {
+  const bool is_layer = json.is_object() && json.contains("class_name") &&
+                        json["class_name"].is_string() && json.contains("config") &&
+                        json["config"].is_object();
+  return is_layer ? json["class_name"].get<std::string>() : "";
+}
+
+bool takes_texts(const std::string& kind) {
+  return kind == "TextVectorization" || kind == "StringLookup";
+}
+
+std::string name_in(const Json& layer) {
+  const Json& config = layer["config"];
+  const bool named = config.contains("name") && config["name"].is_string();
+  return named ? config["name"].get<std::string>() : "";
+}
+
+/// Texts are no tensors: a layer that takes them is not part of a model here.
+void check_takes_tensors(const Json& json, const std::string& where) {
+  const std::string kind = kind_of(json);
+  if (takes_texts(kind)) {
+    throw ConfigError(where, "a model that takes numbers",
+                      str(kind, " ", in_quotes(name_in(json)), ", which takes texts"),
+                      "save the model behind it with Keras; load_text_layer() gives what stands "
+                      "before it");
+  }
+  if (!json.is_structured()) return;
+  for (const Json& inner : json) check_takes_tensors(inner, where);
+}
+
+/// A layer that takes texts, and the folder of its files.
+struct TextEntry {
+  Json layer;
+  std::string folder;
+};
+
+/// Those of a model and of the models in it, whose folders are called after classes.
+void find_text_layers(const Json& model, const std::string& path, std::vector<TextEntry>& found) {
+  if (kind_of(model).empty() || !model["config"].contains("layers")) return;
+  std::map<std::string, int64_t> counts;
+  for (const Json& layer : model["config"]["layers"]) {
+    const std::string kind = kind_of(layer), base = snake_case(kind);
+    const int64_t number = counts[base]++;
+    const std::string below = str(path, "/layers/", base) + (number == 0 ? "" : str("_", number));
+    if (takes_texts(kind)) found.push_back({layer, below});
+    find_text_layers(layer, below, found);
+  }
+}
+
+/// The one of a name, or the only one. Throws FileError.
+TextEntry text_layer_in(const Json& config, const std::string& path, const std::string& name) {
+  std::vector<TextEntry> found;
+  find_text_layers(config, "assets", found);
+  std::vector<std::string> names;
+  for (const TextEntry& entry : found) names.push_back(name_in(entry.layer));
+  if (!name.empty()) {
+    std::erase_if(found, [&](const TextEntry& entry) { return name_in(entry.layer) != name; });
+  }
+  if (found.size() == 1) return found[0];
+  throw FileError(path,
+                  name.empty() ? "one layer that takes texts" : "a layer that takes texts, " +
+                                                                    in_quotes(name),
+                  names.empty() ? "none" : quoted_list(names),
+                  names.empty() ? "load the model by load_model()" : "name one of them");
+}
+
+/// Builds a model that its layers alone do not, for the shape that it was built with.
+void build_as_saved(const ModelHandle& model, const Json& build, const JsonPath& path) {
+  if (model->built() || !build.is_object() || !build.contains("input_shape")) return;
+  const Json& shape = build["input_shape"];
+  if (!shape.is_array() || shape.empty()) return;
+  Shape input;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const JsonPath at = path.key("input_shape").index(a);
+    input.push_back(shape[a].is_null() ? -1 : json_as<int64_t>(shape[a], at));
+  }
+  model.build(input);
+}
+
+/// Keras 3 computes another hard_sigmoid than Keras 2, of whose models it says nothing.
+void warn_of_other_sigmoid(const Mesh& mesh, const std::string& path, const Json& config) {
+  if (!config.is_object() || !config.contains("keras_version")) return;
+  if (!config["keras_version"].dump().starts_with("\"2.")) return;
+  if (config.dump().find("\"hard_sigmoid\"") == std::string::npos) return;
+  warn_once(mesh, path + ": hard_sigmoid is x / 6 + 0.5 as in Keras 3, and was 0.2 x + 0.5 in the "
+                         "Keras that wrote it");
+}
+
+}  // namespace
+
+ModelHandle load_model(const std::string& path, const LoadModelOptions& options) {
+  const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : default_mesh();
+  ModelFiles files;
+  std::optional<ModelHandle> model;
+  collectively(mesh, path, [&] {
+    files = open_model(path);
+    const Json build = take_key(files.config, "build_config");
+    check_takes_tensors(files.config, files.where);
+    model = model_from_config(files.config, files.where);
+    load_asset_files(*(*model).layer(), files.asset);
+    build_as_saved(*model, build, JsonPath(files.where).key("build_config"));
+    if (!(*model)->built()) fail_model(path, "one that was saved before it was built");
+  });
+  warn_of_other_sigmoid(mesh, path, files.config);
+  if (options.compile && files.compiled.is_object()) {
+    compile_from_config(*model, files.compiled, JsonPath(files.compiled_where), options.layouts);
+  } else if (options.layouts.defined()) {
+    (*model)->place_weights(options.layouts);
+  }
+  take_weights(model->model(), *files.weights, {});
+  return *model;
+}
+
+std::shared_ptr<TextLayer> load_text_layer(const std::string& path, const std::string& name) {
+  const ModelFiles files = open_model(path);
+  const TextEntry entry = text_layer_in(files.config, path, name);
+  const LayerHandle made =
+      layer_from_config(entry.layer, JsonPath(str(files.where, ", ", in_quotes(entry.folder))));
+  auto layer = std::static_pointer_cast<TextLayer>(made.layer());
+  const std::string file = entry.folder + "/vocabulary.txt";
+  const std::optional<std::string> vocabulary = files.asset(file);
+  if (vocabulary) layer->load_assets({{"vocabulary.txt", *vocabulary}});
+  if (!layer->ready()) {
+    throw FileError(path, "the vocabulary of " + in_quotes(name_in(entry.layer)),
+                    "no " + in_quotes(file), "save the model after adapt()");
+  }
+  return layer;
+}
+
+}  // namespace tessera

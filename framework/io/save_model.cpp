@@ -1,0 +1,206 @@
+#include <zlib.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <span>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/replacing_file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/format/zip_archive.hpp>
+#include <tessera/framework/io/internal/model_folder.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/io/keras/asset_files.hpp>
+#include <tessera/framework/io/keras/compile_config.hpp>
+#include <tessera/framework/io/keras/keras_output.hpp>
+#include <tessera/framework/model/config.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The Keras whose format this is.
+constexpr const char* keras_version = "3.15.1";
+
+std::string metadata_text() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm date{};
+  ::localtime_r(&now, &date);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d@%H:%M:%S", &date);
+  return Json{{"keras_version", keras_version}, {"date_saved", text}}.dump();
+}
+
+std::string config_text(const Model& model, const std::string& path) {
+  Json config = serialize_layer(model);
+  Json shape;
+  const Shapes inputs = model.input_shapes();
+  if (inputs.size() == 1) {
+    shape = Json::array();
+    for (const int64_t extent : inputs[0]) {
+      shape.push_back(extent < 0 ? Json() : Json(extent));
+    }
+  }
+  config["build_config"] = {{"input_shape", model.class_name() == "Functional" ? Json() : shape}};
+  const Json compiled = compile_config(model, path);
+  if (!compiled.is_null()) config["compile_config"] = compiled;
+  return config.dump();
+}
+
+ZipMember member_of(const std::string& name, const std::string& bytes, uint64_t end) {
+  ZipMember member{.name = name, .stored = bytes.size(), .bytes = bytes.size()};
+  member.checksum = static_cast<uint32_t>(
+      ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  member.offset = end + zip_header(member).size();
+  return member;
+}
+
+void append(const ReplacingFile& file, const std::string& bytes, const std::string& path) {
+  if (!write_all(file.descriptor(), std::as_bytes(std::span(bytes)))) fail_write(path);
+}
+
+/// CRC-32 of a part of a file.
+uint32_t checksum_of(const FileDescriptor& file, uint64_t begin, uint64_t end,
+                     const std::string& path) {
+  std::vector<Bytef> part(size_t{1} << 20);
+  uLong checksum = ::crc32(0, nullptr, 0);
+  for (; begin < end; begin += part.size()) {
+    part.resize(std::min<uint64_t>(part.size(), end - begin));
+    if (read_at(file.get(), begin, std::as_writable_bytes(std::span(part))) != part.size()) {
+      fail_read(path);
+    }
+    checksum = ::crc32(checksum, part.data(), static_cast<uInt>(part.size()));
+  }
+  return static_cast<uint32_t>(checksum);
+}
+
+/// The processes read one part each.
+uint32_t shared_checksum(const Mesh& mesh, const std::string& temporary, const ZipMember& member,
+                         const std::string& path) {
+  const auto count = static_cast<uint64_t>(mesh.is_local() ? 1 : communicator_of(mesh).size());
+  const auto rank = static_cast<uint64_t>(mesh.is_local() ? 0 : communicator_of(mesh).rank());
+  const auto begin_of = [&](uint64_t part) { return member.bytes * part / count; };
+  const std::vector<std::string> parts = gather_texts(mesh, path, [&] {
+    const FileDescriptor file = open_descriptor(temporary, O_RDONLY | O_CLOEXEC);
+    if (!file.valid()) fail_read(path);
+    return std::to_string(checksum_of(file, member.offset + begin_of(rank),
+                                      member.offset + begin_of(rank + 1), path));
+  });
+  uLong all = ::crc32(0, nullptr, 0);
+  for (uint64_t part = 0; part < count; ++part) {
+    all = ::crc32_combine(all, std::stoul(parts[part]),
+                          static_cast<z_off_t>(begin_of(part + 1) - begin_of(part)));
+  }
+  return static_cast<uint32_t>(all);
+}
+
+void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
+                  const std::string& path) {
+  std::optional<ReplacingFile> file;
+  std::vector<ZipMember> members;
+  const auto add = [&](const std::string& name, const std::string& bytes) {
+    const uint64_t end = members.empty() ? 0 : members.back().offset + members.back().bytes;
+    members.push_back(member_of(name, bytes, end));
+    append(*file, zip_header(members.back()) + bytes, path);
+  };
+  ZipMember weights{.name = "model.weights.h5"};
+  const std::string place = broadcast_text(mesh, path, [&]() -> std::string {
+    if (!is_first_rank(mesh)) return "";
+    file.emplace(path);
+    add("metadata.json", metadata_text());
+    add("config.json", config_text(model, path));
+    for (const auto& [name, bytes] : asset_files(model, path)) add(name, bytes);
+    // How long the file will be is not known yet, but for about how long.
+    uint64_t bytes = 0;
+    for (const Hdf5Dataset& dataset : output.datasets) bytes += bytes_of(dataset, path);
+    weights.wide = bytes >= uint64_t{3} << 30;
+    weights.offset = members.back().offset + members.back().bytes + zip_header(weights).size();
+    return Json{{"temporary", file->temporary_path()}, {"offset", weights.offset}}.dump();
+  });
+  const Json known = Json::parse(place);
+  const auto temporary = known["temporary"].get<std::string>();
+  weights.offset = known["offset"].get<uint64_t>();
+  weights.bytes = write_output(mesh, output, path, temporary, weights.offset);
+  weights.checksum = shared_checksum(mesh, temporary, weights, path);
+  collectively(mesh, path, [&] {
+    if (!file) return;
+    const std::string header = zip_header(weights);
+    append(*file, header, path);
+    if (::lseek(file->descriptor(), 0, SEEK_END) < 0) fail_write(path);
+    members.push_back(weights);
+    append(*file, zip_directory(members, weights.offset + weights.bytes), path);
+    file->commit();
+  });
+}
+
+/// Writes a new file of a folder that is on its way to `path`, which errors name.
+void write_new(const fs::path& file, const std::string& bytes, const std::string& path) {
+  const FileDescriptor made = open_descriptor(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  const bool good = made.valid() && write_all(made.get(), std::as_bytes(std::span(bytes))) &&
+                    sync_descriptor(made.get());
+  if (!good) fail_write(path);
+}
+
+void save_folder(const Model& model, const Mesh& mesh, KerasOutput& output,
+                 const std::string& path) {
+  std::optional<ModelFolder> folder;
+  const std::string place = broadcast_text(mesh, path, [&]() -> std::string {
+    if (!is_first_rank(mesh)) return "";
+    folder.emplace(path);
+    const fs::path made = folder->temporary_path();
+    write_new(made / "metadata.json", metadata_text(), path);
+    write_new(made / "config.json", config_text(model, path), path);
+    for (const auto& [name, bytes] : asset_files(model, path)) {
+      std::error_code error;
+      fs::create_directories((made / name).parent_path(), error);
+      write_new(made / name, bytes, path);
+    }
+    write_new(made / "model.weights.h5", "", path);
+    return made;
+  });
+  write_output(mesh, output, path, fs::path(place) / "model.weights.h5", 0);
+  collectively(mesh, path, [&] {
+    if (folder) folder->commit();
+  });
+}
+
+}  // namespace
+
+void Model::save(const std::string& path, const SaveOptions& options) const {
+  if (!built()) {
+    throw StateError("save", "the model is built", "a model whose weights are not known yet",
+                     "call build() with an input shape first");
+  }
+  const Mesh mesh = mesh_of(weights());
+  collectively(mesh, path, [&] {
+    if (!path.ends_with(".keras") && options.zipped) {
+      throw ConfigError(path, "the path of a model ends in \".keras\"", in_quotes(path),
+                        "add it, or pass zipped = false for a folder");
+    }
+    if (options.overwrite || !is_first_rank(mesh) || !exists(path)) return;
+    throw FileError(path, "nothing lies there with overwrite = false", "a file or folder",
+                    "give another path, or overwrite it");
+  });
+  KerasOutput output = keras_output(*this, options.include_optimizer);
+  if (options.zipped) {
+    save_archive(*this, mesh, output, path);
+  } else {
+    save_folder(*this, mesh, output, path);
+  }
+}
+
+}  // namespace tessera

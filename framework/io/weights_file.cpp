@@ -1,0 +1,159 @@
+#include <tessera/framework/io/weights_file.hpp>
+
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/io/keras/keras_output.hpp>
+#include <tessera/framework/io/keras/keras_weights.hpp>
+#include <tessera/framework/io/keras/weight_shards.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* other_model =
+    "load a file of the same model; a Checkpoint restores a part of one, with expect_partial";
+
+std::string dtype_of(const Variable& weight) {
+  return safetensors_dtype(weight.dtype(), weight.path());
+}
+
+const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) {
+  const SafeTensor* found = file.find(weight.path());
+  if (!found) {
+    std::vector<std::string> names;
+    for (const SafeTensor& tensor : file.tensors()) names.push_back(tensor.name);
+    const std::string name = nearest(weight.path(), names);
+    throw FileError(file.path(), "the file holds the weight " + in_quotes(weight.path()),
+                    name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
+                    other_model);
+  }
+  if (found->shape != weight.shape() || found->dtype != dtype_of(weight)) {
+    throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
+                    to_string(weight.shape()), " and dtype ", dtype_of(weight)),
+                    str(to_string(found->shape), " and ", found->dtype),
+                    found->shape == weight.shape() ? dtype_fix(found->dtype)
+                                                   : other_model);
+  }
+  return *found;
+}
+
+void check_built(const Layer& model) {
+  if (model.built()) return;
+  throw StateError("weights", "the model is built", "a model whose weights are not known yet",
+                   "call build() with an input shape first");
+}
+
+bool fits(const SafeTensor* found, const Variable& weight) {
+  return found && found->shape == weight.shape() && found->dtype == dtype_of(weight);
+}
+
+/// As Keras counts.
+constexpr double gigabyte = 1 << 30;
+
+bool is_kerass(const std::string& path) {
+  return path.ends_with(".h5") || path.ends_with(".hdf5") || path.ends_with(".weights.json");
+}
+
+void check_overwrite(const Mesh& mesh, const std::string& path, bool overwrite) {
+  collectively(mesh, path, [&] {
+    if (overwrite || !is_first_rank(mesh) || !exists(path)) return;
+    throw FileError(path, "no file lies there with overwrite = false", "one",
+                    "give another path, or overwrite it");
+  });
+}
+
+void save_safetensors(const Layer& model, const std::string& path) {
+  const c10::InferenceMode inference;
+  const std::vector<Variable> weights = model.weights();
+  const Mesh mesh = mesh_of(weights);
+  std::vector<at::Tensor> whole;
+  std::vector<SafeTensor> tensors;
+  for (const Variable& weight : weights) {
+    whole.push_back(weight.value().full().contiguous());
+    const at::Tensor& tensor = whole.back();
+    const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
+    tensors.push_back({weight.path(), dtype_of(weight), weight.shape(),
+                       {bytes, static_cast<size_t>(tensor.nbytes())}});
+  }
+  collectively(mesh, path, [&] {
+    if (is_first_rank(mesh)) write_safetensors(path, tensors, {{"format", "tessera"}});
+  });
+}
+
+void load_safetensors(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
+  const c10::InferenceMode inference;
+  const SafetensorsFile file(path);
+  std::vector<std::pair<Variable, const SafeTensor*>> pairs;
+  std::vector<std::string> skipped;
+  for (const Variable& weight : model.weights()) {
+    if (options.by_name && !file.find(weight.path())) continue;
+    if (options.skip_mismatch && !fits(file.find(weight.path()), weight)) {
+      skipped.push_back(weight.path());
+    } else {
+      pairs.emplace_back(weight, &matching(file, weight));
+    }
+  }
+  for (auto& [weight, tensor] : pairs) {
+    at::Tensor whole = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
+    std::copy(tensor->data.begin(), tensor->data.end(), static_cast<std::byte*>(whole.data_ptr()));
+    weight.assign(pack(std::move(whole), weight.layout()));
+  }
+  warn_of_skipped(mesh_of(model.weights()), path, skipped);
+}
+
+void load_kerass(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
+  std::optional<KerasStore> store;
+  collectively(mesh_of(model.weights()), path, [&] { store.emplace(path); });
+  take_weights(model, *store, options);
+}
+
+}  // namespace
+
+void save_weights(const Layer& model, const std::string& path, const SaveWeightsOptions& options) {
+  check_built(model);
+  const Mesh mesh = mesh_of(model.weights());
+  check_overwrite(mesh, path, options.overwrite);
+  const bool in_several = path.ends_with(".weights.json");
+  if (in_several != options.max_shard_size.has_value()) {
+    throw ConfigError(path, "max_shard_size for files that end in .weights.json, and no others",
+                      in_several ? "none" : str(*options.max_shard_size),
+                      in_several ? "give it" : "change the ending, or leave it out");
+  }
+  if (in_several) {
+    write_shards(mesh, keras_output(model, true), path, *options.max_shard_size * gigabyte);
+  } else if (is_kerass(path)) {
+    write_one_file(mesh, keras_output(model, true), path);
+  } else {
+    save_safetensors(model, path);
+  }
+}
+
+void load_weights(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
+  check_built(model);
+  is_kerass(path) ? load_kerass(model, path, options) : load_safetensors(model, path, options);
+}
+
+void Model::save_weights(const std::string& path, const SaveWeightsOptions& options) const {
+  tessera::save_weights(*this, path, options);
+}
+
+void Model::load_weights(const std::string& path, const LoadWeightsOptions& options) {
+  tessera::load_weights(*this, path, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,142 @@
+// Random numbers on a GPU: TensorFlow's stateless draws, as base/random.cpp has them for the host,
+// with which tests compare them bit for bit.
+#pragma once
+
+#ifndef __CUDACC_RTC__
+#include <cmath>
+#include <cstring>
+#endif
+
+#include <tessera/framework/ops/internal/device_code.hpp>
+
+namespace tessera::detail::kernels {
+
+/// What is drawn, and what is made of it.
+enum DrawKind : int { uniform_draw, normal_draw, truncated_normal_draw, dropout_draw };
+
+/// Of a draw of a whole shape the slice that lies on this GPU: runs of neighbouring elements, whose
+/// places are counted by the axes before them.
+struct DrawParameters {
+  static constexpr int max_axes = 12;
+  unsigned int key[2];             ///< of the stream
+  unsigned long long upper;        ///< half of its block counter
+  int kind;                        ///< a DrawKind
+  int axes;                        ///< before the runs
+  long long extent[max_axes];      ///< of the slice along each
+  long long first[max_axes];       ///< where the slice begins
+  unsigned long long step[max_axes];  ///< elements of the whole from one index to the next
+  unsigned long long start;        ///< element of the whole with which a run of index 0 begins
+  unsigned long long run;          ///< elements in a run
+  float a, b;  ///< lowest and range, mean and standard deviation, or rate and scale of dropout
+  const float* in;                 ///< what dropout drops
+  float* out;                      ///< the slice, dense
+
+  /// Calls that cover a run, one for each group of four elements of the whole.
+  TESSERA_DEVICE unsigned long long groups() const { return (run + 6) / 4; }
+};
+
+struct DrawWords {
+  unsigned int w[4];
+};
+
+/// Philox4x32-10, as base/internal/philox.hpp.
+TESSERA_DEVICE DrawWords philox_words(DrawWords c, unsigned int k0, unsigned int k1) {
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long p0 = 0xD2511F53ULL * c.w[0], p1 = 0xCD9E8D57ULL * c.w[2];
+    c = {{static_cast<unsigned int>(p1 >> 32) ^ c.w[1] ^ k0, static_cast<unsigned int>(p1),
+          static_cast<unsigned int>(p0 >> 32) ^ c.w[3] ^ k1, static_cast<unsigned int>(p0)}};
+    k0 += 0x9E3779B9U;
+    k1 += 0xBB67AE85U;
+  }
+  return c;
+}
+
+TESSERA_DEVICE DrawWords block_of_words(const DrawParameters& p, unsigned long long lower,
+                                        unsigned long long upper) {
+  const unsigned long long top = p.upper + upper;
+  return philox_words({{static_cast<unsigned int>(lower), static_cast<unsigned int>(lower >> 32),
+                        static_cast<unsigned int>(top), static_cast<unsigned int>(top >> 32)}},
+                      p.key[0], p.key[1]);
+}
+
+/// In [0, 1), of the low 23 bits.
+TESSERA_DEVICE float unit_of(unsigned int word) {
+  const unsigned int bits = (word & 0x7fffffU) | 0x3f800000U;
+#ifdef __CUDACC_RTC__
+  return __uint_as_float(bits) - 1.0f;
+#else
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value - 1.0f;
+#endif
+}
+
+/// Two normal values of two words.
+TESSERA_DEVICE void normals_of(unsigned int a, unsigned int b, float& first, float& second) {
+  const float unit = unit_of(a);
+  const float u = unit < 1e-7f ? 1e-7f : unit;
+  const float angle =
+      static_cast<float>(6.283185307179586 * static_cast<double>(unit_of(b)));
+  const float radius = sqrtf(-2.0f * logf(u));
+  first = sinf(angle) * radius;
+  second = cosf(angle) * radius;
+}
+
+/// Group `g` of four values.
+TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, float* values) {
+  if (p.kind == truncated_normal_draw) {
+    int filled = 0;
+    for (unsigned long long block = 0; filled < 4; ++block) {
+      const unsigned long long lower = (g << 8) + block;
+      const DrawWords words =
+          block_of_words(p, lower, (g >> 56) + (lower < block ? 1 : 0));
+      for (int i = 0; i < 4 && filled < 4; i += 2) {
+        float pair[2];
+        normals_of(words.w[i], words.w[i + 1], pair[0], pair[1]);
+        for (int j = 0; j < 2 && filled < 4; ++j) {
+          if (fabsf(pair[j]) < 2.0f) values[filled++] = pair[j];
+        }
+      }
+    }
+    return;
+  }
+  const DrawWords words = block_of_words(p, g, 0);
+  for (int i = 0; i < 4; i += 2) {
+    if (p.kind == normal_draw) {
+      normals_of(words.w[i], words.w[i + 1], values[i], values[i + 1]);
+    } else {
+      values[i] = unit_of(words.w[i]);
+      values[i + 1] = unit_of(words.w[i + 1]);
+    }
+  }
+}
+
+/// Call `index` of as many as there are runs times groups().
+TESSERA_DEVICE void draw_group(const DrawParameters& p, unsigned long long index) {
+  const unsigned long long row = index / p.groups(), group = index % p.groups();
+  unsigned long long begin = p.start, rest = row;
+  for (int axis = p.axes - 1; axis >= 0; --axis) {
+    const unsigned long long extent = static_cast<unsigned long long>(p.extent[axis]);
+    begin += (static_cast<unsigned long long>(p.first[axis]) + rest % extent) * p.step[axis];
+    rest /= extent;
+  }
+  const unsigned long long number = begin / 4 + group;
+  if (4 * number >= begin + p.run) return;
+  float values[4];
+  values_of(p, number, values);
+  for (int i = 0; i < 4; ++i) {
+    const unsigned long long element = 4 * number + static_cast<unsigned long long>(i);
+    if (element < begin || element >= begin + p.run) continue;
+    const unsigned long long at = row * p.run + (element - begin);
+    if (p.kind == dropout_draw) {
+      // Not a product with the mask: a dropped infinity is 0.
+      p.out[at] = values[i] >= p.a ? p.in[at] * p.b : 0.0f;
+    } else {
+      p.out[at] = values[i] * p.b + p.a;
+    }
+  }
+}
+
+TESSERA_KERNEL(draw_kernel, draw_group, DrawParameters)
+
+}  // namespace tessera::detail::kernels

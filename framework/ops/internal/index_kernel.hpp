@@ -1,0 +1,31 @@
+// Indices on a GPU, checked without a wait: those outside are told by the place of the first, and
+// brought inside, so that what reads them reads memory of its own.
+#pragma once
+
+#include <tessera/framework/ops/internal/device_code.hpp>
+
+namespace tessera::detail::kernels {
+
+struct IndexParameters {
+  const long long* in;
+  long long* out;
+  long long count;  ///< indices lie in [0, count)
+  long long* found;  ///< the least place of one that does not
+};
+
+TESSERA_DEVICE void check_index(const IndexParameters& p, unsigned long long place) {
+  const long long index = p.in[place];
+  const long long inside = index < 0 ? 0 : index >= p.count ? p.count - 1 : index;
+  p.out[place] = inside;
+  if (inside == index) return;
+  const auto here = static_cast<long long>(place);
+#ifdef __CUDACC_RTC__
+  atomicMin(p.found, here);
+#else
+  if (here < *p.found) *p.found = here;
+#endif
+}
+
+TESSERA_KERNEL(index_kernel, check_index, IndexParameters)
+
+}  // namespace tessera::detail::kernels

@@ -1,0 +1,64 @@
+#include <tessera/layers/augmentation/auto_contrast.hpp>
+
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/colors.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(AutoContrastOptions& o, const Visit& visit) {
+  visit("value_range", o.value_range);
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+class AutoContrastLayer final : public AugmentationLayer {
+ public:
+  explicit AutoContrastLayer(const AutoContrastOptions& options);
+  std::string class_name() const override { return "AutoContrast"; }
+  Json config() const override { return layer_config(*this, options_); }
+  int64_t draws(const Shape&) const override { return 0; }
+  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor at_rest(const DTensor& images) const override;
+
+ private:
+  AutoContrastOptions options_;
+};
+
+const RegisteredLayer registered_auto_contrast("AutoContrast", [](JsonObject& config) {
+  return AutoContrast(layer_options_from<AutoContrastOptions>(config));
+});
+
+AutoContrastLayer::AutoContrastLayer(const AutoContrastOptions& options)
+    : AugmentationLayer("AutoContrast", options), options_(options) {
+  options_.value_range = checked_value_range(where(), options.value_range);
+}
+
+DTensor AutoContrastLayer::transform(const DTensor& images, const ImageDraws&) const {
+  return at_rest(images);
+}
+
+DTensor AutoContrastLayer::at_rest(const DTensor& images) const {
+  const std::vector<double> bytes = {0, 255};
+  const DTensor x = in_range(images, options_.value_range, bytes);
+  const DTensor low = ops::min(x, {1, 2}, true), high = ops::max(x, {1, 2}, true);
+  const DTensor differ = ops::greater(high, low);
+  const DTensor scale = constant_like(x, 255) / ops::where(differ, high - low, constant_like(x, 1));
+  const DTensor wide =
+      in_range(ops::clip(x * scale - low * scale, 0, 255), bytes, options_.value_range);
+  return ops::where(differ, wide, images);
+}
+
+}  // namespace
+
+AutoContrast::AutoContrast(const AutoContrastOptions& options)
+    : AugmentationHandle(std::make_shared<AutoContrastLayer>(options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,190 @@
+#include <tessera/layers/augmentation/mix_up.hpp>
+
+#include <cmath>
+#include <numbers>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/augmentation.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(MixUpOptions& o, const Visit& visit) {
+  visit("seed", o.seed);
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+/// What MixUp and CutMix share: images and labels of a batch, and the order of its others.
+class MixingLayer : public AugmentationLayer {
+ public:
+  using AugmentationLayer::AugmentationLayer;
+  bool takes_labels() const override { return true; }
+  DTensor transform(const DTensor& images, const ImageDraws& draws) const override {
+    return transform_all({images}, draws)[0];
+  }
+};
+
+/// Tries for each number of a gamma distribution: a try fails one time in twenty at most.
+constexpr int64_t tries = 8;
+constexpr int64_t gamma_draws = 3 * tries + 1;
+constexpr int64_t beta_draws = 2 * gamma_draws;
+
+/// log(u), and for 0, which is drawn as well, the logarithm of what would be drawn below 2^-23.
+DTensor log_of_draw(const DTensor& u) {
+  return ops::log(ops::maximum(u, constant_like(u, std::exp2(-24.0))));
+}
+
+/// The logarithm of a number of Gamma(alpha, 1) for each image, alpha of shape (1, 1), by Marsaglia
+/// and Tsang: of the first try that succeeds; for alpha below 1 from alpha + 1.
+DTensor log_gamma_numbers(const ImageDraws& draws, const DTensor& alpha) {
+  const DTensor d = alpha + 2.0 / 3;
+  const DTensor c = ops::rsqrt(d * 9);
+  const DTensor angle = draws.each_of(tries, tries) * (2 * std::numbers::pi);
+  const DTensor z = ops::sqrt(log_of_draw(draws.each_of(0, tries)) * -2) * ops::cos(angle);
+  const DTensor root = z * c + 1;
+  // Below 0 a try fails, whatever its logarithm.
+  const DTensor small = constant_like(root, 1e-30);
+  const DTensor log_v = ops::log(ops::maximum(root, small)) * 3;
+  const DTensor v = ops::exp(log_v);
+  const DTensor bound = ops::square(z) * 0.5 + d * (-v + log_v + 1);
+  const DTensor succeeds = ops::logical_and(
+      ops::greater(root, small), ops::less(log_of_draw(draws.each_of(2 * tries, tries)), bound));
+  const DTensor first = ops::argmax(ops::cast(succeeds, at::kFloat), 1);
+  const DTensor log_of_first = ops::sum(log_v * ops::one_hot(first, tries), {1}, true);
+  return log_of_first + ops::log(d) + log_of_draw(draws.each(3 * tries)) / alpha;
+}
+
+/// A number of Beta(alpha, alpha) for each image, (batch, 1).
+DTensor beta_numbers(const ImageDraws& draws, const DTensor& alpha) {
+  return ops::sigmoid(log_gamma_numbers(draws, alpha) -
+                      log_gamma_numbers(draws.from(gamma_draws), alpha));
+}
+
+/// A random order of the batch's rows: how many numbers come before each row's.
+DTensor random_order(const ImageDraws& draws, int64_t i) {
+  const DTensor column = draws.each(i);
+  const int64_t n = column.shape()[0];
+  const Layout whole = Layout::replicated(column.mesh(), 2);
+  const DTensor all = ops::relayout(column, whole);
+  const DTensor others = ops::reshape(all, {1, n});
+  // Of equal numbers the one of the lower row comes first.
+  const DTensor lower = pack(at::ones({n, n}, at::kBool).tril(-1), whole);
+  const DTensor before =
+      ops::logical_or(ops::less(others, all), ops::logical_and(ops::equal(others, all), lower));
+  return ops::sum(ops::cast(before, at::kLong), {1});
+}
+
+/// w · labels + (1 - w) · those of the others.
+DTensor mixed_labels(const std::string& where, const DTensor& labels, const DTensor& order,
+                     const DTensor& weight, at::ScalarType dtype) {
+  if (labels.rank() != 2) {
+    throw ShapeError(where, "labels are (batch, classes)", to_string(labels.shape()),
+                     "give a share of each class, as one_hot() does");
+  }
+  const DTensor shares = labels.dtype() == dtype ? labels : ops::cast(labels, dtype);
+  const DTensor w = weight.dtype() == dtype ? weight : ops::cast(weight, dtype);
+  return w * shares + (-w + 1) * ops::gather(shares, order, 0);
+}
+
+class MixUpLayer final : public MixingLayer {
+ public:
+  MixUpLayer(double alpha, const MixUpOptions& options);
+  std::string class_name() const override { return "MixUp"; }
+  Json config() const override { return layer_config(*this, {{"alpha", alpha_}}, options_); }
+  int64_t draws(const Shape&) const override { return 1 + beta_draws; }
+  std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
+
+ private:
+  double alpha_;
+  MixUpOptions options_;
+};
+
+const RegisteredLayer registered_mix_up("MixUp", [](JsonObject& config) {
+  const auto options = layer_options_from<MixUpOptions>(config);
+  return MixUp(config.take_optional<double>("alpha").value_or(0.2), options);
+});
+
+MixUpLayer::MixUpLayer(double alpha, const MixUpOptions& options)
+    : MixingLayer("MixUp", options), alpha_(alpha), options_(options) {
+  if (alpha > 0) return;
+  throw ConfigError(where(), "alpha is above 0", str(alpha),
+                    "give a small number such as 0.2 to mix little");
+}
+
+std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
+                                               const ImageDraws& draws) const {
+  const DTensor& x = inputs[0];
+  const DTensor order = random_order(draws, 0);
+  const DTensor alpha = filled({1, 1}, alpha_, at::kFloat, Layout::replicated(x.mesh(), 2));
+  const DTensor weight = beta_numbers(draws.from(1), alpha);
+  const DTensor w = for_images(weight, x);
+  std::vector<DTensor> all = {w * x + (-w + 1) * ops::gather(x, order, 0)};
+  if (inputs.size() > 1) {
+    all.push_back(mixed_labels(where(), inputs[1], order, weight, dtype_policy().compute));
+  }
+  return all;
+}
+
+class CutMixLayer final : public MixingLayer {
+ public:
+  CutMixLayer(const Factor& factor, const MixUpOptions& options)
+      : MixingLayer("CutMix", options),
+        factor_(factor_range(where(), "factor", factor, 0, 1)),
+        options_(options) {}
+  std::string class_name() const override { return "CutMix"; }
+  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  int64_t draws(const Shape&) const override { return 1 + beta_draws + 3; }
+  std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
+
+ protected:
+  bool draws_for_batch() const override { return true; }
+
+ private:
+  std::array<double, 2> factor_;
+  MixUpOptions options_;
+};
+
+const RegisteredLayer registered_cut_mix("CutMix", [](JsonObject& config) {
+  const auto options = layer_options_from<MixUpOptions>(config);
+  return CutMix(config.take_optional<Factor>("factor").value_or(1.0), options);
+});
+
+std::vector<DTensor> CutMixLayer::transform_all(const Inputs& inputs,
+                                                const ImageDraws& draws) const {
+  const DTensor& x = inputs[0];
+  const auto height = double(x.shape()[1]), width = double(x.shape()[2]);
+  const DTensor alpha = draws.shared(0, factor_[0], factor_[1]) + 1e-6;
+  const DTensor side = ops::sqrt(-beta_numbers(draws.from(1), alpha) + 1);
+  const ImageDraws places = draws.from(1 + beta_draws);
+  const DTensor of_x = side * width, of_y = side * height;
+  const DTensor in_x = cells_between(x, 2, places.each(0) * (-of_x + width), of_x);
+  const DTensor in_y = cells_between(x, 1, places.each(1) * (-of_y + height), of_y);
+  const DTensor order = random_order(places, 2);
+  std::vector<DTensor> all = {
+      ops::where(ops::logical_and(in_x, in_y), ops::gather(x, order, 0), x)};
+  if (inputs.size() > 1) {
+    const DTensor kept = -(of_x * of_y / (width * height)) + 1;
+    all.push_back(mixed_labels(where(), inputs[1], order, kept, dtype_policy().compute));
+  }
+  return all;
+}
+
+}  // namespace
+
+MixUp::MixUp(double alpha, const MixUpOptions& options)
+    : AugmentationHandle(std::make_shared<MixUpLayer>(alpha, options)) {}
+CutMix::CutMix(const Factor& factor, const MixUpOptions& options)
+    : AugmentationHandle(std::make_shared<CutMixLayer>(factor, options)) {}
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#include <tessera/layers/augmentation/rand_augment.hpp>
+
+#include <algorithm>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/layers/augmentation/auto_contrast.hpp>
+#include <tessera/layers/augmentation/equalization.hpp>
+#include <tessera/layers/augmentation/random_brightness.hpp>
+#include <tessera/layers/augmentation/random_color_degeneration.hpp>
+#include <tessera/layers/augmentation/random_contrast.hpp>
+#include <tessera/layers/augmentation/random_posterization.hpp>
+#include <tessera/layers/augmentation/random_rotation.hpp>
+#include <tessera/layers/augmentation/random_sharpness.hpp>
+#include <tessera/layers/augmentation/random_shear.hpp>
+#include <tessera/layers/augmentation/random_translation.hpp>
+#include <tessera/layers/augmentation/solarization.hpp>
+#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/colors.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(RandAugmentOptions& o, const Visit& visit) {
+  visit("value_range", o.value_range);
+  visit("num_ops", o.num_ops);
+  visit("factor", o.factor);
+  visit("interpolation", o.interpolation);
+  visit("seed", o.seed);
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+class RandAugmentLayer final : public AugmentationLayer {
+ public:
+  explicit RandAugmentLayer(const RandAugmentOptions& options);
+  std::string class_name() const override { return "RandAugment"; }
+  Json config() const override { return layer_config(*this, options_); }
+  int64_t draws(const Shape& images) const override;
+  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  Shape made_shape(const Shape& images) const override {
+    check_rgb(where(), images);
+    return images;
+  }
+  bool draws_for_batch() const override { return true; }
+
+ private:
+  RandAugmentOptions options_;
+  std::vector<std::shared_ptr<const AugmentationLayer>> parts_;
+};
+
+const RegisteredLayer registered_rand_augment("RandAugment", [](JsonObject& config) {
+  return RandAugment(layer_options_from<RandAugmentOptions>(config));
+});
+
+RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
+    : AugmentationLayer("RandAugment", options), options_(options) {
+  if (options.num_ops < 0) {
+    throw ConfigError(where(), "num_ops is at least 0", str(options.num_ops),
+                      "give the number of changes");
+  }
+  const auto [lo, hi] = factor_range(where(), "factor", options.factor, 0, 1);
+  const Factor factor(lo, hi);
+  const std::string& interpolation = options.interpolation;
+  const std::vector<double>& value_range = options_.value_range;
+  options_.factor = factor;
+  options_.value_range = checked_value_range(where(), value_range);
+  const double bits = std::max<double>(1, static_cast<double>(static_cast<int64_t>(8 * hi)));
+  const std::vector<LayerHandle> parts = {
+      RandomShear(factor, factor, {.interpolation = interpolation, .name = options.name}),
+      RandomTranslation(factor, factor, {.interpolation = interpolation, .name = options.name}),
+      RandomRotation(factor, {.interpolation = interpolation, .name = options.name}),
+      RandomBrightness(factor, {.value_range = value_range, .name = options.name}),
+      RandomColorDegeneration(factor, {.value_range = value_range, .name = options.name}),
+      RandomContrast(factor, {.value_range = value_range, .name = options.name}),
+      RandomSharpness(factor, {.value_range = value_range, .name = options.name}),
+      RandomPosterization(bits, {.value_range = value_range, .name = options.name}),
+      Solarization(factor, factor, {.value_range = value_range, .name = options.name}),
+      AutoContrast({.value_range = value_range, .name = options.name}),
+      Equalization({.value_range = value_range, .name = options.name})};
+  for (const LayerHandle& part : parts) parts_.push_back(augmentation_of(part));
+}
+
+int64_t RandAugmentLayer::draws(const Shape& images) const {
+  int64_t count = options_.num_ops;
+  for (const auto& part : parts_) count += part->draws(images);
+  return count;
+}
+
+DTensor RandAugmentLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+  DTensor x = images;
+  for (int64_t i = 0; i < options_.num_ops; ++i) {
+    const DTensor place = draws.shared(i, 0, static_cast<double>(parts_.size()));
+    const DTensor drawn = as_images(ops::floor(place));
+    int64_t used = options_.num_ops;
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      const DTensor is_drawn = ops::equal(drawn, constant_like(drawn, static_cast<double>(part)));
+      x = ops::where(is_drawn, parts_[part]->transform(x, draws.from(used)), x);
+      used += parts_[part]->draws(images.shape());
+    }
+  }
+  return x;
+}
+
+}  // namespace
+
+RandAugment::RandAugment(const RandAugmentOptions& options)
+    : AugmentationHandle(std::make_shared<RandAugmentLayer>(options)) {}
+
+}  // namespace tessera

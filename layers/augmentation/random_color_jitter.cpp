@@ -1,0 +1,92 @@
+#include <tessera/layers/augmentation/random_color_jitter.hpp>
+
+#include <tessera/layers/augmentation/random_brightness.hpp>
+#include <tessera/layers/augmentation/random_contrast.hpp>
+#include <tessera/layers/augmentation/random_hue.hpp>
+#include <tessera/layers/augmentation/random_saturation.hpp>
+#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/colors.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(RandomColorJitterOptions& o, const Visit& visit) {
+  visit("value_range", o.value_range);
+  visit("brightness_factor", o.brightness_factor);
+  visit("contrast_factor", o.contrast_factor);
+  visit("saturation_factor", o.saturation_factor);
+  visit("hue_factor", o.hue_factor);
+  visit("seed", o.seed);
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+class RandomColorJitterLayer final : public AugmentationLayer {
+ public:
+  explicit RandomColorJitterLayer(const RandomColorJitterOptions& options);
+  std::string class_name() const override { return "RandomColorJitter"; }
+  Json config() const override { return layer_config(*this, options_); }
+  int64_t draws(const Shape& images) const override;
+  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  Shape made_shape(const Shape& images) const override;
+
+ private:
+  RandomColorJitterOptions options_;
+  std::vector<std::shared_ptr<const AugmentationLayer>> parts_;
+};
+
+const RegisteredLayer registered_random_color_jitter("RandomColorJitter", [](JsonObject& config) {
+  return RandomColorJitter(layer_options_from<RandomColorJitterOptions>(config));
+});
+
+RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& options)
+    : AugmentationLayer("RandomColorJitter", options), options_(options) {
+  options_.value_range = checked_value_range(where(), options.value_range);
+  const auto add = [&](const LayerHandle& part) { parts_.push_back(augmentation_of(part)); };
+  const auto& o = options_;
+  if (o.brightness_factor) {
+    add(RandomBrightness(*o.brightness_factor, {.value_range = o.value_range, .name = o.name}));
+  }
+  if (o.contrast_factor) {
+    add(RandomContrast(*o.contrast_factor, {.value_range = o.value_range, .name = o.name}));
+  }
+  if (o.saturation_factor) {
+    add(RandomSaturation(*o.saturation_factor, {.value_range = o.value_range, .name = o.name}));
+  }
+  if (o.hue_factor) {
+    add(RandomHue(*o.hue_factor, {.value_range = o.value_range, .name = o.name}));
+  }
+}
+
+Shape RandomColorJitterLayer::made_shape(const Shape& images) const {
+  if (options_.saturation_factor || options_.hue_factor) check_rgb(where(), images);
+  return images;
+}
+
+int64_t RandomColorJitterLayer::draws(const Shape& images) const {
+  int64_t count = 0;
+  for (const auto& part : parts_) count += part->draws(images);
+  return count;
+}
+
+DTensor RandomColorJitterLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+  DTensor x = images;
+  int64_t used = 0;
+  for (const auto& part : parts_) {
+    x = part->transform(x, draws.from(used));
+    used += part->draws(images.shape());
+  }
+  return x;
+}
+
+}  // namespace
+
+RandomColorJitter::RandomColorJitter(const RandomColorJitterOptions& options)
+    : AugmentationHandle(std::make_shared<RandomColorJitterLayer>(options)) {}
+
+}  // namespace tessera

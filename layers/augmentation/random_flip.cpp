@@ -1,0 +1,71 @@
+#include <tessera/layers/augmentation/random_flip.hpp>
+
+#include <cmath>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/layers/internal/augmentation.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(RandomFlipOptions& o, const Visit& visit) {
+  visit("seed", o.seed);
+  visit("data_format", o.data_format);
+}
+
+namespace {
+
+class RandomFlipLayer final : public AugmentationLayer {
+ public:
+  RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options);
+  std::string class_name() const override { return "RandomFlip"; }
+  Json config() const override { return layer_config(*this, {{"mode", mode_}}, options_); }
+  int64_t draws(const Shape&) const override { return 1; }
+  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ private:
+  std::string mode_;
+  RandomFlipOptions options_;
+};
+
+const RegisteredLayer registered_random_flip("RandomFlip", [](JsonObject& config) {
+  const auto options = layer_options_from<RandomFlipOptions>(config);
+  const auto mode = config.take_optional<std::string>("mode");
+  return RandomFlip(mode.value_or("horizontal_and_vertical"), options);
+});
+
+RandomFlipLayer::RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options)
+    : AugmentationLayer("RandomFlip", options), mode_(mode), options_(options) {
+  if (mode == "horizontal" || mode == "vertical" || mode == "horizontal_and_vertical") return;
+  throw ConfigError(where(), "mode is \"horizontal\", \"vertical\" or \"horizontal_and_vertical\"",
+                    in_quotes(mode), "leave it out for both");
+}
+
+DTensor RandomFlipLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+  // Keras flips up to 1/2, which is drawn as well.
+  const DTensor flips = draws.chosen(0, std::nextafter(0.5F, 1.0F));
+  const DTensor stays = flips * 0 + 1, turns = flips * -2 + 1;
+  const auto last = [&](size_t axis) { return double(images.shape()[axis] - 1); };
+  const bool across = mode_ != "vertical", down = mode_ != "horizontal";
+  const DTensor rows = transform_rows({across ? turns : stays,
+                                       {},
+                                       flips * (across ? last(2) : 0),
+                                       {},
+                                       down ? turns : stays,
+                                       flips * (down ? last(1) : 0),
+                                       {},
+                                       {}},
+                                      flips);
+  return ops::affine_transform(images, rows, {.nearest = true});
+}
+
+}  // namespace
+
+RandomFlip::RandomFlip(const std::string& mode, const RandomFlipOptions& options)
+    : AugmentationHandle(std::make_shared<RandomFlipLayer>(mode, options)) {}
+
+}  // namespace tessera

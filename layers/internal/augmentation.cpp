@@ -1,0 +1,220 @@
+#include <tessera/layers/internal/augmentation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/random.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/noise.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+/// The axes of images with channels last, of (batch, channels, height, width), and back.
+const std::vector<int64_t> to_channels_last = {0, 2, 3, 1};
+const std::vector<int64_t> to_channels_first = {0, 3, 1, 2};
+
+Shape reordered(const Shape& shape, const std::vector<int64_t>& order) {
+  Shape made;
+  for (const int64_t axis : order) made.push_back(shape[static_cast<size_t>(axis)]);
+  return made;
+}
+
+DTensor scaled_to(const DTensor& x, double lo, double hi) {
+  return lo == 0 && hi == 1 ? x : x * (hi - lo) + lo;
+}
+
+}  // namespace
+
+void json_get(const Json& json, const JsonPath& path, Factor& out) {
+  if (json.is_number()) {
+    out = Factor(json_as<double>(json, path));
+  } else {
+    out = Factor(json_as<std::vector<double>>(json, path));
+  }
+}
+
+DTensor ImageDraws::each_of(int64_t i, int64_t count) const {
+  return ops::slice(rows_, 1, begin_ + i, count);
+}
+
+DTensor ImageDraws::each(int64_t i, double lo, double hi) const {
+  return scaled_to(each_of(i, 1), lo, hi);
+}
+
+DTensor ImageDraws::shared(int64_t i, double lo, double hi) const {
+  return scaled_to(ops::slice(first_, 1, begin_ + i, 1), lo, hi);
+}
+
+DTensor ImageDraws::chosen(int64_t i, double share) const {
+  const DTensor u = each(i);
+  return ops::cast(ops::less(u, constant_like(u, share)), u.dtype());
+}
+
+DTensor ImageDraws::signs(int64_t i) const {
+  const DTensor u = each(i);
+  return ops::cast(ops::greater(u, constant_like(u, 0.5)), u.dtype()) * -2 + 1;
+}
+
+ImageDraws ImageDraws::from(int64_t i) const {
+  ImageDraws rest = *this;
+  rest.begin_ += i;
+  return rest;
+}
+
+DTensor constant_like(const DTensor& x, double value) {
+  return filled({}, value, x.dtype(), Layout::replicated(x.mesh(), 0));
+}
+
+DTensor as_images(const DTensor& column) {
+  return ops::reshape(column, {column.shape()[0], 1, 1, 1});
+}
+
+DTensor for_images(const DTensor& column, const DTensor& images) {
+  const DTensor of_rank = as_images(column);
+  return of_rank.dtype() == images.dtype() ? of_rank : ops::cast(of_rank, images.dtype());
+}
+
+DTensor cells_between(const DTensor& images, int64_t axis, const DTensor& start,
+                      const DTensor& length) {
+  Shape shape = {1, 1, 1, 1};
+  shape[static_cast<size_t>(axis)] = images.shape()[static_cast<size_t>(axis)];
+  const DTensor cells =
+      pack(at::arange(numel(shape), at::kFloat).view(shape), Layout::replicated(images.mesh(), 4));
+  const DTensor from = as_images(start), to = as_images(start + length);
+  return ops::logical_and(ops::greater_equal(cells, from), ops::less(cells, to));
+}
+
+AugmentationLayer::AugmentationLayer(const std::string& kind, const LayerOptions& options,
+                                     const std::string& data_format)
+    : Layer(options), kind_(kind), channels_first_(data_format == "channels_first") {
+  if (channels_first_ || data_format == "channels_last") return;
+  throw ConfigError(where(), "data_format is \"channels_last\" or \"channels_first\"",
+                    in_quotes(data_format), "leave it out for \"channels_last\"");
+}
+
+std::string AugmentationLayer::where() const { return kind_ + " " + path(); }
+
+Shapes AugmentationLayer::output_shapes(const Shapes& inputs) const {
+  const bool counted = inputs.size() == 1 || (inputs.size() == 2 && takes_labels());
+  if (!counted || inputs[0].size() != 4) {
+    std::vector<std::string> given;
+    for (const Shape& shape : inputs) given.push_back(to_string(shape));
+    throw ShapeError(
+        where(), str("the input is images of four axes", takes_labels() ? ", or labels too" : ""),
+        join(given, " and "),
+        "give it batch, height, width and channels, as data_format orders them");
+  }
+  Shapes made = inputs;
+  if (channels_first_) {
+    made[0] = reordered(made_shape(reordered(made[0], to_channels_last)), to_channels_first);
+  } else {
+    made[0] = made_shape(made[0]);
+  }
+  return made;
+}
+
+ImageDraws AugmentationLayer::drawn(const DTensor& images, const CallContext& context) const {
+  const int64_t count = draws(images.shape());
+  if (count == 0) return {{}, {}};
+  const Mesh& mesh = images.mesh();
+  const DTensor seed = draw_seed(context, path(), mesh, seed_);
+  const auto of_rows = [&](int64_t rows, const Layout& layout) {
+    const DefaultLayoutScope scope(layout);
+    return ops::random_uniform({rows, count}, seed);
+  };
+  const Layout cut_as_images = Layout::from_axes(mesh, {fetch_layout(images).axis(0), {}});
+  return {of_rows(images.shape()[0], cut_as_images),
+          draws_for_batch() ? of_rows(1, Layout::replicated(mesh, 2)) : DTensor()};
+}
+
+DTensor AugmentationLayer::call(const Inputs& inputs, const CallContext& context) {
+  return call_all(inputs, context)[0];
+}
+
+std::vector<DTensor> AugmentationLayer::call_all(const Inputs& inputs, const CallContext& context) {
+  std::vector<DTensor> all = inputs;
+  DTensor& images = all[0];
+  if (images.dtype() != dtype_policy().compute) images = ops::cast(images, dtype_policy().compute);
+  if (channels_first_) images = ops::transpose(images, to_channels_last);
+  if (context.training) {
+    all = transform_all(all, drawn(images, context));
+  } else {
+    images = at_rest(images);
+  }
+  if (channels_first_) all[0] = ops::transpose(all[0], to_channels_first);
+  return all;
+}
+
+std::shared_ptr<const AugmentationLayer> augmentation_of(const LayerHandle& handle) {
+  auto layer = std::dynamic_pointer_cast<const AugmentationLayer>(handle.layer());
+  if (layer) return layer;
+  throw ConfigError(str(handle->class_name(), " ", handle->path()), "a layer changes images",
+                    handle->class_name(), "give a layer such as RandomFlip");
+}
+
+std::array<double, 2> factor_range(const std::string& where, const std::string& option,
+                                   const Factor& factor, double least, double most) {
+  const std::vector<double>& given = factor.values;
+  if (given.size() == 1 && given[0] >= least && given[0] <= most) {
+    const double far = std::abs(given[0]);
+    return {std::max(-far, least), far};
+  }
+  const bool fits = given.size() == 2 && given[0] <= most && given[1] >= least;
+  if (fits) return {std::min(given[0], given[1]), std::max(given[0], given[1])};
+  throw ConfigError(where, str(option, " is one number or two in [", least, ", ", most, "]"),
+                    factor.json().dump(), "give how far images change at most");
+}
+
+std::array<double, 2> moved_range(const std::string& where, const std::string& option,
+                                  const Factor& factor) {
+  // Each of two numbers has to lie there.
+  for (const double number : factor.values) factor_range(where, option, Factor(number), -1, 1);
+  return factor_range(where, option, factor, -1, 1);
+}
+
+std::vector<double> checked_value_range(const std::string& where, std::vector<double> range) {
+  if (range.size() != 2) {
+    throw ConfigError(where, "value_range holds two numbers", Json(range).dump(),
+                      "give the least and the largest value of the images, such as {0, 255}");
+  }
+  std::sort(range.begin(), range.end());
+  return range;
+}
+
+ops::AffineTransformOptions moving_options(const std::string& where, const std::string& fill_mode,
+                                           const std::string& interpolation, double fill_value) {
+  static const std::map<std::string, ops::FillMode> modes = {{"constant", ops::FillMode::constant},
+                                                             {"nearest", ops::FillMode::nearest},
+                                                             {"reflect", ops::FillMode::reflect},
+                                                             {"wrap", ops::FillMode::wrap}};
+  const auto mode = modes.find(fill_mode);
+  if (mode == modes.end()) {
+    throw ConfigError(where, "fill_mode is \"constant\", \"nearest\", \"reflect\" or \"wrap\"",
+                      in_quotes(fill_mode), "leave it out for \"reflect\"");
+  }
+  if (interpolation != "nearest" && interpolation != "bilinear") {
+    throw ConfigError(where, "interpolation is \"nearest\" or \"bilinear\"",
+                      in_quotes(interpolation), "leave it out for \"bilinear\"");
+  }
+  return {
+      .nearest = interpolation == "nearest", .fill_mode = mode->second, .fill_value = fill_value};
+}
+
+DTensor transform_rows(const std::vector<DTensor>& columns, const DTensor& like) {
+  std::vector<DTensor> all = columns;
+  for (DTensor& column : all) {
+    if (!column.defined()) column = like * 0;
+  }
+  return ops::concat(all, 1);
+}
+
+}  // namespace tessera::detail

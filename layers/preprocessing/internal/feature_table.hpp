@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tessera/layers/preprocessing/internal/column_feature.hpp>
+
+namespace tessera::detail {
+
+/// What a FeatureSpace is made of.
+class FeatureTable {
+ public:
+  explicit FeatureTable(const FeatureSpaceOptions& options);
+
+  const FeatureSpaceOptions& options() const { return options_; }
+  std::string where() const { return "FeatureSpace " + options_.name; }
+  void adapt(const Table& table);
+  Table features(const Table& table) const;
+  SymbolicTensor concatenated(const std::map<std::string, SymbolicTensor>& inputs) const;
+  int64_t width() const;
+  Json config() const;
+  /// Throws ConfigError for a space whose output is one tensor for each feature.
+  void check_concat() const;
+
+ private:
+  /// A feature or a cross, once it is numbers.
+  struct Encoding {
+    std::string name, mode;
+    int64_t categories = 0;
+  };
+  std::vector<Encoding> encodings() const;
+  void check_encodings() const;
+  void check_ready() const;
+  int64_t bins(const FeatureSpace::Cross& cross) const {
+    return cross.crossing_dim().value_or(options_.crossing_dim);
+  }
+  size_t find(const std::string& name) const;
+
+  FeatureSpaceOptions options_;
+  std::vector<ColumnFeature> columns_;  ///< in the order of their names
+  std::vector<FeatureSpace::Cross> crosses_;          ///< in the order of their names
+};
+
+}  // namespace tessera::detail

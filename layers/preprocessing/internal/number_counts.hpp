@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace tessera::detail {
+
+/// A number, how often it came and in how many rows.
+struct NumberCount {
+  int64_t number = 0, count = 0, documents = 0;
+};
+
+/// Counts the whole numbers of rows.
+class NumberCounts {
+ public:
+  /// Adds the rows of a tensor (rows, …).
+  void add(const at::Tensor& data);
+  int64_t documents() const { return documents_; }
+  /// The `limit` numbers that came most often, all if it is negative, without those in `left_out`;
+  /// by count, then by the number, both descending.
+  std::vector<NumberCount> most_frequent(int64_t limit, std::span<const int64_t> left_out) const;
+
+ private:
+  std::map<int64_t, NumberCount> counts_;
+  int64_t documents_ = 0;
+};
+
+}  // namespace tessera::detail

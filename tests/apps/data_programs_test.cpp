@@ -1,0 +1,156 @@
+// Programs on data of the user's own, beside Keras' guides: keras_programs.zip of tests/golden.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/io/format/zip_archive.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/program.hpp"
+
+namespace data_programs_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The files of keras_programs.zip.
+const fs::path& unpacked() {
+  static const test::TempFolder folder;
+  if (fs::is_empty(folder.path())) {
+    const ZipArchive archive(test::golden_path("keras_programs.zip"));
+    for (const ZipMember& member : archive.members()) {
+      const fs::path path = folder / member.name;
+      fs::create_directories(path.parent_path());
+      test::write_file(path, archive.read(member, 1 << 20));
+    }
+  }
+  return folder.path();
+}
+
+test::ProgramRun run(const std::string& program, const std::vector<std::string>& arguments) {
+  return test::run_program(test::app_path(program), arguments, {});
+}
+
+/// The losses of a program's first twenty steps, from Keras' weights and in the files' order.
+std::vector<double> losses_of(const std::string& program, const std::string& name,
+                              const std::string& data, std::vector<std::string> arguments) {
+  const test::TempFolder folder;
+  const fs::path history = folder / "history.json";
+  arguments.insert(arguments.end(),
+                   {"--data", unpacked() / data, "--weights",
+                    unpacked() / (name + ".weights.h5"), "--history", history, "--dropout", "0",
+                    "--no-shuffle", "--verbose", "0"});
+  const test::ProgramRun done = run(program, arguments);
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  auto losses = read_json_file(history).at("steps").get<std::vector<double>>();
+  losses.resize(std::min<size_t>(losses.size(), 20));
+  return losses;
+}
+
+/// How far losses are from Keras', relatively.
+double distance(const std::vector<double>& losses, const std::string& name) {
+  const auto expected =
+      read_json_file(unpacked() / "losses.json").at(name).get<std::vector<double>>();
+  if (losses.size() != expected.size()) return 1e9;
+  double worst = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    worst = std::max(worst, std::abs(losses[i] - expected[i]) / std::abs(expected[i]));
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("structured_data trains as Keras' guide, on any mesh") {
+  for (const char* mesh : {"batch=1", "batch=2,model=2"}) {
+    CAPTURE(mesh);
+    CHECK(distance(losses_of("structured_data", "heart", "heart/heart.csv",
+                             {"--epochs", "3", "--mesh", mesh}),
+                   "heart") <= 1e-5);
+  }
+}
+
+TEST_CASE("timeseries trains as Keras' example, on any mesh") {
+  for (const char* mesh : {"batch=1", "batch=2"}) {
+    CAPTURE(mesh);
+    CHECK(distance(losses_of("timeseries", "weather", "weather/weather.csv",
+                             {"--past", "72", "--future", "12", "--batch-size", "64", "--epochs",
+                              "2", "--mesh", mesh}),
+                   "weather") <= 1e-5);
+  }
+}
+
+TEST_CASE("text_classification trains as Keras' example, on any mesh") {
+  for (const char* mesh : {"batch=1", "batch=2"}) {
+    CAPTURE(mesh);
+    CHECK(distance(losses_of("text_classification", "reviews", "reviews",
+                             {"--vocabulary", "100", "--length", "40", "--width", "32",
+                              "--batch-size", "16", "--epochs", "4", "--mesh", mesh}),
+                   "reviews") <= 1e-5);
+  }
+}
+
+TEST_CASE("image_classification trains as Keras' example, on any mesh") {
+  for (const char* mesh : {"batch=1", "batch=2"}) {
+    CAPTURE(mesh);
+    CHECK(distance(losses_of("image_classification", "shapes", "shapes",
+                             {"--size", "32", "--widths", "8,16,24,32", "--batch-size", "16",
+                              "--epochs", "5", "--no-augment", "--mesh", mesh}),
+                   "shapes") <= 1e-5);
+  }
+}
+
+TEST_CASE("programs without data make some up, say so and learn") {
+  const test::TempFolder folder;
+  const auto accuracy = [&](const std::string& program, const std::string& metric,
+                            std::vector<std::string> arguments) {
+    const fs::path history = folder / (program + ".json");
+    arguments.insert(arguments.end(), {"--history", history, "--verbose", "0"});
+    const test::ProgramRun done = run(program, arguments);
+    INFO(done.err);
+    REQUIRE(done.exit_code == 0);
+    CHECK(done.err == program + ": trains on data that are made up; give yours by --data\n");
+    return read_json_file(history).at("history").at(metric).back().get<double>();
+  };
+  CHECK(accuracy("structured_data", "val_accuracy", {}) > 0.75);
+  CHECK(accuracy("timeseries", "val_loss", {"--past", "72", "--future", "6"}) < 0.3);
+  CHECK(accuracy("text_classification", "val_accuracy",
+                 {"--vocabulary", "100", "--length", "40", "--width", "32", "--epochs", "20"}) >
+        0.9);
+  CHECK(accuracy("image_classification", "val_acc",
+                 {"--size", "32", "--widths", "8,16,24", "--batch-size", "16", "--learning-rate",
+                  "0.002"}) > 0.9);
+}
+
+TEST_CASE("programs on one's own data say in a line what is wrong with them") {
+  const test::TempFolder folder;
+  const auto refused = [](const std::string& program, const std::vector<std::string>& arguments) {
+    const test::ProgramRun done = run(program, arguments);
+    CHECK(done.exit_code == 1);
+    CHECK(std::count(done.err.begin(), done.err.end(), '\n') == 1);
+    return done.err;
+  };
+  CHECK_THAT(refused("structured_data", {"--data", "/nowhere.csv"}),
+             Contains("--data") && Contains("\"/nowhere.csv\""));
+  test::write_file(folder / "x.csv", "a,b\n1,2\n3,4\n");
+  CHECK_THAT(refused("structured_data", {"--data", folder / "x.csv", "--target", "c"}),
+             Contains("\"c\""));
+  CHECK_THAT(refused("structured_data", {"--data", folder / "x.csv", "--target", "b"}),
+             Contains("a column of 0 and 1"));
+  CHECK_THAT(refused("timeseries", {"--data", folder / "x.csv", "--target", "b"}),
+             Contains("rows to validate with"));
+  CHECK_THAT(refused("image_classification", {"--data", folder.path()}),
+             Contains(folder.path().string()));
+  CHECK_THAT(refused("text_classification", {"--data", folder.path()}),
+             Contains(folder.path().string()));
+}
+
+}  // namespace data_programs_test

@@ -1,0 +1,69 @@
+#include <tessera/framework/comm/internal/split_engine.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+
+namespace split_engine_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+
+namespace {
+
+/// Notes what it is asked for.
+class NotingEngine final : public Engine {
+ public:
+  std::string name() const override { return "noting"; }
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  void set_call(uint64_t call) override { notes += str("call ", call, "; "); }
+  WorkPtr all_reduce(const Group&, Reduce, const std::vector<at::Tensor>&, at::Tensor&) override {
+    return note("all_reduce");
+  }
+  WorkPtr all_gather(const Group&, int64_t, const std::vector<int64_t>&,
+                     const std::vector<at::Tensor>&, at::Tensor&) override {
+    return note("all_gather");
+  }
+  WorkPtr reduce_scatter(const Group&, Reduce, int64_t, const std::vector<Interval>&,
+                         const std::vector<at::Tensor>&, std::vector<at::Tensor>&) override {
+    return note("reduce_scatter");
+  }
+  WorkPtr all_to_all(const Group&, const std::vector<std::vector<at::Tensor>>&,
+                     std::vector<std::vector<at::Tensor>>&) override {
+    return note("all_to_all");
+  }
+  void abort(const std::string& reason) override { notes += "abort: " + reason; }
+
+  std::string notes;
+
+ private:
+  WorkPtr note(const std::string& what) {
+    notes += what + "; ";
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tensors of CPUs and of GPUs go by engines of their own") {
+  const auto host = std::make_shared<NotingEngine>(), gpus = std::make_shared<NotingEngine>();
+  const auto engine = split_engine(host, gpus);
+  const at::Tensor here = at::ones({2}), there = at::empty({2}, at::kMeta);
+  at::Tensor out;
+  std::vector<at::Tensor> pieces;
+  std::vector<std::vector<at::Tensor>> nothing = {{{}, {}}}, received = {{{}, there}};
+  engine->set_call(7);
+  engine->all_reduce({}, Reduce::sum, {here}, out);
+  engine->all_gather({}, 0, {2}, {there}, out);
+  engine->reduce_scatter({}, Reduce::sum, 0, {}, {there}, pieces);
+  engine->all_to_all({}, nothing, nothing);
+  engine->all_to_all({}, {{{}, here}}, nothing);
+  engine->all_to_all({}, nothing, received);
+  engine->abort("over");
+  CHECK(host->notes == "call 7; all_reduce; all_to_all; abort: over");
+  CHECK(gpus->notes == "call 7; all_gather; reduce_scatter; all_to_all; abort: over");
+  CHECK((engine->rank() == 1 && engine->size() == 2));
+}
+
+}  // namespace split_engine_test

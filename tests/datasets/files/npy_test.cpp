@@ -1,0 +1,171 @@
+#include <tessera/datasets/files/npy.hpp>
+
+#include <sys/stat.h>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/error_line.hpp"
+#include "tests/support/files.hpp"
+
+namespace npy_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// A file of version 1 with this header.
+std::string npy(const std::string& dictionary, const std::string& data, int version = 1) {
+  std::string bytes = "\x93NUMPY";
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  const size_t size = dictionary.size() + 1;
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) bytes += static_cast<char>(size >> (8 * i));
+  return bytes + dictionary + "\n" + data;
+}
+
+std::string header(const std::string& descr, const std::string& shape) {
+  return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }   ";
+}
+
+class NpyFile {
+ public:
+  std::string path() const { return folder_ / "case.npy"; }
+  NpyArray read(const std::string& bytes, uint64_t most = 1 << 20) const {
+    test::write_file(path(), bytes);
+    return read_npy(path(), most);
+  }
+  std::string error(const std::string& bytes, uint64_t most = 1 << 20) const {
+    return test::error_line([&] { read(bytes, most); });
+  }
+
+ private:
+  test::TempFolder folder_;
+};
+
+std::string text_of(const NpyArray& array) {
+  return {reinterpret_cast<const char*>(array.data.data()), array.data.size()};
+}
+
+}  // namespace
+
+TEST_CASE("arrays of every kind that tensors have are read, of each version of the format") {
+  const NpyFile file;
+  const struct {
+    const char* descr;
+    const char* dtype;
+    size_t bytes;
+  } kinds[] = {{"<f4", "F32", 4}, {"<f8", "F64", 8}, {"<f2", "F16", 2}, {"<i8", "I64", 8},
+               {"<i4", "I32", 4}, {"|u1", "U8", 1},  {"|b1", "BOOL", 1}};
+  for (const auto& kind : kinds) {
+    for (int version = 1; version <= 3; ++version) {
+      CAPTURE(kind.descr, version);
+      std::string data;
+      for (size_t i = 0; i < 6 * kind.bytes; ++i) data += static_cast<char>(i % 2);
+      const NpyArray array = file.read(npy(header(kind.descr, "(2, 3)"), data, version));
+      CHECK(array.dtype == kind.dtype);
+      CHECK(array.shape == Shape{2, 3});
+      CHECK(text_of(array) == data);
+    }
+  }
+}
+
+TEST_CASE("arrays of any number of axes are read, empty ones too") {
+  const NpyFile file;
+  CHECK(file.read(npy(header("|u1", "()"), "x")).shape.empty());
+  CHECK(file.read(npy(header("|u1", "(3,)"), "xyz")).shape == Shape{3});
+  CHECK(file.read(npy(header("|u1", "(1, 1, 2, 1, 1)"), "xy")).shape == Shape{1, 1, 2, 1, 1});
+  CHECK(file.read(npy(header("<f8", "(0, 5)"), "")).shape == Shape{0, 5});
+}
+
+TEST_CASE("what is written is what numpy writes, and is read back") {
+  const test::TempFolder folder;
+  const std::string path = folder / "a.npy";
+  const std::string data = "12345678abcdefgh";
+  write_npy(path, "F32", {2, 2}, std::as_bytes(std::span(data)));
+  // numpy.save() of the same array, byte by byte.
+  std::string expected("\x93NUMPY\1\0v\0", 10);
+  expected += "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }";
+  expected.resize(127, ' ');
+  CHECK(test::read_file(path) == expected + "\n" + data);
+  CHECK(text_of(read_npy(path)) == data);
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{0, 3}, Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+    const std::span<const char> one(data.data(), shape == Shape{0, 3} ? 0 : 8);
+    write_npy(path, "I64", shape, std::as_bytes(one));
+    const NpyArray array = read_npy(path);
+    CHECK(array.shape == shape);
+    CHECK(array.dtype == "I64");
+    CHECK(text_of(array) == std::string(one.begin(), one.end()));
+    CHECK((test::read_file(path).size() - one.size()) % 64 == 0);
+  }
+  CHECK_THAT(test::error_line([&] { write_npy(path, "BF16", {}, {}); }),
+             Contains("a dtype that NumPy has. Received: BF16."));
+  CHECK_THAT(test::error_line([&] { write_npy(folder / "none/a.npy", "U8", {}, {}); }),
+             Contains("none/a.npy]"));
+}
+
+TEST_CASE("what numpy does not write of numbers is refused") {
+  const NpyFile file;
+  const std::string data(400, '\1');
+  const auto error = [&](const std::string& dictionary) {
+    return file.error(npy(dictionary, data));
+  };
+  for (const char* descr : {">f4", "|O", "<c8", "<U4", "|S4", "<f16", "<M8[s]", "=f4", ""}) {
+    CAPTURE(descr);
+    CHECK_THAT(error(header(descr, "(2,)")),
+               Contains("case.npy, byte 8] numbers of the kinds <f4"));
+  }
+  CHECK_THAT(error("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"),
+             Contains("the header of an array of numbers as numpy.save writes it"));
+  CHECK_THAT(error("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }"),
+             Contains("save x.copy(order=\"C\")"));
+  CHECK_THAT(error("__import__('os').system('x')"), Contains("as numpy.save writes it"));
+  for (const char* shape : {"(-1,)", "(2", "2", "(2.0,)", "(2,,)", "(0x2,)", "(2L,)", "None"}) {
+    CAPTURE(shape);
+    CHECK_THAT(error(header("<f4", shape)), Contains("byte 8]"));
+  }
+  CHECK_THAT(error(header("<f4", "(99999999999999999999,)")), Contains("a shape of numbers"));
+  CHECK_THAT(error(header("<f4", "(281474976710657,)")), Contains("extents that can be"));
+  CHECK_THAT(error(header("<f8", "(281474976710656, 281474976710656)")),
+             Contains("a shorter file"));
+  CHECK_THAT(error(header("<f8", "(1000000000,)")), Contains("the numbers of shape (1000000000,)"));
+  CHECK_THAT(file.error(npy(header("|u1", "(400,)"), data), 399), Contains("a shorter file"));
+  CHECK_THAT(file.error("PK\3\4" + data),
+             Contains("byte 0] an array that numpy.save wrote begins"));
+  CHECK_THAT(file.error(npy(header("|u1", "(400,)"), data, 4)), Contains("byte 0]"));
+  CHECK_THAT(file.error(npy(std::string(70000, ' '), data, 2)),
+             Contains("byte 8] a header of at most 65536 bytes. Received: 70001."));
+  const std::string good = npy(header("|u1", "(400,)"), data);
+  CHECK_THAT(file.error(good + "x"), Contains("Received: more bytes."));
+}
+
+TEST_CASE("a truncated array is refused at every length, and a changed one read or refused") {
+  const NpyFile file;
+  const std::string bytes = npy(header("<i4", "(2, 5)"), std::string(40, 'd'));
+  CHECK(file.error(bytes) == "no error");
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
+    CHECK_THAT(file.error(bytes.substr(0, length)), Contains("case.npy, byte "));
+  }
+  size_t refused = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      refused += file.error(changed) != "no error";
+    }
+  }
+  // Data may be anything, all else may not.
+  CHECK(refused > (bytes.size() - 60) * 7);
+  CHECK(refused < bytes.size() * 8 - 40 * 8);
+}
+
+TEST_CASE("what is no file is refused at once") {
+  const test::TempFolder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THAT(test::error_line([&] { read_npy(folder / "pipe"); }), Contains("pipe]"));
+  CHECK_THAT(test::error_line([&] { read_npy(folder / "none"); }), Contains("No such file"));
+}
+
+}  // namespace npy_test

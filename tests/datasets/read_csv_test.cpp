@@ -1,0 +1,62 @@
+#include <tessera/datasets/read_csv.hpp>
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/files.hpp"
+
+namespace read_csv_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+using test::difference;
+
+namespace {
+
+const std::string text =
+    "age,chol,thal,ill,zip\n63,233.5,fixed,True,01234\n67,,\"re, versible\",False,00001\n"
+    "37,250,,True,99999\n";
+
+}  // namespace
+
+TEST_CASE("a table has the columns of a CSV file, and describe() says what they are") {
+  const test::TempFolder folder;
+  const std::string path = folder / "heart.csv";
+  test::write_file(path, text);
+  Table table = datasets::read_csv(path, {.dtypes = {{"zip", "text"}, {"age", "float32"}}});
+  CHECK(datasets::describe(table) ==
+        "3 rows: age float32, chol float64, thal text, ill bool, zip text");
+  CHECK(difference(table["age"].numbers(), at::tensor({63, 67, 37}, at::kFloat)) == "");
+  CHECK(table["chol"].numbers()[0].item<double>() == 233.5);
+  CHECK(table["chol"].numbers().isnan().sum().item<int64_t>() == 1);
+  CHECK(table["thal"].texts() == std::vector<std::string>{"fixed", "re, versible", ""});
+  CHECK(difference(table.pop("ill").numbers(), at::tensor({1, 0, 1}).to(at::kBool)) == "");
+  CHECK(table["zip"].texts()[1] == "00001");
+  const Table chosen = datasets::read_csv(path, {.columns = {"zip", "age"}, .rows = 2});
+  CHECK(datasets::describe(chosen) == "2 rows: age int64, zip int64");
+  table.add("pixels", at::zeros({3, 2, 4}));
+  CHECK_THAT(datasets::describe(table), Contains(", pixels float32 (2, 4)"));
+}
+
+TEST_CASE("a wrong dtype, column or value is one line that says where") {
+  const test::TempFolder folder;
+  const std::string path = folder / "heart.csv";
+  test::write_file(path, text);
+  const auto error = [&](const CsvOptions& options) {
+    return test::error_line([&] { datasets::read_csv(path, options); });
+  };
+  CHECK_THAT(error({.dtypes = {{"age", "float16"}}}),
+             Contains("[read_csv, column \"age\"] a dtype of columns. Received: \"float16\"."));
+  CHECK_THAT(error({.dtypes = {{"aeg", "int64"}}}),
+             Contains("heart.csv] one of the 5 columns. Received: \"aeg\". To fix: write \"age\""));
+  CHECK_THAT(error({.dtypes = {{"thal", "int32"}}}),
+             Contains("heart.csv, row 0, line 2, column \"thal\"] a value of kind int64. "
+                      "Received: \"fixed\"."));
+  test::write_file(path, "a\n3000000000\n");
+  CHECK_THAT(error({.dtypes = {{"a", "int32"}}}), Contains("column \"a\"] numbers of 32 bits"));
+}
+
+}  // namespace read_csv_test

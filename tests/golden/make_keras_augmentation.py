@@ -1,0 +1,203 @@
+"""Writes keras_augmentation.json: layers that change images, for draws that are written with them.
+
+Made with keras 3.15.1, tensorflow-cpu 2.21.0 (imported alone), numpy 2.4.6 and scipy 1.17.1 from
+PyPI. Run it in this folder: python3 make_keras_augmentation.py
+"""
+
+import os
+
+os.environ["KERAS_BACKEND"] = "numpy"
+
+import keras
+import numpy as np
+
+from keras_golden import compact, serialized, tensor, write
+
+L = keras.layers
+rng = np.random.default_rng(22)
+ROWS = 3
+TRIES = 8
+
+
+class Draws:
+    """Stands in the place of keras.random: columns of one table, in the order of the calls."""
+
+    def __init__(self, rows=ROWS):
+        self.rows, self.columns = rows, []
+
+    def take(self, count):
+        made = rng.random((self.rows, count), np.float32)
+        self.columns.append(made)
+        return made
+
+    def shared(self, count):
+        return self.take(count)[0]
+
+    def uniform(self, shape=(), minval=0.0, maxval=1.0, dtype=None, seed=None):
+        shape = tuple(shape)
+        numbers = self.take(int(np.prod(shape[1:]))).reshape(shape) if shape else self.shared(1)[0]
+        return np.asarray(minval + (maxval - minval) * numbers, np.float32)
+
+    def randint(self, shape, minval, maxval, dtype="int32", seed=None):
+        # One for each image, or those of RandAugment, which are the same for all.
+        count = shape[0]
+        numbers = self.take(1)[:, 0] if count == self.rows else self.shared(count)
+        return np.floor(minval + (maxval - minval) * numbers).astype(dtype)
+
+    def normal(self, shape, dtype=None, seed=None):
+        cells = int(np.prod(shape[1:]))
+        first, second = self.take(cells), self.take(cells)
+        normal = np.sqrt(-2 * np.log(1 - first)) * np.cos(2 * np.pi * second)
+        return normal.reshape(shape).astype(np.float32)
+
+    def log_gamma(self, alpha):
+        """Logarithms of gamma numbers by Marsaglia and Tsang, of the first try that succeeds."""
+        log = lambda u: np.log(np.maximum(u, 2.0**-24))
+        tries, last = self.take(3 * TRIES).astype(np.float64), self.take(1)[:, 0]
+        d = alpha + 2 / 3
+        z = np.sqrt(-2 * log(tries[:, :TRIES])) * np.cos(2 * np.pi * tries[:, TRIES:2 * TRIES])
+        v = (1 + z / np.sqrt(9 * d)) ** 3
+        log_v = np.log(np.maximum(v, 1e-90))
+        succeeds = (v > 0) & (log(tries[:, 2 * TRIES:]) < z * z / 2 + d * (1 - v + log_v))
+        first = np.argmax(succeeds, axis=1)
+        return np.log(d) + log_v[np.arange(self.rows), first] + log(last) / alpha
+
+    def beta(self, shape, alpha, beta, dtype=None, seed=None):
+        difference = self.log_gamma(float(alpha)) - self.log_gamma(float(beta))
+        return (1 / (1 + np.exp(-difference))).astype(np.float32)
+
+    def shuffle(self, x, axis=0, seed=None):
+        return x[np.argsort(np.argsort(self.take(1)[:, 0]))]
+
+
+def with_draws(layer, call):
+    """What the call gives while `layer` draws from a table, and the table."""
+    draws, random = Draws(), layer.backend.random
+    names = ("uniform", "randint", "normal", "beta", "shuffle")
+    kept = {name: getattr(random, name) for name in names}
+    try:
+        for name in names:
+            setattr(random, name, getattr(draws, name))
+        outputs = call()
+    finally:
+        for name, function in kept.items():
+            setattr(random, name, function)
+    return outputs, np.concatenate(draws.columns, 1) if draws.columns else None
+
+
+def rand_augment(**options):
+    """A RandAugment whose images are not changed in place by a brightness that is not chosen."""
+    layer = L.RandAugment(**options)
+    changed = layer.random_brightness.transform_images
+    layer.random_brightness.transform_images = lambda x, change: changed(x.copy(), change)
+    return layer
+
+
+def case(layer, x, labels=None):
+    data = x.copy() if labels is None else {"images": x.copy(), "labels": labels}
+    data, draws = with_draws(layer, lambda: layer(data, training=True))
+    outputs = [data] if labels is None else [data["images"], data["labels"]]
+    golden = {"layer": serialized(layer), "inputs": [tensor(x)],
+              "draws": None if draws is None else tensor(draws),
+              "outputs": [compact(np.asarray(y, np.float32)) for y in outputs]}
+    if labels is not None:
+        golden["inputs"].append(tensor(labels))
+    return golden
+
+
+def image(height=5, width=4, channels=3, most=255):
+    return (rng.random((ROWS, height, width, channels)) * most).astype(np.float32)
+
+
+def moving():
+    modes = ("reflect", "constant", "nearest", "wrap")
+    return [case(L.RandomFlip(mode, seed=1), image())
+            for mode in ("horizontal", "vertical", "horizontal_and_vertical")] + [
+        case(L.RandomRotation(0.3, fill_mode=mode, fill_value=7.0), image()) for mode in modes] + [
+        case(L.RandomRotation((-0.1, 0.5), interpolation="nearest"), image(4, 5, 2)),
+        case(L.RandomZoom(0.5), image()),
+        case(L.RandomZoom((0.2, 0.7), (-0.6, 0.1), fill_mode="constant"), image()),
+        case(L.RandomZoom(0.9, -0.3, fill_mode="wrap", interpolation="nearest"), image(4, 6, 1)),
+        case(L.RandomTranslation(0.4, 0.7), image()),
+        case(L.RandomTranslation((-0.3, 0.1), (0.2, 0.9), fill_mode="constant", fill_value=3.5),
+             image()),
+        case(L.RandomTranslation(1.0, 0.0, fill_mode="wrap"), image()),
+        case(L.RandomShear(0.5, 0.3), image()),
+        case(L.RandomShear((0.2, 0.6), fill_mode="nearest", interpolation="nearest"), image()),
+        case(L.RandomPerspective(), image()),
+        case(L.RandomPerspective(0.8, scale=0.3, fill_value=9.0), image(6, 3)),
+        case(L.RandomPerspective((0.9, 1.0), 0.7, interpolation="nearest"), image()),
+        case(L.RandomCrop(3, 2, seed=4), image()),
+        case(L.RandomCrop(4, 3, seed=4), image(6, 9, 1))]
+
+
+def colors():
+    return [
+        case(L.RandomContrast(0.7), image()),
+        case(L.RandomContrast((0.5, 0.9), value_range=(0.0, 1.0)), image(most=1)),
+        case(L.RandomBrightness(0.4), image()),
+        case(L.RandomBrightness((-0.1, 0.6), value_range=(-1.0, 1.0)), image(most=1)),
+        case(L.RandomHue(0.8), image()),
+        case(L.RandomHue((0.3, 0.5), value_range=(0.0, 1.0)), image(most=1)),
+        case(L.RandomSaturation(0.6, value_range=(0.0, 1.0)), image(most=1)),
+        case(L.RandomSaturation((0.2, 0.8)), image()),
+        case(L.RandomGrayscale(0.5), image()),
+        case(L.RandomGrayscale(1.0), image(channels=1)),
+        case(L.RandomColorDegeneration(0.7), image()),
+        case(L.RandomSharpness((0.1, 0.9)), image()),
+        case(L.RandomPosterization((2, 7)), image()),
+        case(L.RandomPosterization((3, 3), value_range=(0.0, 1.0)), image(most=1)),
+        case(L.Solarization(0.3, 0.8), image()),
+        case(L.Solarization((0.1, 0.4), (0.2, 0.3), value_range=(0.0, 1.0)), image(most=1)),
+        case(L.AutoContrast(), image(most=100)),
+        case(L.AutoContrast(value_range=(0.0, 1.0)), np.concatenate(
+            [image(channels=1, most=0.5), np.full((ROWS, 5, 4, 1), 0.25, np.float32)], -1)),
+        case(L.Equalization(), image(most=120)),
+        case(L.Equalization(value_range=(0.0, 1.0), bins=16), image(most=1)),
+        case(L.RandomColorJitter(brightness_factor=0.2, contrast_factor=(0.1, 0.4),
+                                 saturation_factor=(0.3, 0.6), hue_factor=0.2,
+                                 value_range=(0.0, 1.0)), image(most=1)),
+        case(L.RandomColorJitter(contrast_factor=0.3, seed=2), image())]
+
+
+def mixing():
+    shares = lambda: rng.random((ROWS, 4), np.float32)
+    return [
+        case(L.MixUp(), image()),
+        case(L.MixUp(alpha=1.5, seed=3), image(), shares()),
+        case(L.CutMix(), image()),
+        case(L.CutMix((0.3, 0.9)), image(8, 7), shares()),
+        case(L.RandomErasing(), image()),
+        case(L.RandomErasing((0.5, 0.9), scale=(0.2, 0.9), fill_value=17.0), image(7, 8)),
+        case(L.RandomErasing(1.0, 0.8, fill_value=(1.0, 2.0, 3.0), value_range=(0.0, 2.5)),
+             image(7, 8)),
+        case(rand_augment(), image()),
+        case(rand_augment(factor=(0.2, 0.8), num_ops=4, value_range=(0.0, 1.0)), image(most=1)),
+        case(rand_augment(num_ops=8), image())]
+
+
+def unchanged():
+    """Configurations of layers on which nothing else is compared."""
+    layers = [L.RandomFlip(data_format="channels_first", name="flip"),
+              L.Pipeline([L.RandomFlip("horizontal"), L.RandomContrast(0.25),
+                          L.Rescaling(0.5)], name="augment")]
+    return [{"layer": serialized(layer)} for layer in layers]
+
+
+def transforms():
+    """keras.ops.image.affine_transform, near and far, in all modes."""
+    cases = []
+    for mode in ("constant", "nearest", "wrap", "mirror", "reflect"):
+        for how in ("bilinear", "nearest"):
+            x = rng.random((2, 4, 5, 2), np.float32)
+            rows = np.concatenate([rng.normal(0, 1.5, (2, 6)), np.zeros((2, 2))], 1)
+            rows = rows.astype(np.float32) * [1, 1, 4, 1, 1, 4, 0, 0]
+            y = keras.ops.image.affine_transform(x, rows.astype(np.float32), how, mode, 0.75)
+            cases.append({"mode": mode, "nearest": how == "nearest", "images": tensor(x),
+                          "transforms": tensor(rows.astype(np.float32)), "output": compact(y)})
+    return cases
+
+
+write("keras_augmentation.json", {
+    "moving": moving(), "colors": colors(), "mixing": mixing(), "configs": unchanged(),
+    "transforms": transforms()})

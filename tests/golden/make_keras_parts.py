@@ -1,0 +1,94 @@
+"""Writes keras_parts.json: models of Keras whose layers have layers as activations or models inside,
+or batches of a fixed size, with what they compute and where ".weights.h5" has their weights.
+
+Made with keras 3.15.1, jax 0.10.2, h5py 3.14.0 and numpy 2.4.6 from PyPI. Run it in this folder:
+python3 make_keras_parts.py
+"""
+
+import json
+import os
+import tempfile
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import h5py
+import keras
+import numpy as np
+
+K, L = keras, keras.layers
+rng = np.random.default_rng(11)
+
+
+def tensor(value):
+    array = np.asarray(value)
+    values = [float(str(x)) for x in array.ravel()]
+    return {"dtype": str(array.dtype), "shape": list(array.shape), "values": values}
+
+
+def datasets(model):
+    """Paths and shapes of the weights in the file that Keras writes, sorted."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_weights(folder + "/x.weights.h5")
+        with h5py.File(folder + "/x.weights.h5") as file:
+            file.visititems(lambda name, one: found.append(["/" + name, list(one.shape)])
+                            if isinstance(one, h5py.Dataset) and "optimizer" not in name
+                            else None)
+    return sorted(found)
+
+
+def case(name, model, calls=1):
+    if name == "dense" or name == "convolutions":
+        # A layer that is an activation gets its weights at the first call.
+        model(np.zeros((4, *model.input_shape[1:]), np.float32))
+    for weight in model.weights:
+        values = rng.normal(0, 0.5, weight.shape).astype(np.float32)
+        weight.assign(values**2 + 0.1 if weight.name.endswith("variance") else values)
+    x = rng.normal(0, 1, (4, *model.input_shape[1:])).astype(np.float32)
+    golden = {"name": name, "model": json.loads(model.to_json()), "x": tensor(x),
+              "weights": [tensor(w.numpy()) for w in model.weights],
+              "paths": [w.path for w in model.weights], "datasets": datasets(model),
+              # Not by predict(), which keeps no states on JAX.
+              "outputs": [tensor(model(x)) for _ in range(calls)]}
+    # Last, for it moves the statistics.
+    return {**golden, "training_output": tensor(np.asarray(model(x, training=True)))}
+
+
+def activations():
+    dense = K.Sequential([K.Input((6,)), L.Dense(5, activation=L.PReLU()),
+                          L.Activation(L.LeakyReLU(0.1)), L.Dense(4, activation=L.Softmax())])
+    x = K.Input((8, 3))
+    y = L.Conv1D(4, 3, activation=L.ReLU(max_value=1.0, negative_slope=0.1))(x)
+    y = L.SeparableConv1D(4, 2, activation=L.PReLU(shared_axes=[1]))(y)
+    y = L.EinsumDense("abc,cd->abd", (None, 3), activation=L.ELU(0.7))(y)
+    y = L.LSTM(3, activation=L.LeakyReLU(0.2), return_sequences=True)(y)
+    convolutions = K.Model(x, L.GRU(2, recurrent_activation=L.Activation("hard_sigmoid"))(y))
+    return [case("dense", dense), case("convolutions", convolutions)]
+
+
+def batches():
+    states = K.Sequential([K.Input(batch_shape=(4, 3, 2)),
+                           L.LSTM(3, stateful=True, return_sequences=True),
+                           L.Bidirectional(L.GRU(2, stateful=True))])
+    x = K.Input((3, 2), batch_size=4)
+    plain = K.Model(x, L.Dense(2)(L.Flatten()(x)))
+    return [case("states", states, 2), case("plain", plain, 2)]
+
+
+def models():
+    inner = K.Sequential([K.Input((4,)), L.Dense(3, "tanh"), L.BatchNormalization()])
+    inner.compile("sgd", "mse")  # Of which nothing is to be read.
+    chain = K.Sequential([K.Input((3, 4)), L.TimeDistributed(inner), L.Dense(2)])
+    i = K.Input((4,))
+    graph = K.Model(i, L.Add()([L.Dense(4)(i), K.Sequential([L.Dense(4, "relu")])(i)]))
+    x = K.Input((3, 4))
+    residual = K.Model(x, L.LSTM(2)(L.TimeDistributed(graph, name="each")(x)))
+    images = K.Sequential([K.Input((2, 6, 6, 1)), L.TimeDistributed(K.Sequential([
+        L.Conv2D(3, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(4)])),
+        L.GRU(3)])
+    return [case("chain", chain), case("residual", residual), case("images", images)]
+
+
+golden = {"activations": activations(), "batches": batches(), "models": models()}
+with open("keras_parts.json", "w") as file:
+    file.write(json.dumps(golden) + "\n")

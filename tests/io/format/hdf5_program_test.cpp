@@ -1,0 +1,58 @@
+#include <tessera/framework/io/format/hdf5_program.hpp>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/support/error_line.hpp"
+#include "tests/support/files.hpp"
+
+namespace hdf5_program_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+
+namespace fs = std::filesystem;
+
+// Run by the next one, where the program is not beside it.
+TEST_CASE("without its program no HDF5 file is opened", "[.without_program]") {
+  const FileDescriptor file = open_descriptor("/proc/self/exe", O_RDONLY);
+  CHECK(test::error_line([&] { Hdf5Program(Hdf5Program::Work::read, file, {}, "x.h5"); }) ==
+        "[HDF5] the program tessera-hdf5 lies beside this one. Received: none. To fix: install it, "
+        "or build where libhdf5-dev and libseccomp-dev are.");
+}
+
+TEST_CASE("where the program is missing the error says what to install") {
+  const test::TempFolder folder;
+  fs::create_directory(folder / "bin");
+  const std::string here = folder / "bin/io_format_test";
+  fs::copy_file("/proc/self/exe", here);
+  const std::string out = folder / "out";
+  CHECK(std::system((here + " '[.without_program]' > " + out + " 2>&1").c_str()) == 0);
+  CHECK_THAT(test::read_file(out), Contains("All tests passed (2 assertions in 1 test case)"));
+}
+
+TEST_CASE("the program does nothing by hand but say what it is for") {
+  const test::TempFolder folder;
+  const auto run = [&](const std::string& words) {
+    const std::string program = test::app_path("tessera-hdf5");
+    const int status = std::system((program + " " + words + " > " + (folder / "out").string() +
+                                    " 2> " + (folder / "err").string()).c_str());
+    return WEXITSTATUS(status);
+  };
+  CHECK(run("--help") == 0);
+  CHECK_THAT(test::read_file(folder / "out"), Contains("Usage: tessera-hdf5 read|write "));
+  for (const char* words : {"", "read", "open 3 0 1", "read 3 0", "read 3 0 1 2"}) {
+    CAPTURE(words);
+    CHECK(run(words) == 2);
+    CHECK_THAT(test::read_file(folder / "err"), Contains("Usage: tessera-hdf5 read|write"));
+    CHECK(test::read_file(folder / "out").empty());
+  }
+}
+
+}  // namespace hdf5_program_test

@@ -1,0 +1,33 @@
+"""Every model of keras.applications, one after the other as they are large: Keras writes it,
+Tessera reads it, runs it and writes it, Keras reads that.
+
+Usage: all_applications.py KERAS_TEST FOLDER
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import write_applications
+
+
+def main():
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    here = pathlib.Path(__file__).parent
+    wrong = []
+    for name in write_applications.names(True):
+        shutil.rmtree(folder, ignore_errors=True)
+        steps = [[sys.executable, "-B", here / "write_applications.py", folder, "--only", name],
+                 [program], [sys.executable, "-B", here / "check_cases.py", folder]]
+        environment = {**os.environ, "TESSERA_KERAS_CASES": str(folder)}
+        done = all(subprocess.run(step, env=environment, check=False).returncode == 0
+                   for step in steps)
+        print(f"{name}: {'as in Keras' if done else 'NOT as in Keras'}", flush=True)
+        wrong += [] if done else [name]
+    shutil.rmtree(folder, ignore_errors=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

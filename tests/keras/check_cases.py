@@ -1,0 +1,46 @@
+"""What Tessera wrote of Keras' models, NAME.back.keras beside NAME.keras, read by Keras again: every
+weight and every variable of the optimizer bit for bit, and the same groups, datasets and attributes.
+
+Usage: check_cases.py FOLDER
+"""
+import pathlib
+import sys
+
+import peer
+
+keras = peer.import_keras("numpy", "keras_check")
+import numpy as np
+
+
+def values(model):
+    optimizer = model.optimizer.variables if getattr(model, "optimizer", None) else []
+    return [np.asarray(variable) for variable in [*model.weights, *optimizer]]
+
+
+def differences(path, back):
+    yield from peer.differences(peer.listing(path), peer.listing(back))
+    one, other = (values(keras.saving.load_model(file)) for file in (path, back))
+    if len(one) != len(other):
+        yield f"{len(other)} variables instead of {len(one)}"
+    for number, (a, b) in enumerate(zip(one, other)):
+        if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
+            yield f"variable {number} is another"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    files = sorted(path for path in folder.glob("*.keras") if not path.stem.endswith(".back"))
+    offenders = 0
+    for path in files:
+        back = path.with_suffix(".back.keras")
+        lines = list(differences(path, back)) if back.exists() else ["was not written"]
+        keras.backend.clear_session()
+        for line in lines[:5]:
+            print(f"{back.name}: {line}")
+        offenders += bool(lines)
+    print(f"{len(files) - offenders} of {len(files)} models that Tessera wrote are Keras'")
+    return 1 if offenders or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

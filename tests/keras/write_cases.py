@@ -1,0 +1,209 @@
+"""Models and what they give, written by Keras: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
+
+Random graphs over every layer with weights, from seeds, and one of the layers that change images;
+they are read by files_test.cpp, which writes each model anew for check_cases.py.
+
+Usage: write_cases.py FOLDER [--graphs 300]
+"""
+import argparse
+import pathlib
+
+from peer import import_keras
+
+keras = import_keras("numpy", "keras_write")
+import numpy as np
+from keras import layers
+
+
+class Graph:
+    """A model that grows layer by layer, as its seed says."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.inputs, self.tensors, self.shared = [], [], {}
+
+    def pick(self, *choices):
+        return choices[self.random.integers(len(choices))]
+
+    def some(self, low, high):
+        return int(self.random.integers(low, high + 1))
+
+    def options(self):
+        return {"activation": self.pick(None, "relu", "tanh", "gelu", "sigmoid", "elu", "swish"),
+                "use_bias": bool(self.random.random() < 0.8)}
+
+    def begin(self):
+        kind = self.pick("vector", "steps", "image", "ids", "volume")
+        shape = {"vector": (self.some(3, 7),), "steps": (self.some(4, 7), self.some(2, 5)),
+                 "image": (self.some(5, 8), self.some(5, 8), self.some(2, 4)),
+                 "ids": (self.some(3, 6),), "volume": (4, 5, 4, self.some(1, 3))}[kind]
+        x = keras.Input(shape, dtype="int32" if kind == "ids" else None)
+        self.inputs.append(x)
+        if kind == "ids":
+            x = layers.Embedding(self.some(9, 12), self.some(2, 5),
+                                 mask_zero=bool(self.random.random() < 0.3))(x)
+        self.tensors.append(x)
+
+    def any_rank(self, x):
+        return [lambda: layers.Dense(self.some(2, 6), **self.options()),
+                layers.LayerNormalization, layers.BatchNormalization, layers.RMSNormalization,
+                lambda: layers.Dropout(0.3), lambda: layers.LeakyReLU(0.1),
+                lambda: layers.GroupNormalization(1), layers.UnitNormalization,
+                lambda: layers.Activation(self.pick("softplus", "hard_sigmoid", "mish"))]
+
+    def of_rank(self, x):
+        rank, size = len(x.shape), x.shape[-1]
+        padding, kernel = self.pick("same", "valid"), self.some(1, 3)
+        stride = self.pick(1, 1, 2)
+        if rank == 2:
+            return [lambda: layers.PReLU(), lambda: layers.Reshape((size, 1)),
+                    layers.Normalization, lambda: layers.Rescaling(0.5, offset=0.1),
+                    lambda: layers.Discretization([-0.31, 0.17, 0.53], output_mode="multi_hot"),
+                    lambda: layers.RepeatVector(self.some(2, 4)),
+                    lambda: keras.Sequential([layers.Dense(4, activation="relu"),
+                                              layers.Dense(self.some(2, 4))])]
+        if rank == 3:
+            units = self.some(2, 4)
+            loop = self.pick(layers.SimpleRNN, layers.LSTM, layers.GRU)
+            return [lambda: layers.Conv1D(units, kernel, stride, padding, **self.options()),
+                    lambda: layers.Conv1DTranspose(units, kernel, stride, padding),
+                    lambda: layers.DepthwiseConv1D(kernel, 1, padding, self.some(1, 2)),
+                    lambda: layers.SeparableConv1D(units, kernel, 1, padding),
+                    lambda: loop(units, return_sequences=bool(self.random.random() < 0.7)),
+                    lambda: layers.Bidirectional(loop(units, return_sequences=True)),
+                    lambda: layers.GRU(units, reset_after=False),
+                    lambda: layers.TimeDistributed(layers.Dense(units, activation="relu")),
+                    lambda: layers.EinsumDense("abc,cd->abd", output_shape=(None, units),
+                                               bias_axes="d"),
+                    layers.GlobalAveragePooling1D, layers.GlobalMaxPooling1D, layers.Flatten,
+                    lambda: layers.PReLU(shared_axes=[1])]
+        if rank == 4:
+            filters = self.some(2, 4)
+            return [lambda: layers.Conv2D(filters, kernel, stride, padding, **self.options()),
+                    lambda: layers.Conv2DTranspose(filters, kernel, stride, padding),
+                    lambda: layers.DepthwiseConv2D(kernel, 1, padding, self.some(1, 2)),
+                    lambda: layers.SeparableConv2D(filters, kernel, 1, padding),
+                    lambda: layers.MaxPooling2D(2, padding="same"),
+                    lambda: layers.AveragePooling2D(2, padding="same"),
+                    lambda: layers.UpSampling2D(2), lambda: layers.ZeroPadding2D(1),
+                    lambda: layers.Resizing(self.some(2, 6), self.some(2, 6),
+                                            self.pick("nearest", "bilinear", "lanczos3"),
+                                            antialias=self.pick(False, True)),
+                    lambda: layers.CenterCrop(self.some(2, 6), self.some(2, 6)),
+                    layers.GlobalAveragePooling2D, layers.Flatten,
+                    lambda: layers.PReLU(shared_axes=[1, 2])]
+        return [lambda: layers.Conv3D(2, 2, padding="same"), layers.Flatten]
+
+    def grow(self):
+        x = self.tensors[self.random.integers(len(self.tensors))]
+        merged = [t for t in self.tensors if t.shape == x.shape and t is not x]
+        chance = self.random.random()
+        if merged and chance < 0.4:
+            other = merged[self.random.integers(len(merged))]
+            y = self.pick(lambda: layers.Add()([x, other]), lambda: layers.Multiply()([x, other]),
+                          lambda: layers.Concatenate()([x, other]), lambda: x + other,
+                          lambda: x - other * 0.5)()
+        elif len(x.shape) == 3 and chance < 0.25:
+            y = self.pick(
+                lambda: layers.MultiHeadAttention(self.some(1, 2), self.some(2, 3))(x, x),
+                lambda: layers.Attention(use_scale=True)([x, x]),
+                lambda: layers.AdditiveAttention()([x, x]))()
+        elif chance < 0.5:
+            choices = self.any_rank(x)
+            y = choices[self.random.integers(len(choices))]()(x)
+        else:
+            choices = self.of_rank(x)
+            layer = choices[self.random.integers(len(choices))]()
+            y = layer(x)
+            if self.random.random() < 0.15 and y.shape == x.shape:
+                y = layer(y)  # shared
+        self.tensors.append(y)
+
+    def model(self):
+        for _ in range(self.pick(1, 1, 1, 2)):
+            self.begin()
+        for _ in range(self.some(3, 8)):
+            try:
+                self.grow()
+            except ValueError:
+                pass  # What Keras refuses, such as a kernel that is larger than its input.
+        outputs = self.tensors[-self.pick(1, 1, 2):]
+        return keras.Model(self.inputs, outputs)
+
+    def fill(self, model):
+        for weight in model.weights:
+            value = self.random.standard_normal(weight.shape) * 0.4
+            if "variance" in weight.path:
+                value = np.abs(value) + 0.5
+            weight.assign(value)
+        for layer in model._flatten_layers():
+            if isinstance(layer, layers.Normalization):
+                layer.finalize_state()
+
+    def arrays(self, model):
+        for x in model.inputs:
+            shape = (3, *x.shape[1:])
+            if x.dtype == "int32":
+                yield self.random.integers(0, 9, shape).astype("int32")
+            else:
+                # Not large beside their differences: Keras' LayerNormalization makes a variance of
+                # two squares in float32, and is off by more than a test allows where they are.
+                yield (self.random.standard_normal(shape) * 0.5).astype("float32")
+
+
+def changing_images(random):
+    """Layers that change images, in training but for AutoContrast, and images.
+
+    Keras finds a cycle in a graph with an Equalization, and writes empty groups for the layers inside
+    a RandAugment and a RandomColorJitter.
+    """
+    x = keras.Input((6, 5, 3))
+    y = layers.Pipeline([layers.RandomFlip("horizontal"), layers.BatchNormalization(),
+                         layers.RandomContrast((0.1, 0.3))])(x)
+    # Keras refuses the factor that it writes for a RandomShear of one number.
+    for layer in (layers.RandomRotation(0.2), layers.RandomZoom(0.3, (0.1, 0.2)),
+                  layers.RandomCrop(6, 5), layers.RandomTranslation(0.1, (0.2, 0.3)),
+                  layers.RandomBrightness(0.2), layers.RandomErasing(fill_value=0.5),
+                  layers.RandomErasing(0.5, scale=(0.1, 0.2)), layers.MixUp(), layers.CutMix(),
+                  layers.RandomHue(0.2), layers.RandomSaturation(0.4),
+                  layers.RandomGrayscale(0.3), layers.RandomShear((0.1, 0.2), (0.0, 0.1)),
+                  layers.RandomPerspective(0.4, 0.5), layers.RandomColorDegeneration(0.3),
+                  layers.RandomSharpness(0.3), layers.RandomPosterization((2, 5)),
+                  layers.Solarization(0.2, (0.1, 0.4)), layers.AutoContrast((-4, 4))):
+        y = layer(y)
+    model = keras.Model(x, layers.Dense(2)(y))
+    for weight in model.trainable_weights:
+        weight.assign(random.standard_normal(weight.shape))
+    return model, [random.standard_normal((3, 6, 5, 3)).astype("float32")]
+
+
+def write(folder, name, model, arrays):
+    outputs = keras.tree.flatten(model(arrays if len(arrays) > 1 else arrays[0], training=False))
+    for left in folder.glob(f"{name}.*"):
+        # Of an earlier model of this name, which had more outputs.
+        left.unlink()
+    model.save(folder / f"{name}.keras")
+    for i, array in enumerate(arrays):
+        np.save(folder / f"{name}.x{i}.npy", array)
+    for i, array in enumerate(outputs):
+        np.save(folder / f"{name}.y{i}.npy", np.asarray(array))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--graphs", type=int, default=300)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(arguments.graphs):
+        keras.backend.clear_session()
+        graph = Graph(seed)
+        model = graph.model()
+        graph.fill(model)
+        write(arguments.folder, f"graph_{seed:03}", model, list(graph.arrays(model)))
+    keras.backend.clear_session()
+    write(arguments.folder, "changing_images", *changing_images(np.random.default_rng(0)))
+
+
+if __name__ == "__main__":
+    main()

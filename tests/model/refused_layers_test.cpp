@@ -1,0 +1,97 @@
+#include <set>
+
+#include <tessera/tessera.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+namespace refused_layers_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+
+namespace {
+
+/// The line that refuses a layer in a model; empty if it is read.
+std::string refusal(const Json& layer) {
+  const Json model = {{"class_name", "Sequential"},
+                      {"config", {{"name", "s"}, {"layers", Json::array({layer})}}}};
+  try {
+    model_from_config(model, "m");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Json layer_json_of(const std::string& name, const Json& config = Json::object()) {
+  return {{"class_name", name}, {"config", config}};
+}
+
+const std::string own = "make a class of your own known by register_layer().";
+
+}  // namespace
+
+TEST_CASE("no other layer is advised for one of Keras that is not there") {
+  const Json golden = read_json_file(test::golden_path("keras_names.json").string());
+  const std::vector<std::string> known = layer_class_names();
+  const std::set<std::string> here(known.begin(), known.end());
+  for (const Json& entry : golden.at("layers")) {
+    const auto name = entry.get<std::string>();
+    if (here.contains(name) || name == "Input") continue;
+    CAPTURE(name);
+    const std::string line = refusal(layer_json_of(name));
+    CHECK_THAT(line, Contains("Received: \"" + name + "\", a layer of Keras that is not there. "));
+    const bool cells = name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell");
+    CHECK_THAT(line, EndsWith(cells ? "To fix: use LSTM, GRU or SimpleRNN, one layer for each cell."
+                                    : "To fix: " + own));
+  }
+  CHECK(refusal(layer_json_of("MaxPooling3D")) ==
+        "[m: config.layers[0]] the name is that of a known layer class. Received: "
+        "\"MaxPooling3D\", a layer of Keras that is not there. To fix: " + own);
+}
+
+TEST_CASE("a name that is mistyped gets the nearest, one of a program's own what makes it known") {
+  CHECK_THAT(refusal(layer_json_of("Densse")), EndsWith("To fix: write \"Dense\", or " + own));
+  CHECK_THAT(refusal(layer_json_of("MyAttentionPooler")), EndsWith("To fix: " + own));
+}
+
+TEST_CASE("a cell inside a layer is refused where it stands") {
+  const Json rnn = layer_json_of("RNN", {{"cell", layer_json_of("LSTMCell", {{"units", 2}})}});
+  CHECK(refusal(layer_json_of("Bidirectional", {{"layer", rnn}})) ==
+        "[m: config.layers[0].config.layer] the name is that of a known layer class. Received: "
+        "\"RNN\", a layer of Keras that is not there. To fix: use LSTM, GRU or SimpleRNN, one "
+        "layer for each cell.");
+  const Json chain = layer_json_of("Sequential", {{"name", "c"}, {"layers", Json::array()}});
+  CHECK_THAT(refusal(layer_json_of("Bidirectional", {{"layer", chain}})),
+             Contains("config.layers[0].config.layer] a recurrent layer. Received: Sequential"));
+}
+
+TEST_CASE("an Input of texts says where they are looked up") {
+  const Json texts = {{"batch_shape", {nullptr, 1}}, {"dtype", "string"}};
+  CHECK(refusal(layer_json_of("InputLayer", texts)) ==
+        "[m: config.layers[0].config.dtype] an input is of numbers. Received: \"string\". To fix: "
+        "look texts up before the model, with StringLookup or TextVectorization.");
+}
+
+TEST_CASE("a quantized policy is refused by its name") {
+  const Json policy = layer_json_of("QuantizedDTypePolicy", {{"mode", "int8"}});
+  CHECK(refusal(layer_json_of("Dense", {{"units", 2}, {"dtype", policy}})) ==
+        "[m: config.layers[0].config.dtype.class_name] a policy of floating dtypes. Received: "
+        "\"QuantizedDTypePolicy\". To fix: save the model before it is quantized.");
+}
+
+TEST_CASE("options of layers that there are none of are refused by their names") {
+  CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"lora_rank", 4}})),
+             Contains("config.lora_rank] the value must be null: this option does not exist here"));
+  CHECK_THAT(refusal(layer_json_of("LayerNormalization", {{"rms_scaling", true}})),
+             Contains("use RMSNormalization"));
+}
+
+}  // namespace refused_layers_test

@@ -1,0 +1,13 @@
+// A program of a user's that reads a Parquet file, and is given its own text in place of one.
+#include <iostream>
+
+#include <tessera/datasets/arrow/read_parquet.hpp>
+#include <tessera/framework/base/error.hpp>
+
+int main(int, char** arguments) {
+  try {
+    std::cout << tessera::datasets::read_parquet(arguments[0]).rows() << "\n";
+  } catch (const tessera::FileError& error) {
+    std::cout << error.what() << "\n";
+  }
+}

@@ -1,0 +1,98 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include <tessera/tessera.hpp>
+
+#include "tests/processes/ranks.hpp"
+#include "tests/support/catch.hpp"
+
+namespace keras_files_test {
+
+using namespace tessera::test;
+
+namespace {
+
+/// What keras_program prints.
+struct Taken {
+  int64_t shard = 0, growth = 0, read = 0, collectives = -1;
+};
+
+std::vector<Taken> run_program(const std::vector<std::string>& arguments) {
+  Processes processes(4, app_path("keras_program"), arguments);
+  std::vector<Taken> list;
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(10))) {
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    Taken& taken = list.emplace_back();
+    std::istringstream words(end.out);
+    std::string word;
+    words >> word >> taken.shard >> word >> taken.growth >> word >> taken.read >> word >>
+        taken.collectives;
+  }
+  return list;
+}
+
+/// Saves and loads as an archive and as a file of weights; each process may take its shard and
+/// `room` bytes more.
+void check_files(const std::string& units, const std::string& layers, int64_t room) {
+  const TempFolder folder;
+  for (const char* name : {"x.weights.h5", "x.keras"}) {
+    const std::string path = folder / name;
+    for (const char* verb : {"save=", "load="}) {
+      for (const Taken& taken : run_program({verb + path, "units=" + units, "layers=" + layers})) {
+        CAPTURE(name, verb, taken.shard, taken.growth, taken.read);
+        CHECK(taken.growth <= taken.shard + room);
+        CHECK(taken.collectives == 0);
+        if (verb == std::string("save=")) continue;
+        CHECK(taken.read >= taken.shard);
+        CHECK(taken.read <= taken.shard + taken.shard / 100);
+      }
+    }
+    std::filesystem::remove(path);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("four processes take their own parts of a model of 64 MB in Keras' files") {
+  check_files("2048", "4", 32 << 20);
+}
+
+TEST_CASE("four processes take their own parts of a model of 1.6 GB", "[nightly]") {
+  check_files("4096", "25", 64 << 20);
+}
+
+TEST_CASE("a process killed while it saves leaves the former model or the new one") {
+  namespace fs = std::filesystem;
+  for (const char* name : {"x.keras", "x"}) {
+    const TempFolder folder;
+    const std::string path = folder / name;
+    const auto entries = [&] {
+      return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
+    };
+    int whole = 0;
+    ptrdiff_t most = 0;
+    for (int round = 0; round < 8; ++round) {
+      Processes saver(1, app_path("keras_program"),
+                      {"save=" + path, "devices=1", "units=512", "times=100000"});
+      REQUIRE(saver.writes(0, "saved 2\n", std::chrono::seconds(60)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(round * 7 + 1));
+      saver.signal(0, SIGKILL);
+      CHECK(saver.wait(std::chrono::seconds(20))[0].exit_code == 128 + SIGKILL);
+      whole += tessera::load_model(path)->weights().size() == 8;
+      most = std::max(most, entries());
+    }
+    CHECK(whole == 8);
+    // What they leave is gone after the next save.
+    CHECK(most > 1);
+    const tessera::ModelHandle model = tessera::load_model(path);
+    model.save(path, {.zipped = name == std::string("x.keras")});
+    CHECK(entries() == 1);
+  }
+}
+
+}  // namespace keras_files_test

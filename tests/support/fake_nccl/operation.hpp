@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/comm/nccl/nccl_api.hpp>
+
+namespace tessera::test::fake_nccl {
+
+using namespace detail;
+
+/// What NCCL is asked for in one call, as messages between ranks. Addresses are those of kernels.
+struct Operation {
+  struct Letter {
+    int to;
+    const char* data;
+    size_t bytes;
+  };
+
+  std::string name;  ///< what its ranks have to agree on
+  std::vector<Letter> letters;
+  std::vector<int> senders;  ///< whose messages are waited for
+  /// Makes the result of the messages' bytes, in the order of `senders`.
+  std::function<void(const std::vector<std::string>&)> combine;
+};
+
+Operation all_reduce(int ranks, const void* send, void* receive, size_t count, NcclType type,
+                     NcclOp op);
+Operation all_gather(int ranks, const void* send, void* receive, size_t count, NcclType type);
+Operation reduce_scatter(int ranks, const void* send, void* receive, size_t count, NcclType type,
+                         NcclOp op);
+Operation send(const void* buffer, size_t count, NcclType type, int peer);
+Operation recv(void* buffer, size_t count, NcclType type, int peer);
+
+}  // namespace tessera::test::fake_nccl
