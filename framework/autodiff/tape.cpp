@@ -1,6 +1,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <c10/util/ScopeExit.h>
 
@@ -24,6 +25,36 @@ DTensor relayouted(const DTensor& gradient, const Layout& layout) {
   return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
 }
 
+/// What has come in of one gradient. What is complete and what is pending are added apart: where a
+/// residual's gradient meets those of a layer that is cut, their sum would reduce what is pending
+/// then and there, and what comes in behind it again.
+class Contributions {
+ public:
+  void add(const DTensor& gradient) {
+    DTensor& sum = gradient.layout().is_pending() ? pending_ : complete_;
+    if (!sum.defined()) {
+      sum = gradient;
+    } else {
+      // Of two that are pending otherwise, the sum may be complete.
+      add(ops::add(std::exchange(sum, DTensor()), gradient));
+    }
+  }
+
+  /// All of it, in the layout of the gradient's value; of a parameter as it was left.
+  DTensor total(const Layout& layout) const {
+    if (!complete_.defined()) return relayouted(pending_, layout);
+    if (!pending_.defined()) return relayouted(complete_, layout);
+    return ops::add(relayouted(complete_, layout), relayouted(pending_, layout));
+  }
+  DTensor total_as_left() const {
+    if (!complete_.defined()) return pending_;
+    return pending_.defined() ? ops::add(complete_, pending_) : complete_;
+  }
+
+ private:
+  DTensor complete_, pending_;
+};
+
 }  // namespace
 
 /// One walk back over the entries.
@@ -42,7 +73,7 @@ class GradientTape::Backward {
     const DTensor one = options_.output_gradient.defined()
                             ? options_.output_gradient
                             : filled(target.shape(), 1, target.dtype(), fetch_layout(target));
-    gradients_[target.id()] = one;
+    gradients_[target.id()].add(one);
     for (size_t s = 0; s < sources_.size(); ++s) {
       if (waiting_[s] == 0) ready(s);
     }
@@ -85,7 +116,9 @@ class GradientTape::Backward {
   void ready(size_t s) {
     if (!options_.on_ready) return;
     const auto found = gradients_.find(sources_[s].id());
-    if (found != gradients_.end()) options_.on_ready(s, found->second);
+    if (found == gradients_.end()) return;
+    settle(found->second, found->second.total_as_left());
+    options_.on_ready(s, found->second.total_as_left());
   }
 
   void visit(Entry& entry) {
@@ -96,12 +129,14 @@ class GradientTape::Backward {
       const auto found = gradients_.find(entry.out_ids[o]);
       if (found == gradients_.end()) continue;
       any = true;
-      dy[o] = found->second;
-      if (!(entry.out_parameters >> o & 1)) {
-        dy[o] = relayouted(dy[o], entry.out_forms[o]->layout.resolved());
-        found->second = dy[o];
+      const bool parameter = entry.out_parameters >> o & 1;
+      dy[o] = parameter ? found->second.total_as_left()
+                        : found->second.total(entry.out_forms[o]->layout.resolved());
+      if (source_of_.count(entry.out_ids[o])) {
+        settle(found->second, dy[o]);
+      } else {
+        gradients_.erase(found);
       }
-      if (!source_of_.count(entry.out_ids[o])) gradients_.erase(found);
     }
     Needs needs;
     for (size_t i = 0; i < entry.in_ids.size(); ++i) {
@@ -113,7 +148,7 @@ class GradientTape::Backward {
     const Saved saved(entry.in, entry.out, entry.in_forms);
     Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
     for (size_t i = 0; i < grads.size(); ++i) {
-      if (needs[i] && grads[i].defined()) accumulate(entry.in_ids[i], grads[i]);
+      if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
     }
   }
 
@@ -130,9 +165,10 @@ class GradientTape::Backward {
     }
   }
 
-  void accumulate(uint64_t id, const DTensor& gradient) {
-    DTensor& sum = gradients_[id];
-    sum = sum.defined() ? ops::add(sum, gradient) : gradient;
+  /// What was added up is not added up again.
+  static void settle(Contributions& contributions, const DTensor& total) {
+    contributions = Contributions();
+    contributions.add(total);
   }
 
   DTensor result(const DTensor& source) const {
@@ -141,8 +177,8 @@ class GradientTape::Backward {
       if (options_.unconnected == Unconnected::none) return DTensor();
       return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
     }
-    if (source.is_parameter()) return found->second;
-    return relayouted(found->second, fetch_layout(source));
+    if (source.is_parameter()) return found->second.total_as_left();
+    return found->second.total(fetch_layout(source));
   }
 
   GradientTape& tape_;
@@ -151,7 +187,7 @@ class GradientTape::Backward {
   std::vector<int64_t> waiting_;
   std::unordered_map<uint64_t, std::vector<size_t>> source_of_;
   std::unordered_set<uint64_t> wanted_;
-  std::unordered_map<uint64_t, DTensor> gradients_;
+  std::unordered_map<uint64_t, Contributions> gradients_;
 };
 
 GradientTape::GradientTape(TapeOptions options) : options_(options) { push_tape(this); }

@@ -6,6 +6,8 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
+#include <array>
+
 #include <ATen/ATen.h>
 
 #include "tests/support/catch.hpp"
@@ -107,6 +109,49 @@ TEST_CASE("the forward pass of a model-parallel pair costs one all-reduce over m
   ops::square(y);
   CHECK(log.count(CommOp::all_reduce, "model") == 1);
   CHECK(log.entries().size() == 1);
+}
+
+/// As in a transformer's block: three projections of one tensor, and the tensor itself added behind.
+TEST_CASE("a residual's gradient waits for those of cut layers, which cost one all-reduce") {
+  const at::Tensor x = numbers({8, 6}, 1), a = numbers({6, 6}, 2), down = numbers({4, 6}, 6);
+  const at::Tensor kernels[] = {numbers({6, 4}, 3), numbers({6, 4}, 4), numbers({6, 4}, 5)};
+  const bool residual_first = GENERATE(false, true);
+  CAPTURE(residual_first);
+  const DTensor first = variable(a, {nullptr, nullptr});
+  const DTensor h = variable(kernels[0], {nullptr, "model"}),
+                k = variable(kernels[1], {nullptr, "model"}),
+                v = variable(kernels[2], {nullptr, "model"}),
+                o = variable(down, {"model", nullptr});
+  const DTensor input = pack(x, Layout({"batch", nullptr}, mesh()));
+  const auto block = [&](const DTensor& u) {
+    const DTensor copy = residual_first ? u * 2.0 : DTensor();
+    const DTensor heads = ops::tanh(ops::matmul(u, h)) * ops::matmul(u, k) * ops::matmul(u, v);
+    return ops::matmul(heads, o) + (residual_first ? copy : u * 2.0);
+  };
+  GradientTape tape;
+  const DTensor loss = ops::sum(ops::square(block(block(ops::matmul(input, first)))));
+  CommLog log;
+  DTensor gradient;
+  {
+    const CommLogScope scope(log);
+    gradient = tape.gradient(loss, first);
+  }
+  INFO(log.to_string());
+  CHECK(log.count(CommOp::all_reduce, "model") == 2);
+  CHECK(log.entries().size() == 2);
+
+  const auto cut = [&](const at::Tensor& u) {
+    const at::Tensor p = u.mm(kernels[0]).tanh(), q = u.mm(kernels[1]), r = u.mm(kernels[2]);
+    return std::array{p, q, r, (p * q * r).mm(down) + 2 * u};
+  };
+  const auto back = [&](const at::Tensor& u, const at::Tensor& dy) {
+    const auto [p, q, r, y] = cut(u);
+    const at::Tensor dh = dy.mm(down.t());
+    return 2 * dy + (dh * q * r * (1 - p * p)).mm(kernels[0].t()) +
+           (dh * p * r).mm(kernels[1].t()) + (dh * p * q).mm(kernels[2].t());
+  };
+  const at::Tensor u = x.mm(a), w = cut(u)[3], y = cut(w)[3];
+  CHECK(same(gradient, x.t().mm(back(u, back(w, 2 * y)))) == "");
 }
 
 TEST_CASE("the gradient of a Variable stays pending through cast, transpose and reshape") {
