@@ -18,6 +18,7 @@
 #include <tessera/framework/io/keras/legacy_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
+#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera {
@@ -223,7 +224,7 @@ ModelHandle load_model(const std::string& path, const LoadModelOptions& options)
   if (options.compile && files.compiled.is_object()) {
     compile_from_config(*model, files.compiled, JsonPath(files.compiled_where), options.layouts);
   } else if (options.layouts.defined()) {
-    (*model)->place_weights(options.layouts);
+    place_layers(model->model(), options.layouts);
   }
   take_weights(model->model(), *files.weights, {});
   return *model;

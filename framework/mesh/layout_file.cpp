@@ -56,12 +56,9 @@ MeshDims read_mesh(const Json& json, const JsonPath& path) {
 }
 
 std::map<std::string, LayoutSpec> read_data(const Json& json, const JsonPath& path) {
-  JsonObject object(json, path);
+  if (!json.is_object()) json_fail(json, path, "an object of names of data and their layouts");
   std::map<std::string, LayoutSpec> data;
-  for (const char* name : {"x", "y", "sample_weight"}) {
-    if (const auto spec = read_optional_spec(object, name)) data[name] = *spec;
-  }
-  object.finish();
+  for (const auto& [name, spec] : json.items()) data[name] = read_spec(spec, path.key(name));
   return data;
 }
 

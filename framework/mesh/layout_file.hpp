@@ -17,6 +17,8 @@ namespace tessera {
 ///      "layouts": [{"match": "hidden/kernel", "layout": [null, "model"]}],
 ///      "on_multiple": "error"}
 ///
+/// "data" are "x", "y" and "sample_weight", or an input or output of the model by its name. A rule
+/// matches weights or, if it matches none, values: "hidden/output", "attention/input" (LayoutRule).
 /// An axis is null or "unsharded", the name of a mesh dimension, or a list of names. A rule may add
 /// "use", "slots" and "optional" (LayoutRule).
 struct LayoutFile {

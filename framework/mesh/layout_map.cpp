@@ -178,20 +178,32 @@ void LayoutMap::set(LayoutRule rule) {
 
 void LayoutMap::set_data(const std::string& name, LayoutSpec layout) {
   require_mesh(*this);
-  const std::vector<std::string> names = {"x", "y", "sample_weight"};
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    throw LayoutError("data", "data layouts are for x, y and sample_weight", in_quotes(name),
-                      suggestion(name, names));
-  }
   check_spec(layout, mesh_, "data." + name, "layout");
   data_[name] = std::move(layout);
+}
+
+void LayoutMap::set_data_names(std::vector<std::string> inputs, std::vector<std::string> outputs) {
+  std::vector<std::string> names = {"x", "y", "sample_weight"};
+  names.insert(names.end(), inputs.begin(), inputs.end());
+  names.insert(names.end(), outputs.begin(), outputs.end());
+  for (const auto& [name, spec] : data_) {
+    const auto count = std::count(names.begin(), names.end(), name);
+    if (count == 1) continue;
+    throw LayoutError(place_of("data." + name),
+                      "data layouts are for x, y, sample_weight, or one input or output by its "
+                      "name",
+                      count == 0 ? in_quotes(name) : in_quotes(name) + " for both",
+                      count == 0 ? suggestion(name, names) : "give one of the two another name");
+  }
+  inputs_ = std::move(inputs);
+  outputs_ = std::move(outputs);
 }
 
 bool LayoutMap::matches(size_t rule, const std::string& path) const {
   return rules_[rule].match == path || RE2::FullMatch(path, *expressions_[rule]);
 }
 
-int LayoutMap::match(const std::string& path) const {
+int LayoutMap::match(const std::string& path, const char* what) const {
   std::vector<size_t> found;
   for (size_t rule = 0; rule < rules_.size(); ++rule) {
     if (rules_[rule].match == path) return static_cast<int>(rule);
@@ -201,22 +213,27 @@ int LayoutMap::match(const std::string& path) const {
   if (found.size() > 1 && options_.on_multiple == OnMultiple::error) {
     std::vector<std::string> names;
     for (size_t rule : found) names.push_back(rules_[rule].match);
-    throw LayoutError(place_of(path), "at most one layout rule matches a weight",
+    throw LayoutError(place_of(path), str("at most one layout rule matches a ", what),
                       "rules " + quoted_list(names),
-                      "narrow one of them, or add a rule with the weight's exact path");
+                      str("narrow one of them, or add a rule with the ", what, "'s exact path"));
   }
   return static_cast<int>(found[0]);
 }
 
+void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int64_t rank,
+                           const char* what, const std::string& shape) const {
+  if (static_cast<int64_t>(rule.layout.size()) == rank) return;
+  throw LayoutError(place_of(path),
+                    str("rule ", in_quotes(rule.match), " has a layout of rank ",
+                        rule.layout.size(), ", the ", what, " has rank ", rank),
+                    "layout " + to_string(rule.layout) + (shape.empty() ? "" : ", shape " + shape),
+                    str("give the layout one entry per axis of the ", what,
+                        ", or narrow the rule"));
+}
+
 Placement LayoutMap::place(int rule_index, const std::string& path, const Shape& shape) const {
   const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
-  if (rule.layout.size() != shape.size()) {
-    throw LayoutError(place_of(path),
-                      str("rule ", in_quotes(rule.match), " has a layout of rank ",
-                          rule.layout.size(), ", the weight has rank ", shape.size()),
-                      "layout " + to_string(rule.layout) + ", shape " + to_string(shape),
-                      "give the layout one entry per axis of the weight, or narrow the rule");
-  }
+  check_rank(rule, path, static_cast<int64_t>(shape.size()), "weight", to_string(shape));
   Placement placement{.shape = shape, .layout = Layout(rule.layout, mesh_), .rule = rule_index};
   if (rule.use) placement.use = Layout(*rule.use, mesh_);
   if (rule.slots) placement.slots = Layout(*rule.slots, mesh_);
@@ -226,7 +243,7 @@ Placement LayoutMap::place(int rule_index, const std::string& path, const Shape&
 Placement LayoutMap::find(const std::string& path, const Shape& shape,
                           const Placement* kernel) const {
   require_mesh(*this);
-  const int rule = match(path);
+  const int rule = match(path, "weight");
   if (rule >= 0) return place(rule, path, shape);
   const auto rank = static_cast<int64_t>(shape.size());
   const bool follows =
@@ -238,26 +255,55 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
   return placement;
 }
 
+LayoutMap LayoutMap::value_rules(const std::vector<std::string>& weights) const {
+  LayoutMap values(mesh_, options_);
+  for (size_t rule = 0; rule < rules_.size(); ++rule) {
+    const auto matched = [&](const std::string& path) { return matches(rule, path); };
+    if (std::any_of(weights.begin(), weights.end(), matched)) continue;
+    values.rules_.push_back(rules_[rule]);
+    values.expressions_.push_back(expressions_[rule]);
+  }
+  return values;
+}
+
+std::optional<Layout> LayoutMap::find_value(const std::string& path, int64_t rank) const {
+  const int found = match(path, "value");
+  if (found < 0) return std::nullopt;
+  const LayoutRule& rule = rules_[static_cast<size_t>(found)];
+  if (rule.use || rule.slots) {
+    throw LayoutError(place_of(path), str("rule ", in_quotes(rule.match), " has a layout alone"),
+                      rule.use ? "use" : "slots", "leave it out: it is for weights");
+  }
+  check_rank(rule, path, rank, "value");
+  return Layout(rule.layout, mesh_);
+}
+
 void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
   for (size_t rule = 0; rule < rules_.size(); ++rule) {
     const auto matched = [&](const std::string& path) { return matches(rule, path); };
     if (rules_[rule].optional || std::any_of(paths.begin(), paths.end(), matched)) continue;
     const std::vector<std::string> close = nearest_three(rules_[rule].match, paths);
-    throw LayoutError(place_of(rules_[rule].match), "a layout rule matches at least one weight",
+    throw LayoutError(place_of(rules_[rule].match),
+                      "a layout rule matches at least one weight or value of the model",
                       paths.empty()   ? "a model without weights"
-                      : close.empty() ? "weights " + quoted_list(paths, 8)
-                                      : "nearest weights " + quoted_list(close),
+                      : close.empty() ? "paths " + quoted_list(paths, 8)
+                                      : "nearest paths " + quoted_list(close),
                       "correct the rule, remove it or make it optional");
   }
 }
 
-Layout LayoutMap::data_layout(const std::string& name, int64_t rank) const {
+Layout LayoutMap::data_layout(const std::string& name, int64_t rank, size_t index) const {
   require_mesh(*this);
-  const auto own = data_.find(name);
+  const std::vector<std::string>* const names = name == "x"   ? &inputs_
+                                                : name == "y" ? &outputs_
+                                                              : nullptr;
+  auto own = data_.end();
+  if (names && index < names->size()) own = data_.find((*names)[index]);
+  if (own == data_.end()) own = data_.find(name);
   if (own != data_.end()) {
     if (static_cast<int64_t>(own->second.size()) == rank) return Layout(own->second, mesh_);
     throw LayoutError(
-        "data." + name,
+        "data." + own->first,
         str("the data layout has rank ", own->second.size(), ", the batch has rank ", rank),
         "layout " + to_string(own->second), "give it one entry per axis of the batch");
   }

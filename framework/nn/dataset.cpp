@@ -27,11 +27,15 @@ RowPart local_part(int64_t rows, const LayoutMap& layouts) {
   if (mesh.is_local()) return {{0, rows}, rows};
   if (mesh.local_ids().empty()) return {{0, 0}, rows};
   Interval all{rows, 0};
+  std::vector<Layout> forms;
+  for (const auto& [name, spec] : layouts.data()) {
+    if (spec.empty()) return {{0, rows}, rows};
+    forms.emplace_back(spec, mesh);
+  }
   for (const char* name : {"x", "y", "sample_weight"}) {
-    const auto own = layouts.data().find(name);
-    const auto rank = own == layouts.data().end() ? 1 : static_cast<int64_t>(own->second.size());
-    if (rank == 0) return {{0, rows}, rows};
-    const Layout layout = layouts.data_layout(name, rank);
+    if (!layouts.data().count(name)) forms.push_back(layouts.data_layout(name, 1));
+  }
+  for (const Layout& layout : forms) {
     const Interval mine = axis_interval(layout, 0, rows, mesh.local_box());
     if (!mine.empty()) all = {std::min(all.lo, mine.lo), std::max(all.hi, mine.hi)};
   }

@@ -14,6 +14,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
+#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -131,10 +132,10 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   }
   if (!built_) build(shapes);
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
-  if (is_model()) return call_all(inputs, context);
+  if (is_model()) return call_placed(inputs, inputs, context);
   const CommLabel place(path());
   try {
-    if (is_operation()) return call_all(inputs, context);
+    if (is_operation()) return call_placed(inputs, inputs, context);
     // Throws for inputs of another shape than it was built for.
     const Shapes expected = shape_from_call_ ? Shapes() : output_shapes(shapes);
     Inputs cast = inputs;
@@ -145,7 +146,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
       input = ops::cast(input, policy_.compute);
       if (mask.defined()) input = input.with_mask(mask);
     }
-    std::vector<DTensor> results = call_all(cast, context);
+    std::vector<DTensor> results = call_placed(cast, inputs, context);
     if (!shape_from_call_) check_outputs(expected, results);
     pass_masks(cast, results);
     return results;
@@ -155,6 +156,17 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   } catch (const Error&) {
     rethrow_at(class_name() + " " + path());
   }
+}
+
+/// call_all() of inputs that were cast from `given`, with its values where rules place them.
+std::vector<DTensor> Layer::call_placed(const Inputs& inputs, const Inputs& given,
+                                        const CallContext& context) {
+  if (!values_) return call_all(inputs, context);
+  Inputs brought = inputs;
+  values_->bring_inputs(brought, given);
+  std::vector<DTensor> results = call_all(brought, context);
+  values_->bring_outputs(results);
+  return results;
 }
 
 void Layer::check_outputs(const Shapes& expected, const std::vector<DTensor>& outputs) const {

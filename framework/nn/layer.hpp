@@ -46,6 +46,8 @@ namespace detail {
 /// The context of the call that this thread is in; outside of all, inference.
 const CallContext& call_context();
 
+class PlacedValues;
+
 }  // namespace detail
 
 /// Tensors a layer is called on; most take one.
@@ -163,6 +165,13 @@ class Layer {
 
   /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
   virtual void place_weights(const LayoutMap& layouts);
+  /// Values that the layer's call() computes on its way and hands to place(), and their ranks: at
+  /// "path/name" a layout map may place them, as it may "path/input" and "path/output".
+  virtual std::map<std::string, int64_t> value_names() const { return {}; }
+  /// Places this layer's own values by rules of LayoutMap::value_rules(). Throws LayoutError.
+  void place_values(const LayoutMap& rules);
+  /// The values that rules place, and where: "output (batch, unsharded)".
+  std::vector<std::string> placed_values() const;
   /// The layers inside, in the order of track().
   const std::vector<std::shared_ptr<Layer>>& sublayers() const { return sublayers_; }
   /// For each of them the attribute that it was tracked as; empty for none.
@@ -222,10 +231,15 @@ class Layer {
   /// Adds `regularizer` of the output y as a loss, divided by the rows; nothing without a
   /// regularizer (keras.layers.Layer's activity_regularizer).
   void penalize(const RegularizerHandle& regularizer, const DTensor& y);
+  /// In call(), a value of value_names() where a rule places it, else as it is: in another layout
+  /// the same numbers. Communicates what the relayout does.
+  DTensor place(const std::string& name, const DTensor& value) const;
   /// A weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 
  private:
+  std::vector<DTensor> call_placed(const Inputs& inputs, const Inputs& given,
+                                   const CallContext& context);
   void check_outputs(const Shapes& expected, const std::vector<DTensor>& outputs) const;
   void check_meshes(const Inputs& inputs) const;
   void pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs);
@@ -254,6 +268,8 @@ class Layer {
   std::vector<std::string> attributes_;
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
+  /// Null where no rule places a value.
+  std::shared_ptr<const detail::PlacedValues> values_;
   int64_t serial_;
   std::shared_ptr<const detail::Node> symbolic_call() const;
 

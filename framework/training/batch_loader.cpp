@@ -129,18 +129,18 @@ std::optional<Examples> BatchLoader::next() {
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   const ProfileSpan span(SpanKind::data, "pack_batch");
-  const auto cut = [&](at::Tensor& tensor, const char* name) {
-    const Layout layout = layouts.data_layout(name, tensor.dim());
+  const auto cut = [&](at::Tensor& tensor, const char* name, size_t index) {
+    const Layout layout = layouts.data_layout(name, tensor.dim(), index);
     if (!examples.part) return pack(std::move(tensor), layout);
     return pack_rows(std::move(tensor), examples.part->rows, examples.part->of, layout);
   };
   Batch batch;
   batch.rows = examples.rows();
   batch.x = std::move(examples.placed_x);
-  for (at::Tensor& x : examples.x) batch.x.push_back(cut(x, "x"));
-  for (at::Tensor& y : examples.y) batch.y.push_back(cut(y, "y"));
+  for (at::Tensor& x : examples.x) batch.x.push_back(cut(x, "x", batch.x.size()));
+  for (at::Tensor& y : examples.y) batch.y.push_back(cut(y, "y", batch.y.size()));
   for (at::Tensor& weight : examples.sample_weight) {
-    batch.sample_weight.push_back(cut(weight, "sample_weight"));
+    batch.sample_weight.push_back(cut(weight, "sample_weight", batch.sample_weight.size()));
   }
   return batch;
 }

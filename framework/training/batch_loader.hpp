@@ -93,7 +93,7 @@ std::optional<int64_t> epoch_steps(const DatasetHandle& data, const BatchLoaderO
 
 }  // namespace detail
 
-/// Cuts a batch as LayoutMap::data_layout says for "x" (every input), "y" and "sample_weight".
+/// Cuts a batch as LayoutMap::data_layout says for "x" (each input), "y" and "sample_weight".
 /// Shards are views of the batch where nobody else holds it. Throws LayoutError if a data layout's
 /// rank is not the tensor's, ShapeError if a part of the rows lacks some of this process's shards.
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts);

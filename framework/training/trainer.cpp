@@ -9,6 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
@@ -114,6 +115,7 @@ void Trainer::compile(const CompileOptions& given) {
   if (!layouts.defined()) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
+  layouts.set_data_names(input_names(), output_names());
   auto state = std::make_shared<TrainingState>(options, layouts);
   state->given_optimizer = given.optimizer;
   state->executor = scoped_step_executor();
@@ -128,10 +130,7 @@ void Trainer::ensure_placed(const Shapes& inputs) {
   TrainingState& state = training("compile");
   if (state.placed) return;
   if (!layer_.built()) layer_.build(inputs);
-  layer_.place_weights(state.layouts);
-  std::vector<std::string> paths;
-  for (const Variable& weight : layer_.weights()) paths.push_back(weight.path());
-  state.layouts.check_all_used(paths);
+  state.layouts.check_all_used(place_layers(layer_, state.layouts));
   if (state.optimizer()) {
     check_optimizer(layer_, *state.optimizer());
     state.optimizer()->build(layer_.trainable_weights());

@@ -114,7 +114,7 @@ TEST_CASE("errors in a layouts file name the place") {
       {R"({"mesh": ["batch"]})", "[l.json: mesh]"},
       {R"({"mesh": {"batch": 1.5}})", "[l.json: mesh.batch]"},
       {R"({"mesh": {"batch": "4"}})", "[l.json: mesh.batch]"},
-      {R"({"data": {"z": ["batch"]}})", "[l.json: data]"},
+      {R"({"data": ["batch"]})", "[l.json: data]"},
       {R"({"data": {"x": "batch"}})", "[l.json: data.x]"},
       {R"({"data": {"x": [true]}})", "[l.json: data.x[0]]"},
       {R"({"layouts": {}})", "[l.json: layouts]"},

@@ -22,10 +22,10 @@ TEST_CASE("a rule that matches no weight is an error with the nearest paths") {
   CHECK_NOTHROW(layouts.check_all_used(good));
   CHECK_THROWS_MATCHES(
       layouts.check_all_used({"hidden_2/kernel", "hidden/kernel", "input/gamma"}), LayoutError,
-      Catch::Message("[hidden_1/kernel] a layout rule matches at least one weight. Received: "
-                     "nearest weights \"hidden_2/kernel\", \"hidden/kernel\". To fix: correct the "
-                     "rule, remove it or make it optional."));
-  CHECK_THROWS_WITH(layouts.check_all_used({"a", "b"}), Contains("weights \"a\", \"b\""));
+      Catch::Message("[hidden_1/kernel] a layout rule matches at least one weight or value of "
+                     "the model. Received: nearest paths \"hidden_2/kernel\", "
+                     "\"hidden/kernel\". To fix: correct the rule, remove it or make it optional."));
+  CHECK_THROWS_WITH(layouts.check_all_used({"a", "b"}), Contains("paths \"a\", \"b\""));
   CHECK_THROWS_WITH(layouts.check_all_used({}), Contains("without weights"));
 }
 
@@ -48,6 +48,53 @@ TEST_CASE("a rule overruled by an exact path has still matched") {
   layouts[".*/bias"] = {"model"};
   layouts["a/bias"] = {unsharded};
   CHECK_NOTHROW(layouts.check_all_used({"a/bias"}));
+}
+
+TEST_CASE("a rule that matches no weight places values; one that does, weights alone") {
+  const Mesh mesh = grid();
+  LayoutMap layouts(mesh);
+  layouts["a/.*"] = {unsharded, "model"};
+  layouts[".*/output"] = {"batch", unsharded};
+  layouts["c/input_1"] = {"batch"};
+  layouts.add({.match = "d/output",
+               .layout = {"batch", unsharded},
+               .use = LayoutSpec{nullptr, nullptr}});
+  const LayoutMap values = layouts.value_rules({"a/kernel"});
+  CHECK(values.rules().size() == 3);
+  CHECK(values.find_value("b/output", 2) == Layout({"batch", unsharded}, mesh));
+  CHECK(values.find_value("a/output", 2) == Layout({"batch", unsharded}, mesh));
+  CHECK(values.find_value("c/input_1", 1) == Layout({"batch"}, mesh));
+  CHECK_FALSE(values.find_value("c/input", 1));
+  CHECK_THROWS_MATCHES(
+      values.find_value("b/output", 3), LayoutError,
+      Catch::Message("[b/output] rule \".*/output\" has a layout of rank 2, the value has rank 3. "
+                     "Received: layout (batch, unsharded). To fix: give the layout one entry per "
+                     "axis of the value, or narrow the rule."));
+  CHECK_THROWS_MATCHES(values.find_value("d/output", 2), LayoutError,
+                       Catch::Message("[d/output] rule \"d/output\" has a layout alone. Received: "
+                                      "use. To fix: leave it out: it is for weights."));
+  layouts["b/.*put"] = {"batch", unsharded};
+  CHECK_THROWS_WITH(layouts.value_rules({}).find_value("b/output", 2),
+                    Contains("at most one layout rule matches a value"));
+}
+
+TEST_CASE("data are placed by the names of a model's inputs and outputs") {
+  const Mesh mesh = grid();
+  LayoutMap layouts(mesh);
+  layouts.set_data("x", {"batch", unsharded});
+  layouts.set_data("mask", {unsharded, "model"});
+  layouts.set_data("price", {"batch"});
+  layouts.set_data_names({"tokens", "mask"}, {"price"});
+  CHECK(layouts.data_layout("x", 2) == Layout({"batch", unsharded}, mesh));
+  CHECK(layouts.data_layout("x", 2, 1) == Layout({unsharded, "model"}, mesh));
+  CHECK(layouts.data_layout("y", 1) == Layout({"batch"}, mesh));
+  CHECK_THROWS_WITH(layouts.data_layout("x", 3, 1), Contains("[data.mask]"));
+  CHECK_THROWS_MATCHES(
+      layouts.set_data_names({"tokens"}, {"price"}), LayoutError,
+      Catch::Message("[data.mask] data layouts are for x, y, sample_weight, or one input or output "
+                     "by its name. Received: \"mask\". To fix: use one of \"x\", \"y\", "
+                     "\"sample_weight\", \"tokens\", \"price\"."));
+  CHECK_THROWS_WITH(layouts.set_data_names({"mask"}, {"price", "mask"}), Contains("for both"));
 }
 
 TEST_CASE("data goes to the dimension batch unless told otherwise") {
@@ -88,7 +135,6 @@ TEST_CASE("data layouts are checked when set") {
   LayoutMap layouts(grid());
   CHECK_THROWS_WITH(layouts.set_data("x", {"bacth"}), Contains("write \"batch\""));
   CHECK_THROWS_AS(layouts.set_data("x", {"batch", "batch"}), LayoutError);
-  CHECK_THROWS_WITH(layouts.set_data("sample_wieght", {"batch"}), Contains("\"sample_weight\""));
   CHECK(layouts.data().empty());
 }
 

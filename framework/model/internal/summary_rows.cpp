@@ -1,5 +1,6 @@
 #include <tessera/framework/model/internal/summary_rows.hpp>
 
+#include <functional>
 #include <set>
 
 #include <tessera/framework/base/internal/strings.hpp>
@@ -20,12 +21,23 @@ StyledText trainable_text(const Layer& layer) {
 
 StyledText layouts_text(const Layer& layer) {
   StyledText text;
-  if (layer.is_model()) return StyledText("-");
-  for (const Variable& weight : layer.weights()) {
+  const auto add = [&](const std::string& part) {
     if (text.size() > 0) text.add(", ");
-    text.add(weight.path().substr(weight.path().rfind('/') + 1) + " " +
-             weight.layout().describe());
+    text.add(part);
+  };
+  if (!layer.is_model()) {
+    for (const Variable& weight : layer.weights()) {
+      add(weight.path().substr(weight.path().rfind('/') + 1) + " " + weight.layout().describe());
+    }
   }
+  // Of a composite layer also the values of the layers inside, by their paths within it.
+  const std::function<void(const Layer&, const std::string&)> values =
+      [&](const Layer& one, const std::string& inside) {
+        for (const std::string& placed : one.placed_values()) add(inside + placed);
+        if (one.is_model()) return;
+        for (const auto& inner : one.sublayers()) values(*inner, inside + inner->name() + "/");
+      };
+  values(layer, "");
   return text.size() > 0 ? text : StyledText("-");
 }
 

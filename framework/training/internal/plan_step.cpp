@@ -90,18 +90,18 @@ class Rows {
 Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
   const std::vector<int64_t> first = {0};
   const Examples sample = data.get(first);
-  const auto cut = [&](const at::Tensor& tensor, const char* name) {
+  const auto cut = [&](const at::Tensor& tensor, const char* name, size_t index) {
     Shape shape = tensor.sizes().vec();
     shape[0] = rows;
-    const Layout layout = layouts.data_layout(name, tensor.dim());
+    const Layout layout = layouts.data_layout(name, tensor.dim(), index);
     return DTensor(intern(shape, tensor.scalar_type(), layout), {});
   };
   Batch batch;
   batch.rows = rows;
-  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x"));
-  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y"));
+  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x", batch.x.size()));
+  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y", batch.y.size()));
   for (const at::Tensor& weight : sample.sample_weight) {
-    batch.sample_weight.push_back(cut(weight, "sample_weight"));
+    batch.sample_weight.push_back(cut(weight, "sample_weight", batch.sample_weight.size()));
   }
   return batch;
 }

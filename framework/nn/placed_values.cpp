@@ -1,0 +1,142 @@
+#include <tessera/framework/nn/internal/placed_values.hpp>
+
+#include <algorithm>
+#include <functional>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+/// "input", then "input_1".
+std::string numbered(const std::string& name, size_t index) {
+  return index == 0 ? name : str(name, "_", index);
+}
+
+}  // namespace
+
+std::vector<ValueSite> detail::value_sites(const Layer& layer) {
+  std::vector<ValueSite> sites;
+  if (!layer.built() || layer.built_for().empty()) return sites;
+  const auto add = [&](const std::string& name, const Shapes& shapes) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      sites.push_back({numbered(name, i), static_cast<int64_t>(shapes[i].size())});
+    }
+  };
+  add("input", layer.built_for());
+  add("output", layer.output_shapes(layer.built_for()));
+  for (const auto& [name, rank] : layer.value_names()) sites.push_back({name, rank});
+  return sites;
+}
+
+std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer,
+                                                       const LayoutMap& rules) {
+  auto values = std::make_shared<PlacedValues>();
+  bool any = false;
+  const size_t inputs = layer.built_for().size();
+  size_t number = 0;
+  for (const ValueSite& site : value_sites(layer)) {
+    const bool named = layer.value_names().contains(site.name);
+    const std::string path = layer.path() + "/" + site.name;
+    std::optional<Place> place;
+    if (const auto layout = rules.find_value(path, site.rank)) place = {path, *layout};
+    any = any || place;
+    if (named) {
+      if (place) values->named_[site.name] = *place;
+    } else if (number++ < inputs) {
+      values->inputs_.push_back(place);
+    } else {
+      values->outputs_.push_back(place);
+    }
+  }
+  return any ? values : nullptr;
+}
+
+DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
+  // Shapes may be found on another mesh than the model lies on.
+  if (!value.defined() || !(value.mesh() == place.layout.mesh())) return value;
+  if (value.rank() != place.layout.rank()) {
+    throw LayoutError(place.path, "a value's layout has one entry per axis",
+                      str("layout ", place.layout.describe(), " for a value of shape ",
+                          to_string(value.shape())),
+                      "call the layer on values of one rank, or place another value");
+  }
+  if (value.layout() == place.layout) return value;
+  const CommLabel label(place.path);
+  const DTensor moved = ops::relayout(value, place.layout);
+  const DTensor mask = value.mask();
+  return mask.defined() ? moved.with_mask(mask) : moved;
+}
+
+void PlacedValues::bring_inputs(Inputs& inputs, const Inputs& given) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < inputs_.size() && inputs_[i]) {
+      inputs[i] = brought(inputs[i], *inputs_[i]);
+      continue;
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (given[j].id() == given[i].id()) inputs[i] = inputs[j];
+    }
+  }
+}
+
+void PlacedValues::bring_outputs(std::vector<DTensor>& outputs) const {
+  for (size_t o = 0; o < std::min(outputs.size(), outputs_.size()); ++o) {
+    if (outputs_[o]) outputs[o] = brought(outputs[o], *outputs_[o]);
+  }
+}
+
+DTensor PlacedValues::bring(const std::string& name, const DTensor& value) const {
+  const auto found = named_.find(name);
+  return found == named_.end() ? value : brought(value, found->second);
+}
+
+std::vector<std::string> PlacedValues::describe() const {
+  std::vector<std::string> texts;
+  const auto add = [&](const Place& place) {
+    texts.push_back(place.path.substr(place.path.rfind('/') + 1) + " " + place.layout.describe());
+  };
+  for (const auto* const places : {&inputs_, &outputs_}) {
+    for (const auto& place : *places) {
+      if (place) add(*place);
+    }
+  }
+  for (const auto& [name, place] : named_) add(place);
+  return texts;
+}
+
+std::vector<std::string> detail::place_layers(Layer& layer, const LayoutMap& layouts) {
+  layer.place_weights(layouts);
+  std::vector<std::string> paths;
+  for (const Variable& weight : layer.weights()) paths.push_back(weight.path());
+  const LayoutMap rules = layouts.value_rules(paths);
+  const std::function<void(Layer&)> place = [&](Layer& one) {
+    one.place_values(rules);
+    if (!rules.rules().empty()) {
+      for (const ValueSite& site : value_sites(one)) paths.push_back(one.path() + "/" + site.name);
+    }
+    for (const auto& inner : one.sublayers()) place(*inner);
+  };
+  place(layer);
+  return paths;
+}
+
+void Layer::place_values(const LayoutMap& rules) {
+  values_ = rules.rules().empty() ? nullptr : PlacedValues::find(*this, rules);
+}
+
+std::vector<std::string> Layer::placed_values() const {
+  return values_ ? values_->describe() : std::vector<std::string>();
+}
+
+DTensor Layer::place(const std::string& name, const DTensor& value) const {
+  return values_ ? values_->bring(name, value) : value;
+}
+
+}  // namespace tessera
