@@ -111,7 +111,7 @@ TEST_CASE("the forward pass of a model-parallel pair costs one all-reduce over m
   CHECK(log.entries().size() == 1);
 }
 
-/// As in a transformer's block: three projections of one tensor, and the tensor itself added behind.
+/// As in a transformer's block: three projections of one tensor, and the tensor added behind them.
 TEST_CASE("a residual's gradient waits for those of cut layers, which cost one all-reduce") {
   const at::Tensor x = numbers({8, 6}, 1), a = numbers({6, 6}, 2), down = numbers({4, 6}, 6);
   const at::Tensor kernels[] = {numbers({6, 4}, 3), numbers({6, 4}, 4), numbers({6, 4}, 5)};

@@ -1,0 +1,111 @@
+#include "apps/gpt/corpus.hpp"
+
+#include <cctype>
+#include <iostream>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/training/callbacks/progress_bar.hpp>
+
+#include "apps/common/processes.hpp"
+
+namespace tessera::gpt {
+
+using namespace detail;
+
+namespace {
+
+/// The reviews of both splits, one behind the other.
+class AllReviews final : public TextData {
+ public:
+  AllReviews(ImdbSplits splits, int64_t size) : splits_(std::move(splits)), size_(size) {}
+  int64_t size() const override { return size_; }
+  std::string_view text(int64_t row) const override {
+    const int64_t first = splits_.train->size();
+    return row < first ? splits_.train->text(row) : splits_.test->text(row - first);
+  }
+  std::string name() const override { return splits_.train->name(); }
+
+ private:
+  ImdbSplits splits_;
+  int64_t size_;
+};
+
+/// Each text cleaned, once: it is read to learn the vocabulary and to make rows.
+class CleanTexts final : public TextData {
+ public:
+  explicit CleanTexts(const TextData& texts) : name_(texts.name()) {
+    for (int64_t row = 0; row < texts.size(); ++row) texts_.push_back(cleaned(texts.text(row)));
+  }
+  int64_t size() const override { return std::ssize(texts_); }
+  std::string_view text(int64_t row) const override { return texts_[static_cast<size_t>(row)]; }
+  std::string name() const override { return name_; }
+
+ private:
+  std::string name_;
+  std::vector<std::string> texts_;
+};
+
+TextVectorizationOptions vectorization(int64_t length) {
+  return {.standardize = nullptr, .output_sequence_length = length, .name = "words"};
+}
+
+}  // namespace
+
+std::string cleaned(std::string_view text) {
+  constexpr std::string_view line_break = "<br />";
+  std::string clean;
+  clean.reserve(text.size() + text.size() / 8);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, line_break.size()) == line_break) {
+      clean += ' ';
+      i += line_break.size() - 1;
+      continue;
+    }
+    const auto letter = static_cast<unsigned char>(text[i]);
+    if (std::ispunct(letter) && letter != '\\') clean += ' ';
+    clean += static_cast<char>(letter < 128 ? std::tolower(letter) : letter);
+  }
+  return clean;
+}
+
+TextVectorization words_of(const std::vector<std::string>& vocabulary, int64_t length) {
+  TextVectorizationOptions options = vectorization(length);
+  options.vocabulary = vocabulary;
+  return TextVectorization(options);
+}
+
+Corpus read_corpus(const app::CommonOptions& common, int64_t length, int64_t vocabulary) {
+  const int64_t verbose = app::verbosity(common);
+  const ImdbOptions options{.path = common.data_dir, .synthetic = true};
+  ImdbSplits splits = datasets::imdb_splits(options);
+  if (verbose > 0) std::cout << splits.train->announcement() << std::endl;
+  const int64_t all = splits.train->size() + splits.test->size();
+  const AllReviews reviews(std::move(splits), std::min(all, common.train_size.value_or(all)));
+  const auto texts = std::make_shared<const CleanTexts>(reviews);
+
+  // One number less than the model has: Keras' example leaves its last one out.
+  TextVectorizationOptions learning = vectorization(length + 1);
+  learning.max_tokens = vocabulary - 1;
+  const TextVectorization vectorize(learning);
+  if (verbose > 0) std::cout << "Learning the vocabulary" << std::endl;
+  ProgressBar bar({.verbose = static_cast<int>(verbose)});
+  bar.start(texts->size());
+  vectorize.adapt(texts, {.progress = [&](int64_t done, int64_t) { bar.update(done); }});
+  bar.finish();
+
+  at::Tensor rows = at::empty({texts->size(), length + 1}, at::kLong);
+  constexpr int64_t at_a_time = 2048;
+  for (int64_t row = 0; row < texts->size(); row += at_a_time) {
+    std::vector<std::string_view> some;
+    for (int64_t r = row; r < std::min(row + at_a_time, texts->size()); ++r) {
+      some.push_back(texts->text(r));
+    }
+    rows.narrow(0, row, std::ssize(some)).copy_(vectorize.transform(some));
+  }
+  return {TensorDataset(rows.narrow(1, 0, length).contiguous(),
+                        rows.narrow(1, 1, length).contiguous(), reviews.name()),
+          vectorize.get_vocabulary()};
+}
+
+}  // namespace tessera::gpt

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/tessera.hpp>
+
+#include "apps/common/app_options.hpp"
+
+namespace tessera::gpt {
+
+/// A transformer that foretells the next word. The defaults are those of Keras' "Text generation
+/// with a miniature GPT".
+struct ModelSize {
+  int64_t blocks = 1;
+  int64_t heads = 2;
+  int64_t head_dim = 256;  ///< features of a head's query, key and value; 0: width / heads
+  int64_t width = 256;     ///< features of a step
+  int64_t hidden = 256;    ///< of a block's two dense layers
+  int64_t length = 80;     ///< words that the model sees
+  int64_t vocabulary = 20000;
+  double dropout = 0.1;
+  bool pre_norm = false;   ///< normalizes before attention and dense layers, not behind the sums
+};
+
+/// The options that say how large the model is.
+void add_model_options(app::AppOptions& options, ModelSize& size);
+/// For after parse(). Throws ConfigError for sizes that do not go together.
+void settle_model_options(ModelSize& size);
+
+Json to_json(const ModelSize& size);
+/// Throws ConfigError naming `source` and the key.
+ModelSize model_size_from_json(const Json& json, const std::string& source);
+
+/// Token ids, int64 (batch, T), T at most `length` -> logits (batch, T, vocabulary).
+///
+/// Paths, for layouts: tokens/embeddings, positions/embeddings, then in block_1, block_2, …
+/// attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down (dense), norm_2;
+/// with `pre_norm` norm at the end; logits/{kernel,bias}.
+Functional gpt_model(const ModelSize& size);
+
+}  // namespace tessera::gpt

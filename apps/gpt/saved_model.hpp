@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/gpt/gpt_model.hpp"
+
+namespace tessera::gpt {
+
+/// What a folder of a trained model holds beside its weights.
+struct SavedModel {
+  ModelSize size;
+  std::vector<std::string> vocabulary;
+};
+
+/// Writes a model into a folder: gpt.json, vocabulary.txt and weights.safetensors. Collective.
+void save_model_folder(const ModelHandle& model, const SavedModel& saved,
+                       const std::string& folder, bool first_process);
+/// Reads gpt.json and vocabulary.txt. Throws FileError, ConfigError.
+SavedModel read_model_folder(const std::string& folder);
+/// The weights of a folder, into a model that was built. Collective.
+void load_weights_of(const ModelHandle& model, const std::string& folder);
+
+}  // namespace tessera::gpt

@@ -1,0 +1,167 @@
+#include "apps/gpt/train.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+
+#include "apps/common/checkpoints.hpp"
+#include "apps/common/processes.hpp"
+#include "apps/common/profiling.hpp"
+#include "apps/common/setup.hpp"
+#include "apps/gpt/corpus.hpp"
+#include "apps/gpt/generator.hpp"
+#include "apps/gpt/saved_model.hpp"
+
+namespace tessera::gpt {
+
+using namespace detail;
+
+namespace {
+
+struct TrainFlags {
+  ModelSize size;
+  Sampling sampling;
+  std::string prompt = "this movie is";
+  std::string save;
+  std::string plan_json;
+  app::CheckpointFlags checkpoints;
+};
+
+void add_options(app::AppOptions& options, TrainFlags& flags) {
+  options.common().epochs = 25;
+  add_model_options(options, flags.size);
+  options.add({"prompt", "Text", "what the text after each epoch begins with; empty: no text",
+               app::text(flags.prompt, "TEXT")});
+  add_sampling_options(options, flags.sampling);
+  app::add_checkpoint_options(options, flags.checkpoints);
+  options.add({"save", "Output", "folder for the trained model, as generate takes it",
+               app::folder_name(flags.save)});
+  options.add({"plan-json", "Output", "file for what --plan prints, as JSON",
+               app::output_file(flags.plan_json, "FILE", {".json"})});
+}
+
+/// Prints a text after each epoch, as Keras' TextGenerator does.
+class TextAfterEpoch final : public Callback {
+ public:
+  TextAfterEpoch(const Generator& generator, const TrainFlags& flags, bool prints)
+      : generator_(generator), flags_(flags), prints_(prints) {}
+
+  void on_epoch_end(int64_t epoch, Logs&) override {
+    Sampling sampling = flags_.sampling;
+    sampling.seed += epoch;
+    const std::string text = generator_.continued(flags_.prompt, sampling);
+    if (prints_) std::cout << "generated text:\n" << text << "\n" << std::endl;
+  }
+  bool wants_batch_logs(int64_t) override { return false; }
+
+ private:
+  const Generator& generator_;
+  const TrainFlags& flags_;
+  bool prints_;
+};
+
+/// The checkpoints of a run.
+struct Saving {
+  Saving(const ModelHandle& model, const app::CheckpointFlags& given)
+      : checkpoint(model), manager(checkpoint, given.folder), flags(given) {
+    first_step = app::newest_step(checkpoint.mesh(), flags.folder);
+    if (!flags.resume) manager.restore_latest({.weights_only = true});
+    checkpoint.extra() = {{"first_step", first_step}};
+  }
+
+  Checkpoint checkpoint;
+  CheckpointManager manager;
+  app::CheckpointFlags flags;
+  int64_t first_step = 0;
+};
+
+/// What --summary, --plan, --plan-json and --plot-model ask for; no weight is drawn for it.
+void show_model(const ModelHandle& model, const DatasetHandle& data, const TrainFlags& flags,
+                const app::CommonOptions& common) {
+  const bool plans = common.plan || !flags.plan_json.empty();
+  if (!common.summary && !plans && common.plot_model.empty()) return;
+  const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
+  if (!app::is_first_process(common)) return;
+  if (common.summary) model.summary({.expand_nested = true, .show_layout = true});
+  if (common.plan) std::cout << plan.to_string() << std::flush;
+  if (!flags.plan_json.empty()) {
+    write_file_atomically(flags.plan_json, to_json_text(plan.to_json(), 1) + "\n");
+  }
+  if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
+}
+
+History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
+            const app::CommonOptions& common, const LayoutMap& layouts) {
+  const Generator generator(model, corpus.vocabulary, flags.size.length, layouts);
+  std::optional<Saving> saving;
+  std::vector<CallbackHandle> callbacks;
+  if (!flags.checkpoints.folder.empty()) {
+    saving.emplace(model, flags.checkpoints);
+    callbacks.push_back(app::TrainingCheckpoints(saving->checkpoint, saving->manager,
+                                                 saving->first_step, saving->flags));
+  }
+  if (!common.tensorboard.empty()) {
+    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
+  }
+  if (!flags.prompt.empty()) {
+    callbacks.push_back(TextAfterEpoch(generator, flags, app::verbosity(common) > 0));
+  }
+  const StopSignals signals;
+  return model.fit(corpus.data, {.batch_size = common.batch_size,
+                                 .epochs = common.epochs,
+                                 .verbose = static_cast<int>(common.verbose),
+                                 .callbacks = callbacks,
+                                 .shuffle = common.shuffle,
+                                 .steps_per_epoch = common.steps_per_epoch});
+}
+
+}  // namespace
+
+int train_main(int argc, const char* const* argv) {
+  app::AppOptions options("gpt train",
+                          "Trains a transformer that writes film reviews, as Keras' miniature GPT.",
+                          {"test-size"});
+  TrainFlags flags;
+  add_options(options, flags);
+  if (!options.parse(argc, argv)) return 0;
+  settle_model_options(flags.size);
+  app::settle_checkpoint_options(flags.checkpoints);
+  const app::CommonOptions& common = options.common();
+  flags.sampling.seed = common.seed;
+  const app::Setup setup = app::set_up(common, {{"batch", 8}});
+  const Functional model = gpt_model(flags.size);
+  model.compile({.optimizer = Adam(common.learning_rate.value_or(1e-3)),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = setup.layouts});
+  // What is wrong with layouts was said before a long read.
+  const Corpus corpus = read_corpus(common, flags.size.length, flags.size.vocabulary);
+  const bool prints = app::verbosity(common) > 0;
+  if (prints) std::cout << "mesh " << describe_place(setup.layouts.mesh()) << std::endl;
+  show_model(model, corpus.data, flags, common);
+
+  app::Profiling profiling(common);
+  const auto start = std::chrono::steady_clock::now();
+  const History history = fit(model, corpus, flags, common, setup.layouts);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  profiling.stop();
+  const bool first = app::is_first_process(common);
+  if (first && !common.history.empty()) history.save(common.history);
+  if (first && !common.plot.empty()) save_plot(history, common.plot);
+  if (!flags.save.empty()) {
+    save_model_folder(model, {flags.size, corpus.vocabulary}, flags.save, first);
+  }
+  const std::string profile = profiling.finish();
+  if (!prints || history.epoch.empty()) return 0;
+  std::printf("loss %.4f on %lld reviews (%s), %zu epoch%s, %.1f s\n%s",
+              history.at("loss").back(), static_cast<long long>(corpus.data.size()),
+              history.data.c_str(), history.epoch.size(), history.epoch.size() == 1 ? "" : "s",
+              elapsed.count(), profile.c_str());
+  return 0;
+}
+
+}  // namespace tessera::gpt

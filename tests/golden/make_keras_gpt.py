@@ -1,0 +1,135 @@
+"""Writes keras_gpt.json: losses and greedy words of Keras' miniature GPT, as the example "Text generation with
+a miniature GPT" builds it, at small sizes, and what the example makes of a few texts.
+
+Weights and words come from formulas, so that nothing else is stored. Made with keras 3.15.1 on jax 0.10.2 and tensorflow
+2.21.0 from PyPI. Run it in this folder: python3 make_keras_gpt.py
+"""
+import json
+import os
+import pathlib
+import string
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers, ops
+
+TEXTS = [
+    "This movie is GREAT!<br /><br />Isn't it?",
+    "a path\\to nowhere: [sic] {50%} $5 & more... #1",
+    "caf\u00e9 \u201cquoted\u201d <b>bold</b><br/>and <br />",
+    "don't-stop_now (really) 10/10 @home ~ ^ ` | = +",
+    "the movie is the movie is the movie",
+]
+
+
+def numbers(shape, seed):
+    """Numbers from -1 to 1 that hang on no generator's version."""
+    index = np.arange(np.prod(shape, dtype=int), dtype=np.int64)
+    values = (index * 7919 + seed * 104729 + index * index * 31) % 2003
+    return (values / 1001 - 1).reshape(shape).astype(np.float32)
+
+
+def give_weights(model):
+    for i, weight in enumerate(model.trainable_weights):
+        values = numbers(weight.shape, i)
+        if weight.path.endswith("gamma"):
+            values = 1 + 0.1 * values
+        elif len(weight.shape) < 2 or "bias" in weight.path:
+            values = 0.1 * values
+        else:
+            values = values * np.sqrt(3 / weight.shape[0])
+        weight.assign(values)
+
+
+class TransformerBlock(layers.Layer):
+    def __init__(self, width, heads, head_dim, hidden, pre_norm, **kwargs):
+        super().__init__(**kwargs)
+        self.att = layers.MultiHeadAttention(heads, head_dim)
+        self.up = layers.Dense(hidden, activation="relu")
+        self.down = layers.Dense(width)
+        self.norm_1 = layers.LayerNormalization(epsilon=1e-6)
+        self.norm_2 = layers.LayerNormalization(epsilon=1e-6)
+        self.pre_norm = pre_norm
+
+    def call(self, x):
+        if self.pre_norm:
+            seen = self.norm_1(x)
+            x = x + self.att(seen, seen, use_causal_mask=True)
+            return x + self.down(self.up(self.norm_2(x)))
+        x = self.norm_1(x + self.att(x, x, use_causal_mask=True))
+        return self.norm_2(x + self.down(self.up(x)))
+
+
+class TokenAndPositionEmbedding(layers.Layer):
+    def __init__(self, length, vocabulary, width):
+        super().__init__()
+        self.tokens = layers.Embedding(vocabulary, width)
+        self.positions = layers.Embedding(length, width)
+
+    def call(self, x):
+        return self.tokens(x) + self.positions(ops.arange(0, ops.shape(x)[-1], 1))
+
+
+def gpt(size):
+    words = layers.Input((size["length"],), dtype="int32")
+    x = TokenAndPositionEmbedding(size["length"], size["vocabulary"], size["width"])(words)
+    for _ in range(size["blocks"]):
+        x = TransformerBlock(size["width"], size["heads"], size["head_dim"], size["hidden"], size["pre_norm"])(x)
+    if size["pre_norm"]:
+        x = layers.LayerNormalization(epsilon=1e-6)(x)
+    return keras.Model(words, layers.Dense(size["vocabulary"])(x))
+
+
+def words_of(rows, length, vocabulary):
+    """Rows of words in which some follow others."""
+    row, step = np.mgrid[:rows, :length + 1]
+    return ((row * 31 + step * step * 7 + step * row) % 97 * 2 + (step % 2)) % vocabulary
+
+
+def trace(size, steps, batch):
+    model = gpt(size)
+    give_weights(model)
+    model.compile(keras.optimizers.Adam(1e-3),
+                  loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    rows = words_of(batch * 5, size["length"], size["vocabulary"])
+    losses = []
+    for step in range(steps):
+        model.reset_metrics()
+        some = rows[(step % 5) * batch:(step % 5 + 1) * batch]
+        losses.append(float(model.train_on_batch(some[:, :-1], some[:, 1:])))
+    words = list(map(int, rows[0, :5]))
+    for _ in range(12):
+        padded = words + [0] * (size["length"] - len(words))
+        logits = model(np.array([padded]))[0, len(words) - 1]
+        words.append(int(np.argmax(logits)))
+    return {"size": size, "batch": batch, "paths": [w.path for w in model.trainable_weights],
+            "losses": losses, "greedy": words}
+
+
+def custom_standardization(text):
+    """The example's."""
+    lowercased = tf.strings.lower(text)
+    stripped = tf.strings.regex_replace(lowercased, "<br />", " ")
+    return tf.strings.regex_replace(stripped, f"([{string.punctuation}])", r" \1")
+
+
+def texts():
+    layer = layers.TextVectorization(standardize=custom_standardization, max_tokens=30 - 1,
+                                     output_mode="int", output_sequence_length=13)
+    layer.adapt(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2))
+    return {"texts": TEXTS, "standardized": [t.decode() for t in custom_standardization(TEXTS).numpy()],
+            "vocabulary": layer.get_vocabulary(), "ids": np.asarray(layer(TEXTS)).tolist()}
+
+
+def main():
+    small = {"blocks": 2, "heads": 3, "head_dim": 8, "width": 24, "hidden": 40, "length": 20, "vocabulary": 203}
+    traces = [trace({**small, "pre_norm": pre_norm}, 20, 6) for pre_norm in (False, True)]
+    golden = json.dumps({"traces": traces, "text": texts()}, ensure_ascii=False, indent=1)
+    pathlib.Path("keras_gpt.json").write_text(golden + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
