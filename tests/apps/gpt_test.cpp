@@ -198,6 +198,9 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
       {"sequence", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
       {"ulysses", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
       {"fsdp", {"batch=8", "batch=3", "batch=5"}},
+      {"tensor_2d", {"row=2,col=2", "row=3,col=1", "row=1,col=5"}},
+      {"tensor_2p5d", {"depth=2,row=2,col=2", "depth=1,row=1,col=3"}},
+      {"tensor_3d", {"x=2,y=2,z=2", "x=1,y=3,z=1", "x=1,y=1,z=5"}},
   };
   std::set<std::string> there, listed;
   for (const auto& entry : std::filesystem::directory_iterator(layouts_folder())) {
