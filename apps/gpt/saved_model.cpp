@@ -1,5 +1,6 @@
 #include "apps/gpt/saved_model.hpp"
 
+#include <filesystem>
 #include <fstream>
 
 #include <tessera/framework/base/error.hpp>
@@ -11,6 +12,7 @@ using namespace detail;
 
 void save_model_folder(const ModelHandle& model, const SavedModel& saved,
                        const std::string& folder, bool first_process) {
+  std::filesystem::create_directories(folder);
   save_weights(model.model(), folder + "/weights.safetensors");
   if (!first_process) return;
   std::string words;

@@ -30,6 +30,10 @@ DTensor relayouted(const DTensor& gradient, const Layout& layout) {
 /// then and there, and what comes in behind it again.
 class Contributions {
  public:
+  void add(const Contributions& others) {
+    if (others.complete_.defined()) add(others.complete_);
+    if (others.pending_.defined()) add(others.pending_);
+  }
   void add(const DTensor& gradient) {
     DTensor& sum = gradient.layout().is_pending() ? pending_ : complete_;
     if (!sum.defined()) {
@@ -123,6 +127,7 @@ class GradientTape::Backward {
 
   void visit(Entry& entry) {
     const CommLabel place(entry.place);
+    if (entry.info->only_moves) return hand_on(entry);
     Cotangents dy(entry.out_ids.size());
     bool any = false;
     for (size_t o = 0; o < dy.size(); ++o) {
@@ -150,6 +155,19 @@ class GradientTape::Backward {
     for (size_t i = 0; i < grads.size(); ++i) {
       if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
     }
+  }
+
+  /// What is pending behind a value that was moved goes straight to where the value came from: a
+  /// reduce-scatter where the value was gathered, not an all-reduce and a slice.
+  void hand_on(const Entry& entry) {
+    const auto found = gradients_.find(entry.out_ids[0]);
+    if (found == gradients_.end()) return;
+    const Contributions contributions = found->second;
+    if (!source_of_.count(entry.out_ids[0])) gradients_.erase(found);
+    if (!(entry.tracked & 1) || !wanted_.count(entry.in_ids[0])) return;
+    if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
+    gradients_[entry.in_ids[0]].add(
+        contributions.total(entry.in_forms[0]->layout.resolved()));
   }
 
   void check(const Entry& entry) const {

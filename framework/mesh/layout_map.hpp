@@ -122,8 +122,8 @@ class LayoutMap {
 
   /// How a batch of "x", "y" or "sample_weight" with `rank` axes is cut; of several inputs or
   /// outputs that of this `index`, by its own name if data are placed by it. Without an entry of
-  /// its own, axis 0 goes where axis 0 of "x" goes; without one for "x", to the mesh dimension "batch"
-  /// if there is one. Throws LayoutError if the entry has another rank.
+  /// its own, axis 0 goes where axis 0 of "x" goes; without one for "x", to the mesh dimension
+  /// "batch" if there is one. Throws LayoutError if the entry has another rank.
   Layout data_layout(const std::string& name, int64_t rank, size_t index = 0) const;
 
   /// One line per rule and data entry: "hidden/kernel: (unsharded, model)".

@@ -234,6 +234,11 @@ class Layer {
   /// In call(), a value of value_names() where a rule places it, else as it is: in another layout
   /// the same numbers. Communicates what the relayout does.
   DTensor place(const std::string& name, const DTensor& value) const;
+  /// Whether a rule places the first output.
+  bool places_output() const;
+  /// In call(), what becomes the first output, of its shape, where a rule places that: before a
+  /// bias is added to a pending sum, which would be made whole for it, the sum goes there.
+  DTensor place_output(const DTensor& value) const;
   /// A weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 

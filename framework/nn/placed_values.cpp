@@ -7,6 +7,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 
 namespace tessera {
 
@@ -59,17 +60,18 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer,
 }
 
 DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
+  const Layout layout = abstract_layout(place.layout);
   // Shapes may be found on another mesh than the model lies on.
-  if (!value.defined() || !(value.mesh() == place.layout.mesh())) return value;
+  if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
   if (value.rank() != place.layout.rank()) {
     throw LayoutError(place.path, "a value's layout has one entry per axis",
                       str("layout ", place.layout.describe(), " for a value of shape ",
                           to_string(value.shape())),
                       "call the layer on values of one rank, or place another value");
   }
-  if (value.layout() == place.layout) return value;
+  if (value.layout() == layout) return value;
   const CommLabel label(place.path);
-  const DTensor moved = ops::relayout(value, place.layout);
+  const DTensor moved = ops::relayout(value, layout);
   const DTensor mask = value.mask();
   return mask.defined() ? moved.with_mask(mask) : moved;
 }
@@ -133,6 +135,15 @@ void Layer::place_values(const LayoutMap& rules) {
 
 std::vector<std::string> Layer::placed_values() const {
   return values_ ? values_->describe() : std::vector<std::string>();
+}
+
+bool Layer::places_output() const { return values_ && values_->places_output(); }
+
+DTensor Layer::place_output(const DTensor& value) const {
+  if (!places_output()) return value;
+  std::vector<DTensor> outputs = {value};
+  values_->bring_outputs(outputs);
+  return outputs[0];
 }
 
 DTensor Layer::place(const std::string& name, const DTensor& value) const {

@@ -20,6 +20,7 @@ namespace {
 struct RelayoutOp {
   static constexpr std::string_view name = "relayout";
   static constexpr bool keeps_parameter = true;
+  static constexpr bool only_moves = true;
   Layout layout;
   auto attributes() const { return std::tie(layout); }
   DTensor run(const std::vector<DTensor>& in) const {
@@ -29,7 +30,7 @@ struct RelayoutOp {
     return DTensor(moved.sharding(), moved.blocks());
   }
   static constexpr Saves saves = nothing_saved;
-  // The tape brings every gradient to the layout of its value.
+  // The tape hands it on, and brings it to the layout of the input when that is used.
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return {dy[0]}; }
   static Samples<RelayoutOp> samples() {
     return {{{{{3, 4}}}, RelayoutOp()}, {{{{}}}, RelayoutOp()}};

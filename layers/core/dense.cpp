@@ -78,9 +78,14 @@ void DenseLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
-  const bool relu = bias_.defined() && options_.activation.name() == "relu";
-  DTensor y = bias_.defined() ? ops::dense(inputs[0], read(kernel_), read(bias_), relu)
-                              : ops::matmul(inputs[0], read(kernel_));
+  const bool relu = bias_.defined() && options_.activation.name() == "relu" && !places_output();
+  DTensor y;
+  if (bias_.defined() && places_output()) {
+    y = place_output(ops::matmul(inputs[0], read(kernel_))) + read(bias_);
+  } else {
+    y = bias_.defined() ? ops::dense(inputs[0], read(kernel_), read(bias_), relu)
+                        : ops::matmul(inputs[0], read(kernel_));
+  }
   if (!relu) y = options_.activation(y);
   penalize(options_.activity_regularizer, y);
   return y;

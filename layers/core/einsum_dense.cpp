@@ -261,7 +261,7 @@ DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
   const Form now = letters(inputs[0].shape());
   DTensor y = ops::einsum(now.input + "," + now.kernel + "->" + now.output,
                           {inputs[0], read(kernel_)});
-  if (bias_.defined()) y = y + read(bias_);
+  if (bias_.defined()) y = place_output(y) + read(bias_);
   y = options_.activation(y);
   penalize(options_.activity_regularizer, y);
   return y;

@@ -146,11 +146,12 @@ std::map<std::string, int64_t> collectives_in(const std::string& block, const Fu
   model.compile(training(layouts));
   const Examples all = batch_of(words_of(8, size), 0, 8);
   const StepPlan plan = model.plan(TensorDataset(all), {.batch_size = 8});
+  // Those of weights are sums of gradients, once each.
+  std::set<std::string> weights;
+  for (const Variable& weight : model.weights()) weights.insert(weight.path());
   std::map<std::string, int64_t> found;
   for (const CommEntry& entry : plan.collectives) {
-    if (!entry.place.starts_with(block + "/")) continue;
-    // Gradients of weights are summed over the batch once.
-    if (entry.dims == "batch") continue;
+    if (!entry.place.starts_with(block + "/") || weights.contains(entry.place)) continue;
     ++found[to_string(entry.op) + " " + entry.dims];
   }
   return found;

@@ -24,7 +24,8 @@ TEST_CASE("a rule that matches no weight is an error with the nearest paths") {
       layouts.check_all_used({"hidden_2/kernel", "hidden/kernel", "input/gamma"}), LayoutError,
       Catch::Message("[hidden_1/kernel] a layout rule matches at least one weight or value of "
                      "the model. Received: nearest paths \"hidden_2/kernel\", "
-                     "\"hidden/kernel\". To fix: correct the rule, remove it or make it optional."));
+                     "\"hidden/kernel\". To fix: correct the rule, remove it or make it "
+                     "optional."));
   CHECK_THROWS_WITH(layouts.check_all_used({"a", "b"}), Contains("paths \"a\", \"b\""));
   CHECK_THROWS_WITH(layouts.check_all_used({}), Contains("without weights"));
 }

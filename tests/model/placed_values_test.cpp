@@ -128,6 +128,8 @@ TEST_CASE("an input's rule moves a tensor once that the layer is called on sever
     const TensorDataset rows(numbers({4, 8, 6}, 1), numbers({4, 8, 3}, 2));
     std::map<std::string, int64_t> found;
     for (const CommEntry& entry : model.plan(rows, {.batch_size = 4}).collectives) {
+      // Not the biases, whose gradients are brought to where they rest.
+      if (entry.place.ends_with("/bias")) continue;
       if (entry.op == CommOp::all_gather) ++found[entry.place];
     }
     return found;
@@ -163,8 +165,8 @@ TEST_CASE("summary and plan show the values that are placed") {
 TEST_CASE("rules for values that cannot hold are errors of one line") {
   const auto failing = [](const std::string& match, const LayoutSpec& spec) {
     LayoutMap layouts = cut_weights();
-    layouts[match] = spec;
     try {
+      layouts[match] = spec;
       small_graph().compile(options_for(layouts));
     } catch (const LayoutError& error) {
       return std::string(error.what());
@@ -173,8 +175,7 @@ TEST_CASE("rules for values that cannot hold are errors of one line") {
   };
   CHECK(failing("down/outptu", {"batch", unsharded}) ==
         "[down/outptu] a layout rule matches at least one weight or value of the model. Received: "
-        "nearest paths \"down/output\", \"down/input\", \"up/output\". To fix: correct the rule, "
-        "remove it or make it optional.");
+        "nearest paths \"down/output\". To fix: correct the rule, remove it or make it optional.");
   CHECK_THAT(failing("down/output_1", {"batch", unsharded}), Contains("matches at least one"));
   CHECK_THAT(failing("gate/squares", {"batch"}),
              Contains("rule \"gate/squares\" has a layout of rank 1, the value has rank 2"));

@@ -31,6 +31,7 @@ class PlacedValues {
   /// `given`, the inputs before any cast, and has no rule of its own, goes along with it.
   void bring_inputs(Inputs& inputs, const Inputs& given) const;
   void bring_outputs(std::vector<DTensor>& outputs) const;
+  bool places_output() const { return !outputs_.empty() && outputs_[0]; }
   /// A value that the layer names; as it is if no rule places it.
   DTensor bring(const std::string& name, const DTensor& value) const;
 

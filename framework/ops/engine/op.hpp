@@ -153,6 +153,7 @@ struct OpInfo {
   bool windowed = false;
   bool stops_gradient = false;   ///< its derivative is zero wherever it has one
   bool keeps_parameter = false;  ///< a Variable stays one through it: cast, transpose, reshape
+  bool only_moves = false;       ///< its result is its input, elsewhere: so is the gradient
   Saves saves;
   Rule (*rule)(const void*, const Specs&) = nullptr;
   Specs (*infer)(const void*, const Specs&) = nullptr;
@@ -202,6 +203,7 @@ OpInfo make_info() {
   info.windowed = HasWindow<Op>;
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
   if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
+  if constexpr (requires { Op::only_moves; }) info.only_moves = Op::only_moves;
   if constexpr (BlockOp<Op>) {
     info.rule = [](const void* op, const Specs& in) {
       return static_cast<const Op*>(op)->rule(in);
