@@ -11,6 +11,7 @@
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 #include <tessera/layers/augmentation/auto_contrast.hpp>
 #include <tessera/layers/augmentation/equalization.hpp>
+#include <tessera/layers/augmentation/labeled_images.hpp>
 #include <tessera/layers/augmentation/mix_up.hpp>
 #include <tessera/layers/augmentation/pipeline.hpp>
 #include <tessera/layers/augmentation/rand_augment.hpp>
@@ -52,6 +53,7 @@
 #include <tessera/layers/normalization/unit_normalization.hpp>
 #include <tessera/layers/pooling/global_pooling.hpp>
 #include <tessera/layers/pooling/pooling.hpp>
+#include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/category_encoding.hpp>
 #include <tessera/layers/preprocessing/center_crop.hpp>
 #include <tessera/layers/preprocessing/discretization.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/layers/augmentation/labeled_images.hpp>
 
 namespace tessera {
 
@@ -53,6 +55,35 @@ class AugmentationHandle : public LayerHandle {
   /// A batch whose rows are each changed as an image alone with its seed. Throws ShapeError unless
   /// there is a seed for each.
   at::Tensor operator()(const at::Tensor& images, const std::vector<Seed>& seeds) const;
+  /// Images with their labels, boxes and masks of segments, which follow them:
+  ///
+  ///     const Pipeline augment({RandomFlip("horizontal", {.bounding_box_format = "xyxy"}),
+  ///                             RandomContrast(0.2)});
+  ///     const LabeledImages made = augment(
+  ///         LabeledImages{.images = images, .bounding_boxes = {boxes, classes}}, 7);
+  ///
+  /// Masks are read from the nearest cell. Boxes are made float32 (float64 stays), the smallest
+  /// that hold theirs, clipped to the image; of those that nothing is left of, the label is -1.
+  /// Throws as the layer does, ConfigError if boxes move in a layer without a bounding_box_format,
+  /// and ShapeError for what does not belong to the images.
+  template <std::same_as<LabeledImages> Data>
+  LabeledImages operator()(const Data& data, Seed seed) const {
+    return labeled(data, seed);
+  }
+  template <std::same_as<LabeledImages> Data>
+  LabeledImages operator()(const Data& data, int64_t seed) const {
+    return labeled(data, Seed{seed, 0});
+  }
+  /// A batch of them, each with its seed.
+  template <std::same_as<LabeledImages> Data>
+  LabeledImages operator()(const Data& data, const std::vector<Seed>& seeds) const {
+    return labeled(data, seeds);
+  }
+
+ private:
+  LabeledImages labeled(const LabeledImages& data, Seed seed) const;
+  LabeledImages labeled(const LabeledImages& data, const std::vector<Seed>& seeds) const;
+  void check_seeds(const at::Tensor& images, size_t seeds) const;
 };
 
 }  // namespace detail

@@ -104,8 +104,13 @@ class MixUpLayer final : public MixingLayer {
   Json config() const override { return layer_config(*this, {{"alpha", alpha_}}, options_); }
   int64_t draws(const Shape&) const override { return 1 + beta_draws; }
   std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
+  DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
+  BoundingBoxes transform_boxes(const BoundingBoxes& boxes, const Shape& images,
+                                const ImageDraws& draws) const override;
 
  private:
+  DTensor weights(const ImageDraws& draws) const;
+
   double alpha_;
   MixUpOptions options_;
 };
@@ -122,18 +127,39 @@ MixUpLayer::MixUpLayer(double alpha, const MixUpOptions& options)
                     "give a small number such as 0.2 to mix little");
 }
 
+/// The share of each image that stays, (batch, 1).
+DTensor MixUpLayer::weights(const ImageDraws& draws) const {
+  const Layout whole = Layout::replicated(draws.each(0).mesh(), 2);
+  return beta_numbers(draws.from(1), filled({1, 1}, alpha_, at::kFloat, whole));
+}
+
 std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
                                                const ImageDraws& draws) const {
   const DTensor& x = inputs[0];
-  const DTensor order = random_order(draws, 0);
-  const DTensor alpha = filled({1, 1}, alpha_, at::kFloat, Layout::replicated(x.mesh(), 2));
-  const DTensor weight = beta_numbers(draws.from(1), alpha);
+  const DTensor order = random_order(draws, 0), weight = weights(draws);
   const DTensor w = for_images(weight, x);
   std::vector<DTensor> all = {w * x + (-w + 1) * ops::gather(x, order, 0)};
   if (inputs.size() > 1) {
     all.push_back(mixed_labels(where(), inputs[1], order, weight, dtype_policy().compute));
   }
   return all;
+}
+
+DTensor MixUpLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
+  const at::ScalarType dtype = dtype_policy().compute;
+  const DTensor x = masks.dtype() == dtype ? masks : ops::cast(masks, dtype);
+  const DTensor w = for_images(weights(draws), x);
+  return w * x + (-w + 1) * ops::gather(x, random_order(draws, 0), 0);
+}
+
+/// Those of both images.
+BoundingBoxes MixUpLayer::transform_boxes(const BoundingBoxes& boxes, const Shape&,
+                                          const ImageDraws& draws) const {
+  const at::Tensor order = random_order(draws, 0).full();
+  const auto with_others = [&](const at::Tensor& x) {
+    return at::cat({x, x.index_select(0, order)}, 1);
+  };
+  return {with_others(boxes.boxes), with_others(boxes.labels)};
 }
 
 class CutMixLayer final : public MixingLayer {
@@ -146,11 +172,25 @@ class CutMixLayer final : public MixingLayer {
   Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
   int64_t draws(const Shape&) const override { return 1 + beta_draws + 3; }
   std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
+  DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override {
+    return pasted(masks, rectangles(masks, draws));
+  }
+  BoundingBoxes transform_boxes(const BoundingBoxes& boxes, const Shape& images,
+                                const ImageDraws& draws) const override;
 
  protected:
   bool draws_for_batch() const override { return true; }
 
  private:
+  /// What comes from the others of the batch: where, in which order, and the share that stays.
+  struct Rectangles {
+    DTensor cells, order, kept;
+  };
+  Rectangles rectangles(const DTensor& images, const ImageDraws& draws) const;
+  static DTensor pasted(const DTensor& x, const Rectangles& from) {
+    return ops::where(from.cells, ops::gather(x, from.order, 0), x);
+  }
+
   std::array<double, 2> factor_;
   MixUpOptions options_;
 };
@@ -160,24 +200,33 @@ const RegisteredLayer registered_cut_mix("CutMix", [](JsonObject& config) {
   return CutMix(config.take_optional<Factor>("factor").value_or(1.0), options);
 });
 
-std::vector<DTensor> CutMixLayer::transform_all(const Inputs& inputs,
+CutMixLayer::Rectangles CutMixLayer::rectangles(const DTensor& images,
                                                 const ImageDraws& draws) const {
-  const DTensor& x = inputs[0];
-  const auto height = double(x.shape()[1]), width = double(x.shape()[2]);
+  const auto height = double(images.shape()[1]), width = double(images.shape()[2]);
   const DTensor alpha = draws.shared(0, factor_[0], factor_[1]) + 1e-6;
   const DTensor side = ops::sqrt(-beta_numbers(draws.from(1), alpha) + 1);
   const ImageDraws places = draws.from(1 + beta_draws);
   const DTensor of_x = side * width, of_y = side * height;
-  const DTensor in_x = cells_between(x, 2, places.each(0) * (-of_x + width), of_x);
-  const DTensor in_y = cells_between(x, 1, places.each(1) * (-of_y + height), of_y);
-  const DTensor order = random_order(places, 2);
-  std::vector<DTensor> all = {
-      ops::where(ops::logical_and(in_x, in_y), ops::gather(x, order, 0), x)};
+  const DTensor in_x = cells_between(images, 2, places.each(0) * (-of_x + width), of_x);
+  const DTensor in_y = cells_between(images, 1, places.each(1) * (-of_y + height), of_y);
+  return {ops::logical_and(in_x, in_y), random_order(places, 2),
+          -(of_x * of_y / (width * height)) + 1};
+}
+
+std::vector<DTensor> CutMixLayer::transform_all(const Inputs& inputs,
+                                                const ImageDraws& draws) const {
+  const Rectangles from = rectangles(inputs[0], draws);
+  std::vector<DTensor> all = {pasted(inputs[0], from)};
   if (inputs.size() > 1) {
-    const DTensor kept = -(of_x * of_y / (width * height)) + 1;
-    all.push_back(mixed_labels(where(), inputs[1], order, kept, dtype_policy().compute));
+    all.push_back(mixed_labels(where(), inputs[1], from.order, from.kept, dtype_policy().compute));
   }
   return all;
+}
+
+BoundingBoxes CutMixLayer::transform_boxes(const BoundingBoxes&, const Shape&,
+                                           const ImageDraws&) const {
+  throw ConfigError(where(), "images without boxes, which do not follow a rectangle", "boxes",
+                    "leave the boxes out, or use MixUp");
 }
 
 }  // namespace

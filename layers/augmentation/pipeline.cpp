@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-class PipelineLayer final : public Layer {
+class PipelineLayer final : public Layer, public LabeledLayer {
  public:
   PipelineLayer(const std::vector<LayerHandle>& layers, const PipelineOptions& options);
   std::string class_name() const override { return "Pipeline"; }
@@ -22,6 +22,7 @@ class PipelineLayer final : public Layer {
     return std::all_of(sublayers().begin(), sublayers().end(),
                        [](const auto& layer) { return layer->can_be_replayed(); });
   }
+  LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
 
  protected:
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
@@ -76,6 +77,12 @@ std::vector<DTensor> PipelineLayer::call_all(const Inputs& inputs, const CallCon
     pass(*layer, values, [&](const Inputs& in) { return layer->outputs(in, context); });
   }
   return values;
+}
+
+LabeledImages PipelineLayer::call_labeled(const LabeledImages& batch, const CallContext& context) {
+  LabeledImages made = batch;
+  for (const auto& layer : sublayers()) made = detail::call_labeled(*layer, made, context);
+  return made;
 }
 
 }  // namespace

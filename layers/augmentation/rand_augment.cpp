@@ -41,6 +41,9 @@ class RandAugmentLayer final : public AugmentationLayer {
   Json config() const override { return layer_config(*this, options_); }
   int64_t draws(const Shape& images) const override;
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+  DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
+  BoundingBoxes transform_boxes(const BoundingBoxes& boxes, const Shape& images,
+                                const ImageDraws& draws) const override;
 
  protected:
   Shape made_shape(const Shape& images) const override {
@@ -50,6 +53,10 @@ class RandAugmentLayer final : public AugmentationLayer {
   bool draws_for_batch() const override { return true; }
 
  private:
+  /// Calls f(part, its draws) for each change that was drawn, in order; draws are of the host.
+  template <class Function>
+  void each_change(const Shape& images, const ImageDraws& draws, const Function& f) const;
+
   RandAugmentOptions options_;
   std::vector<std::shared_ptr<const AugmentationLayer>> parts_;
 };
@@ -66,15 +73,21 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
   }
   const auto [lo, hi] = factor_range(where(), "factor", options.factor, 0, 1);
   const Factor factor(lo, hi);
-  const std::string& interpolation = options.interpolation;
+  const std::string &interpolation = options.interpolation, &boxes = options.bounding_box_format;
   const std::vector<double>& value_range = options_.value_range;
   options_.factor = factor;
   options_.value_range = checked_value_range(where(), value_range);
   const double bits = std::max<double>(1, static_cast<double>(static_cast<int64_t>(8 * hi)));
   const std::vector<LayerHandle> parts = {
-      RandomShear(factor, factor, {.interpolation = interpolation, .name = options.name}),
-      RandomTranslation(factor, factor, {.interpolation = interpolation, .name = options.name}),
-      RandomRotation(factor, {.interpolation = interpolation, .name = options.name}),
+      RandomShear(
+          factor, factor,
+          {.interpolation = interpolation, .bounding_box_format = boxes, .name = options.name}),
+      RandomTranslation(
+          factor, factor,
+          {.interpolation = interpolation, .bounding_box_format = boxes, .name = options.name}),
+      RandomRotation(
+          factor,
+          {.interpolation = interpolation, .bounding_box_format = boxes, .name = options.name}),
       RandomBrightness(factor, {.value_range = value_range, .name = options.name}),
       RandomColorDegeneration(factor, {.value_range = value_range, .name = options.name}),
       RandomContrast(factor, {.value_range = value_range, .name = options.name}),
@@ -105,6 +118,35 @@ DTensor RandAugmentLayer::transform(const DTensor& images, const ImageDraws& dra
     }
   }
   return x;
+}
+
+template <class Function>
+void RandAugmentLayer::each_change(const Shape& images, const ImageDraws& draws,
+                                   const Function& f) const {
+  for (int64_t i = 0; i < options_.num_ops; ++i) {
+    const DTensor place = ops::floor(draws.shared(i, 0, static_cast<double>(parts_.size())));
+    const auto drawn = place.full().item<int64_t>();
+    int64_t used = options_.num_ops;
+    for (int64_t part = 0; part < drawn; ++part) used += parts_[size_t(part)]->draws(images);
+    f(*parts_[size_t(drawn)], draws.from(used));
+  }
+}
+
+DTensor RandAugmentLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
+  DTensor made = masks;
+  each_change(masks.shape(), draws, [&](const AugmentationLayer& part, const ImageDraws& its) {
+    made = part.transform_masks(made, its);
+  });
+  return made;
+}
+
+BoundingBoxes RandAugmentLayer::transform_boxes(const BoundingBoxes& boxes, const Shape& images,
+                                                const ImageDraws& draws) const {
+  BoundingBoxes made = boxes;
+  each_change(images, draws, [&](const AugmentationLayer& part, const ImageDraws& its) {
+    made = part.transform_boxes(made, images, its);
+  });
+  return made;
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/resample.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/preprocessing/internal/image_size.hpp>
 
 namespace tessera {
 
@@ -20,7 +20,7 @@ void fields(RandomCropOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomCropLayer final : public AugmentationLayer {
+class RandomCropLayer final : public MovingLayer {
  public:
   RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options);
   std::string class_name() const override { return "RandomCrop"; }
@@ -29,15 +29,26 @@ class RandomCropLayer final : public AugmentationLayer {
   }
   int64_t draws(const Shape&) const override { return 2; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+  DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
 
  protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
+  DTensor box_transforms(const Shape& images, const ImageDraws& draws) const override;
   Shape made_shape(const Shape& images) const override {
     return {images[0], height_, width_, images[3]};
   }
-  DTensor at_rest(const DTensor& images) const override;
+  DTensor at_rest(const DTensor& images) const override {
+    return resized(middle(images), {height_, width_}, "bilinear");
+  }
   bool draws_for_batch() const override { return true; }
 
  private:
+  /// Whether an image has more than one place for the part.
+  bool has_places(const Shape& images) const { return images[1] > height_ && images[2] > width_; }
+  /// Top, left, height and width of what is shown where the place is not drawn.
+  std::array<int64_t, 4> middle(const Shape& images) const;
+  DTensor middle(const DTensor& images) const;
+
   int64_t height_, width_;
   RandomCropOptions options_;
 };
@@ -49,32 +60,58 @@ const RegisteredLayer registered_random_crop("RandomCrop", [](JsonObject& config
 });
 
 RandomCropLayer::RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options)
-    : AugmentationLayer("RandomCrop", options), height_(height), width_(width), options_(options) {
+    : MovingLayer("RandomCrop", options, {.nearest = true, .size = {{height, width}}}),
+      height_(height),
+      width_(width),
+      options_(options) {
   if (height > 0 && width > 0) return;
   throw ConfigError(where(), "height and width are at least 1", str(height, " and ", width),
                     "give the size of the part");
 }
 
 DTensor RandomCropLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  const int64_t h = images.shape()[1], w = images.shape()[2];
-  if (h <= height_ || w <= width_) return at_rest(images);
-  const DTensor none = draws.each(0) * 0, stays = none + 1;
-  const DTensor top = none + ops::floor(draws.shared(0, 0, double(h - height_ + 1)));
-  const DTensor left = none + ops::floor(draws.shared(1, 0, double(w - width_ + 1)));
-  const DTensor rows = transform_rows({stays, {}, left, {}, stays, top, {}, {}}, none);
-  return ops::affine_transform(images, rows, {.nearest = true, .size = {{height_, width_}}});
+  return has_places(images.shape()) ? MovingLayer::transform(images, draws) : at_rest(images);
 }
 
-DTensor RandomCropLayer::at_rest(const DTensor& images) const {
-  const int64_t h = images.shape()[1], w = images.shape()[2];
+DTensor RandomCropLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
+  if (has_places(masks.shape())) return MovingLayer::transform_masks(masks, draws);
+  return resized(middle(masks), {height_, width_}, "nearest");
+}
+
+DTensor RandomCropLayer::transforms(const Shape& images, const ImageDraws& draws) const {
+  const DTensor none = draws.each(0) * 0, stays = none + 1;
+  const DTensor top = none + ops::floor(draws.shared(0, 0, double(images[1] - height_ + 1)));
+  const DTensor left = none + ops::floor(draws.shared(1, 0, double(images[2] - width_ + 1)));
+  return transform_rows({stays, {}, left, {}, stays, top, {}, {}}, none);
+}
+
+DTensor RandomCropLayer::box_transforms(const Shape& images, const ImageDraws& draws) const {
+  if (has_places(images)) return transforms(images, draws);
+  const auto [top, left, h, w] = middle(images);
+  const DTensor none = draws.each(0) * 0;
+  return transform_rows({none + double(w) / double(width_),
+                         {},
+                         none + double(left),
+                         {},
+                         none + double(h) / double(height_),
+                         none + double(top),
+                         {},
+                         {}},
+                        none);
+}
+
+std::array<int64_t, 4> RandomCropLayer::middle(const Shape& images) const {
+  const int64_t h = images[1], w = images[2];
   const int64_t part_h = std::clamp<int64_t>(w * height_ / width_, 1, h);
   const int64_t part_w = std::clamp<int64_t>(h * width_ / height_, 1, w);
   const int64_t top = (h - part_h) / 2, left = (w - part_w) / 2;
   // As much as there is from the part's corner on, which Keras takes for the part.
-  DTensor y = ops::slice(images, 1, top, std::min(height_, h - top));
-  y = ops::slice(y, 2, left, std::min(width_, w - left));
-  y = ops::resample(y, 1, height_, ops::Interpolation::bilinear);
-  return ops::resample(y, 2, width_, ops::Interpolation::bilinear);
+  return {top, left, std::min(height_, h - top), std::min(width_, w - left)};
+}
+
+DTensor RandomCropLayer::middle(const DTensor& images) const {
+  const auto [top, left, h, w] = middle(images.shape());
+  return ops::slice(ops::slice(images, 1, top, h), 2, left, w);
 }
 
 }  // namespace

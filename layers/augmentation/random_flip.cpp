@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -19,15 +19,25 @@ void fields(RandomFlipOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomFlipLayer final : public AugmentationLayer {
+class RandomFlipLayer final : public MovingLayer {
  public:
   RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options);
   std::string class_name() const override { return "RandomFlip"; }
   Json config() const override { return layer_config(*this, {{"mode", mode_}}, options_); }
   int64_t draws(const Shape&) const override { return 1; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override {
+    return mirrored(double(images[1] - 1), double(images[2] - 1), draws);
+  }
+  DTensor box_transforms(const Shape& images, const ImageDraws& draws) const override {
+    return mirrored(double(images[1]), double(images[2]), draws);
+  }
 
  private:
+  /// Rows by which y is read at bottom - y, and x at right - x.
+  DTensor mirrored(double bottom, double right, const ImageDraws& draws) const;
+
   std::string mode_;
   RandomFlipOptions options_;
 };
@@ -39,28 +49,26 @@ const RegisteredLayer registered_random_flip("RandomFlip", [](JsonObject& config
 });
 
 RandomFlipLayer::RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options)
-    : AugmentationLayer("RandomFlip", options), mode_(mode), options_(options) {
+    : MovingLayer("RandomFlip", options, {.nearest = true}), mode_(mode), options_(options) {
   if (mode == "horizontal" || mode == "vertical" || mode == "horizontal_and_vertical") return;
   throw ConfigError(where(), "mode is \"horizontal\", \"vertical\" or \"horizontal_and_vertical\"",
                     in_quotes(mode), "leave it out for both");
 }
 
-DTensor RandomFlipLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+DTensor RandomFlipLayer::mirrored(double bottom, double right, const ImageDraws& draws) const {
   // Keras flips up to 1/2, which is drawn as well.
   const DTensor flips = draws.chosen(0, std::nextafter(0.5F, 1.0F));
   const DTensor stays = flips * 0 + 1, turns = flips * -2 + 1;
-  const auto last = [&](size_t axis) { return double(images.shape()[axis] - 1); };
   const bool across = mode_ != "vertical", down = mode_ != "horizontal";
-  const DTensor rows = transform_rows({across ? turns : stays,
-                                       {},
-                                       flips * (across ? last(2) : 0),
-                                       {},
-                                       down ? turns : stays,
-                                       flips * (down ? last(1) : 0),
-                                       {},
-                                       {}},
-                                      flips);
-  return ops::affine_transform(images, rows, {.nearest = true});
+  return transform_rows({across ? turns : stays,
+                         {},
+                         flips * (across ? right : 0),
+                         {},
+                         down ? turns : stays,
+                         flips * (down ? bottom : 0),
+                         {},
+                         {}},
+                        flips);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ void fields(RandomPerspectiveOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomPerspectiveLayer final : public AugmentationLayer {
+class RandomPerspectiveLayer final : public MovingLayer {
  public:
   RandomPerspectiveLayer(const Factor& factor, double scale,
                          const RandomPerspectiveOptions& options);
@@ -27,13 +27,14 @@ class RandomPerspectiveLayer final : public AugmentationLayer {
     return layer_config(*this, {{"factor", factor_}, {"scale", scale_}}, options_);
   }
   int64_t draws(const Shape&) const override { return 10; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
 
  private:
   std::array<double, 2> factor_;
   double scale_;
   RandomPerspectiveOptions options_;
-  ops::AffineTransformOptions moving_;
 };
 
 const RegisteredLayer registered_random_perspective("RandomPerspective", [](JsonObject& config) {
@@ -45,30 +46,30 @@ const RegisteredLayer registered_random_perspective("RandomPerspective", [](Json
 
 RandomPerspectiveLayer::RandomPerspectiveLayer(const Factor& factor, double scale,
                                                const RandomPerspectiveOptions& options)
-    : AugmentationLayer("RandomPerspective", options),
+    : MovingLayer("RandomPerspective", options, "constant"),
       factor_(factor_range(where(), "factor", factor, 0, 1)),
       scale_(scale),
-      options_(options),
-      moving_(moving_options(where(), "constant", options.interpolation, options.fill_value)) {
+      options_(options) {
   if (scale >= 0 && scale <= 1) return;
   throw ConfigError(where(), "scale lies in [0, 1]", str(scale),
                     "give the share of height and width that corners move in");
 }
 
-DTensor RandomPerspectiveLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+DTensor RandomPerspectiveLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   // The image's corners are 0, the right one in (w, 0), the lower one in (0, h) and the last in (w,
   // h). They move to 0, (w · right, 0), (0, h · low) and (w · x, h · y), from where the transform
   // leads back; it follows from what it makes of these four.
   const auto moved = [&](int64_t i) { return draws.each(2 + i, 1 - scale_ / 2, 1 + scale_ / 2); };
   const DTensor right = moved(2), low = moved(5), x = moved(6), y = moved(7);
-  const auto w = double(images.shape()[2] - 1), h = double(images.shape()[1] - 1);
+  const auto w = double(images[2] - 1), h = double(images[1] - 1);
   const DTensor c0 = w > 0 ? (y / low - 1) / (x * w) : x * 0;
   const DTensor c1 = h > 0 ? (x / right - 1) / (y * h) : y * 0;
   const DTensor a0 = c0 * w + ops::reciprocal(right), b1 = c1 * h + ops::reciprocal(low);
   const DTensor rows = transform_rows({a0, {}, {}, {}, b1, {}, c0, c1}, x);
   const DTensor share = draws.each(0, factor_[0], factor_[1]);
-  const DTensor changes = as_images(ops::less(draws.each(1), share));
-  return ops::where(changes, ops::affine_transform(images, rows, moving_), images);
+  const DTensor stays = x * 0 + 1;
+  return ops::where(ops::less(draws.each(1), share), rows,
+                    transform_rows({stays, {}, {}, {}, stays, {}, {}, {}}, x));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -20,18 +20,19 @@ void fields(RandomRotationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomRotationLayer final : public AugmentationLayer {
+class RandomRotationLayer final : public MovingLayer {
  public:
   RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options);
   std::string class_name() const override { return "RandomRotation"; }
   Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
   int64_t draws(const Shape&) const override { return 1; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
 
  private:
   std::array<double, 2> factor_;
   RandomRotationOptions options_;
-  ops::AffineTransformOptions moving_;
 };
 
 const RegisteredLayer registered_random_rotation("RandomRotation", [](JsonObject& config) {
@@ -40,20 +41,17 @@ const RegisteredLayer registered_random_rotation("RandomRotation", [](JsonObject
 });
 
 RandomRotationLayer::RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options)
-    : AugmentationLayer("RandomRotation", options),
+    : MovingLayer("RandomRotation", options, options.fill_mode),
       factor_(factor_range(where(), "factor", factor, -1, 1)),
-      options_(options),
-      moving_(
-          moving_options(where(), options.fill_mode, options.interpolation, options.fill_value)) {}
+      options_(options) {}
 
-DTensor RandomRotationLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+DTensor RandomRotationLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   const double full = 2 * std::numbers::pi;
   const DTensor angle = draws.each(0, factor_[0] * full, factor_[1] * full);
   const DTensor cosine = ops::cos(angle), sine = ops::sin(angle);
-  const double x = double(images.shape()[2] - 1) / 2, y = double(images.shape()[1] - 1) / 2;
+  const double x = double(images[2] - 1) / 2, y = double(images[1] - 1) / 2;
   const DTensor to_x = cosine * -x + sine * y + x, to_y = sine * -x - cosine * y + y;
-  const DTensor rows = transform_rows({cosine, -sine, to_x, sine, cosine, to_y, {}, {}}, angle);
-  return ops::affine_transform(images, rows, moving_);
+  return transform_rows({cosine, -sine, to_x, sine, cosine, to_y, {}, {}}, angle);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct RandomSharpnessOptions {
   std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
   std::string data_format = "channels_last";   ///< or "channels_first"
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
+  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
   std::string name = "";                       ///< first part of the weights' paths
   std::string dtype = "";                      ///< policy; the default one if empty
   bool trainable = true;                       ///< whether training changes the weights

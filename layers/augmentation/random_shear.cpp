@@ -1,7 +1,7 @@
 #include <tessera/layers/augmentation/random_shear.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ void fields(RandomShearOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomShearLayer final : public AugmentationLayer {
+class RandomShearLayer final : public MovingLayer {
  public:
   RandomShearLayer(const Factor& x_factor, const Factor& y_factor,
                    const RandomShearOptions& options);
@@ -27,12 +27,13 @@ class RandomShearLayer final : public AugmentationLayer {
     return layer_config(*this, {{"x_factor", x_factor_}, {"y_factor", y_factor_}}, options_);
   }
   int64_t draws(const Shape&) const override { return 3; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape&, const ImageDraws& draws) const override;
 
  private:
   std::array<double, 2> x_factor_, y_factor_;
   RandomShearOptions options_;
-  ops::AffineTransformOptions moving_;
 };
 
 const RegisteredLayer registered_random_shear("RandomShear", [](JsonObject& config) {
@@ -44,20 +45,17 @@ const RegisteredLayer registered_random_shear("RandomShear", [](JsonObject& conf
 
 RandomShearLayer::RandomShearLayer(const Factor& x_factor, const Factor& y_factor,
                                    const RandomShearOptions& options)
-    : AugmentationLayer("RandomShear", options),
+    : MovingLayer("RandomShear", options, options.fill_mode),
       x_factor_(moved_range(where(), "x_factor", x_factor)),
       y_factor_(moved_range(where(), "y_factor", y_factor)),
-      options_(options),
-      moving_(
-          moving_options(where(), options.fill_mode, options.interpolation, options.fill_value)) {}
+      options_(options) {}
 
-DTensor RandomShearLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+DTensor RandomShearLayer::transforms(const Shape&, const ImageDraws& draws) const {
   const DTensor sign = draws.signs(0);
   const DTensor of_y = draws.each(1, y_factor_[0], y_factor_[1]) * sign;
   const DTensor of_x = draws.each(2, x_factor_[0], x_factor_[1]) * sign;
   const DTensor stays = sign * 0 + 1;
-  const DTensor rows = transform_rows({stays, of_x, {}, of_y, stays, {}, {}, {}}, sign);
-  return ops::affine_transform(images, rows, moving_);
+  return transform_rows({stays, of_x, {}, of_y, stays, {}, {}, {}}, sign);
 }
 
 }  // namespace

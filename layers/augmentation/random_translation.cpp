@@ -1,7 +1,7 @@
 #include <tessera/layers/augmentation/random_translation.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -18,20 +18,21 @@ void fields(RandomTranslationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomTranslationLayer final : public AugmentationLayer {
+class RandomTranslationLayer final : public MovingLayer {
  public:
   RandomTranslationLayer(const Factor& height_factor, const Factor& width_factor,
                          const RandomTranslationOptions& options);
   std::string class_name() const override { return "RandomTranslation"; }
   Json config() const override;
   int64_t draws(const Shape&) const override { return 2; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
 
  private:
   Factor height_factor_, width_factor_;
   RandomTranslationOptions options_;
   std::array<double, 2> height_, width_;
-  ops::AffineTransformOptions moving_;
 };
 
 const RegisteredLayer registered_random_translation("RandomTranslation", [](JsonObject& config) {
@@ -43,14 +44,12 @@ const RegisteredLayer registered_random_translation("RandomTranslation", [](Json
 RandomTranslationLayer::RandomTranslationLayer(const Factor& height_factor,
                                                const Factor& width_factor,
                                                const RandomTranslationOptions& options)
-    : AugmentationLayer("RandomTranslation", options),
+    : MovingLayer("RandomTranslation", options, options.fill_mode),
       height_factor_(height_factor),
       width_factor_(width_factor),
       options_(options),
       height_(moved_range(where(), "height_factor", height_factor)),
-      width_(moved_range(where(), "width_factor", width_factor)),
-      moving_(
-          moving_options(where(), options.fill_mode, options.interpolation, options.fill_value)) {}
+      width_(moved_range(where(), "width_factor", width_factor)) {}
 
 Json RandomTranslationLayer::config() const {
   return layer_config(
@@ -58,13 +57,12 @@ Json RandomTranslationLayer::config() const {
       options_);
 }
 
-DTensor RandomTranslationLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  const auto height = double(images.shape()[1]), width = double(images.shape()[2]);
+DTensor RandomTranslationLayer::transforms(const Shape& images, const ImageDraws& draws) const {
+  const auto height = double(images[1]), width = double(images[2]);
   const DTensor down = draws.each(0, height_[0], height_[1]) * height;
   const DTensor right = draws.each(1, width_[0], width_[1]) * width;
   const DTensor stays = down * 0 + 1;
-  const DTensor rows = transform_rows({stays, {}, -right, {}, stays, -down, {}, {}}, down);
-  return ops::affine_transform(images, rows, moving_);
+  return transform_rows({stays, {}, -right, {}, stays, -down, {}, {}}, down);
 }
 
 }  // namespace

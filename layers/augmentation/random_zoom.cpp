@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/augmentation.hpp>
+#include <tessera/layers/internal/moving_layer.hpp>
 
 namespace tessera {
 
@@ -20,7 +20,7 @@ void fields(RandomZoomOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomZoomLayer final : public AugmentationLayer {
+class RandomZoomLayer final : public MovingLayer {
  public:
   RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options);
   std::string class_name() const override { return "RandomZoom"; }
@@ -28,13 +28,14 @@ class RandomZoomLayer final : public AugmentationLayer {
     return layer_config(*this, {{"height_factor", given_.json()}}, options_);
   }
   int64_t draws(const Shape&) const override { return options_.width_factor ? 2 : 1; }
-  DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
+
+ protected:
+  DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
 
  private:
   Factor given_;
   RandomZoomOptions options_;
   std::array<double, 2> height_, width_;
-  ops::AffineTransformOptions moving_;
 };
 
 const RegisteredLayer registered_random_zoom("RandomZoom", [](JsonObject& config) {
@@ -53,21 +54,17 @@ std::array<double, 2> zoom_range(const std::string& where, const std::string& op
 }
 
 RandomZoomLayer::RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options)
-    : AugmentationLayer("RandomZoom", options),
+    : MovingLayer("RandomZoom", options, options.fill_mode),
       given_(height_factor),
       options_(options),
       height_(zoom_range(where(), "height_factor", height_factor)),
-      width_(zoom_range(where(), "width_factor", options.width_factor.value_or(height_factor))),
-      moving_(
-          moving_options(where(), options.fill_mode, options.interpolation, options.fill_value)) {}
+      width_(zoom_range(where(), "width_factor", options.width_factor.value_or(height_factor))) {}
 
-DTensor RandomZoomLayer::transform(const DTensor& images, const ImageDraws& draws) const {
+DTensor RandomZoomLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   const DTensor of_y = draws.each(0, 1 + height_[0], 1 + height_[1]);
   const DTensor of_x = options_.width_factor ? draws.each(1, 1 + width_[0], 1 + width_[1]) : of_y;
-  const double x = double(images.shape()[2] - 1) / 2, y = double(images.shape()[1] - 1) / 2;
-  const DTensor rows =
-      transform_rows({of_x, {}, of_x * -x + x, {}, of_y, of_y * -y + y, {}, {}}, of_y);
-  return ops::affine_transform(images, rows, moving_);
+  const double x = double(images[2] - 1) / 2, y = double(images[1] - 1) / 2;
+  return transform_rows({of_x, {}, of_x * -x + x, {}, of_y, of_y * -y + y, {}, {}}, of_y);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/noise.hpp>
+#include <tessera/layers/preprocessing/internal/box_format.hpp>
 
 namespace tessera::detail {
 
@@ -94,8 +95,12 @@ DTensor cells_between(const DTensor& images, int64_t axis, const DTensor& start,
 }
 
 AugmentationLayer::AugmentationLayer(const std::string& kind, const LayerOptions& options,
-                                     const std::string& data_format)
-    : Layer(options), kind_(kind), channels_first_(data_format == "channels_first") {
+                                     const std::string& data_format, const std::string& box_format)
+    : Layer(options),
+      kind_(kind),
+      channels_first_(data_format == "channels_first"),
+      box_format_(box_format) {
+  if (!box_format.empty()) detail::box_format(where(), box_format);
   if (channels_first_ || data_format == "channels_last") return;
   throw ConfigError(where(), "data_format is \"channels_last\" or \"channels_first\"",
                     in_quotes(data_format), "leave it out for \"channels_last\"");
@@ -152,6 +157,33 @@ std::vector<DTensor> AugmentationLayer::call_all(const Inputs& inputs, const Cal
   }
   if (channels_first_) all[0] = ops::transpose(all[0], to_channels_first);
   return all;
+}
+
+LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
+                                              const CallContext& context) {
+  const bool mixes = takes_labels() && batch.labels.defined();
+  const at::Tensor &masks = batch.segmentation_masks, &boxes = batch.bounding_boxes.boxes;
+  // The images' draws are drawn again for what follows them.
+  const CallContext again{.training = context.training,
+                          .random = std::make_shared<RandomStream>(*context.random)};
+  const DTensor given = packed_here(batch.images);
+  const std::vector<DTensor> all =
+      outputs(mixes ? Inputs{given, packed_here(batch.labels)} : Inputs{given}, context);
+  LabeledImages made = batch;
+  made.images = all[0].full();
+  if (mixes) made.labels = all[1].full();
+  if (!masks.defined() && !boxes.defined()) return made;
+  const DTensor images = channels_first_ ? ops::transpose(given, to_channels_last) : given;
+  const ImageDraws draws = drawn(images, again);
+  if (masks.defined()) {
+    made.segmentation_masks =
+        channels_last(packed_here(masks), channels_first_,
+                      [&](const DTensor& x) { return transform_masks(x, draws); });
+  }
+  if (boxes.defined()) {
+    made.bounding_boxes = transform_boxes(batch.bounding_boxes, images.shape(), draws);
+  }
+  return made;
 }
 
 std::shared_ptr<const AugmentationLayer> augmentation_of(const LayerHandle& handle) {

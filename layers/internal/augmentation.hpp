@@ -9,6 +9,7 @@
 
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
+#include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
 /// What the layers share that change images at random; `where` is a layer as errors name it.
@@ -53,7 +54,7 @@ DTensor cells_between(const DTensor& images, int64_t axis, const DTensor& start,
 /// (batch, channels, height, width), that changes them in training and else lets them be
 /// (Keras' BaseImagePreprocessingLayer). What is left to a derived class: config(), how many
 /// numbers it draws for an image, and what it does by them.
-class AugmentationLayer : public Layer {
+class AugmentationLayer : public Layer, public LabeledLayer {
  public:
   /// How many numbers it draws for each image, by the shape of the batch, channels last.
   virtual int64_t draws(const Shape& images) const = 0;
@@ -65,16 +66,28 @@ class AugmentationLayer : public Layer {
     return {transform(inputs[0], draws)};
   }
   virtual bool takes_labels() const { return false; }
+  /// Masks of segments as the images' cells lie now, channels last; a layer that leaves cells where
+  /// they are leaves masks as they are.
+  virtual DTensor transform_masks(const DTensor& masks, const ImageDraws&) const { return masks; }
+  /// The same of boxes, for the shape of the given images, channels last; tensors of the host.
+  /// Throws ConfigError without a format.
+  virtual BoundingBoxes transform_boxes(const BoundingBoxes& boxes, const Shape&,
+                                        const ImageDraws&) const {
+    return boxes;
+  }
 
+  LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
   Shapes output_shapes(const Shapes& inputs) const override;
   bool can_be_replayed() const override { return true; }
 
  protected:
-  /// Throws ConfigError for an unknown data_format. `kind` is the class' name.
+  /// Throws ConfigError for an unknown data_format or bounding_box_format. `kind` is the class'
+  /// name.
   template <class Options>
   AugmentationLayer(const std::string& kind, const Options& options)
-      : AugmentationLayer(kind, common_options(options), options.data_format) {
+      : AugmentationLayer(kind, common_options(options), options.data_format,
+                          options.bounding_box_format) {
     if constexpr (requires { options.seed; }) seed_ = options.seed;
   }
   DTensor call(const Inputs& inputs, const CallContext& context) override;
@@ -87,14 +100,17 @@ class AugmentationLayer : public Layer {
   virtual bool draws_for_batch() const { return false; }
   /// Class and name, as errors have them.
   std::string where() const;
+  /// The format of boxes. Throws ConfigError if the options have none.
+  const std::string& box_format() const { return used_box_format(where(), box_format_); }
 
  private:
   AugmentationLayer(const std::string& kind, const LayerOptions& options,
-                    const std::string& data_format);
+                    const std::string& data_format, const std::string& box_format);
   ImageDraws drawn(const DTensor& images, const CallContext& context) const;
 
   std::string kind_;
   bool channels_first_;
+  std::string box_format_;
   std::optional<int64_t> seed_;
 };
 

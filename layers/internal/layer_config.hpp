@@ -21,6 +21,10 @@ LayerOptions common_options(const Options& options) {
   return {options.name, options.dtype, options.trainable};
 }
 
+/// Options of a layer on images that boxes follow. Keras writes their format where there is one.
+template <class Options>
+concept HasBoxes = requires(Options options) { options.bounding_box_format; };
+
 /// A layer's config(): what every layer has, then its arguments that are no options, such as
 /// {{"units", 3}}, then its options, if it has any of its own.
 inline Json layer_config(const Layer& layer, const Json& arguments) {
@@ -32,6 +36,11 @@ template <class Options>
 Json layer_config(const Layer& layer, const Json& arguments, const Options& options) {
   Json json = layer_config(layer, arguments);
   json.update(config_of(options));
+  if constexpr (HasBoxes<Options>) {
+    if (!options.bounding_box_format.empty()) {
+      json["bounding_box_format"] = options.bounding_box_format;
+    }
+  }
   return json;
 }
 template <class Options>
@@ -56,6 +65,9 @@ Options layer_options_from(JsonObject& config) {
   options.name = common.name;
   options.dtype = common.dtype;
   options.trainable = common.trainable;
+  if constexpr (HasBoxes<Options>) {
+    read_option(config, "bounding_box_format", options.bounding_box_format);
+  }
   read_fields(config, options);
   return options;
 }

@@ -1,8 +1,13 @@
 #include <tessera/layers/preprocessing/center_crop.hpp>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
+#include <tessera/layers/preprocessing/bounding_boxes.hpp>
+#include <tessera/layers/preprocessing/internal/box_format.hpp>
 #include <tessera/layers/preprocessing/internal/image_size.hpp>
 
 namespace tessera {
@@ -16,12 +21,13 @@ void fields(CenterCropOptions& o, const Visit& visit) {
 
 namespace {
 
-class CenterCropLayer final : public SpatialLayer {
+class CenterCropLayer final : public SpatialLayer, public LabeledLayer {
  public:
   CenterCropLayer(ImageSize size, const CenterCropOptions& options);
   Json config() const override {
     return layer_config(*this, {{"height", size_.height}, {"width", size_.width}}, options_);
   }
+  LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
 
  protected:
   Shape image_shape(const Shape& x) const override {
@@ -30,6 +36,9 @@ class CenterCropLayer final : public SpatialLayer {
   DTensor transform(const DTensor& x, const CallContext& context) override;
 
  private:
+  /// The middle, of images that are too small resized by that interpolation.
+  DTensor middle(const DTensor& images, const std::string& interpolation) const;
+
   ImageSize size_;
   CenterCropOptions options_;
 };
@@ -46,17 +55,46 @@ CenterCropLayer::CenterCropLayer(ImageSize size, const CenterCropOptions& option
   options_.data_format = data_format();
   check_positive(size.height, "height");
   check_positive(size.width, "width");
+  if (!options.bounding_box_format.empty()) box_format(where(), options.bounding_box_format);
 }
 
 DTensor CenterCropLayer::transform(const DTensor& x, const CallContext&) {
   const at::ScalarType dtype = dtype_policy().compute;
-  const DTensor images = x.dtype() == dtype ? x : ops::cast(x, dtype);
-  const int64_t rows = x.size(1) - size_.height, columns = x.size(2) - size_.width;
+  return middle(x.dtype() == dtype ? x : ops::cast(x, dtype), "bilinear");
+}
+
+DTensor CenterCropLayer::middle(const DTensor& images, const std::string& interpolation) const {
+  const int64_t rows = images.size(1) - size_.height, columns = images.size(2) - size_.width;
   if (rows < 0 || columns < 0) {
-    return resized(cropped_to_aspect(images, size_), size_, "bilinear");
+    return resized(cropped_to_aspect(images, size_), size_, interpolation);
   }
-  const DTensor middle = ops::slice(images, 1, rows / 2, size_.height);
-  return ops::slice(middle, 2, columns / 2, size_.width);
+  return ops::slice(ops::slice(images, 1, rows / 2, size_.height), 2, columns / 2, size_.width);
+}
+
+LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
+                                            const CallContext& context) {
+  const bool first = data_format() == "channels_first";
+  LabeledImages made = batch;
+  made.images = (*this)(packed_here(batch.images), context).full();
+  if (batch.segmentation_masks.defined()) {
+    made.segmentation_masks =
+        channels_last(packed_here(batch.segmentation_masks), first,
+                      [&](const DTensor& x) { return middle(x, "nearest"); });
+  }
+  if (!batch.bounding_boxes.boxes.defined()) return made;
+  const ImageExtent from = image_extent(batch.images, first);
+  const ImageExtent to{double(size_.height), double(size_.width)};
+  const bool small = from.height < to.height || from.width < to.width;
+  const ImageSize part = small ? part_of_aspect({int64_t(from.height), int64_t(from.width)}, size_)
+                               : size_;
+  const auto top = double((int64_t(from.height) - part.height) / 2);
+  const auto left = double((int64_t(from.width) - part.width) / 2);
+  const double of_x = to.width / double(part.width), of_y = to.height / double(part.height);
+  const std::string& format = used_box_format(where(), options_.bounding_box_format);
+  made.bounding_boxes = moved_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
+    return scaled_corners(bounding_boxes::pad(x, -top, -left), of_y, of_x);
+  });
+  return made;
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ namespace tessera {
 
 /// The options of CenterCrop.
 struct CenterCropOptions {
-  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
-  std::string name = "";         ///< first part of the weights' paths
-  std::string dtype = "";        ///< policy; the default one if empty
-  bool trainable = true;         ///< whether training changes the weights
+  std::string data_format = "";          ///< "channels_last", as if empty, or "channels_first"
+  std::string bounding_box_format = "";  ///< of boxes with images, such as "xyxy"
+  std::string name = "";                 ///< first part of the weights' paths
+  std::string dtype = "";                ///< policy; the default one if empty
+  bool trainable = true;                 ///< whether training changes the weights
 };
 
 /// The middle of images, in the compute dtype (keras.layers.CenterCrop). Of images that are too

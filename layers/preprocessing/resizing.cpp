@@ -1,11 +1,17 @@
 #include <tessera/layers/preprocessing/resizing.hpp>
 
 #include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/interpolations.hpp>
+#include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
+#include <tessera/layers/preprocessing/bounding_boxes.hpp>
+#include <tessera/layers/preprocessing/internal/box_format.hpp>
 #include <tessera/layers/preprocessing/internal/image_size.hpp>
 
 namespace tessera {
@@ -25,12 +31,13 @@ void fields(ResizingOptions& o, const Visit& visit) {
 
 namespace {
 
-class ResizingLayer final : public SpatialLayer {
+class ResizingLayer final : public SpatialLayer, public LabeledLayer {
  public:
   ResizingLayer(ImageSize size, const ResizingOptions& options);
   Json config() const override {
     return layer_config(*this, {{"height", size_.height}, {"width", size_.width}}, options_);
   }
+  LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
 
  protected:
   Shape image_shape(const Shape& x) const override {
@@ -40,6 +47,9 @@ class ResizingLayer final : public SpatialLayer {
 
  private:
   void check_options() const;
+  /// The images in the size, each cell by that interpolation.
+  DTensor in_size(const DTensor& x, const std::string& interpolation) const;
+  at::Tensor moved_corners(const at::Tensor& corners, ImageExtent from) const;
 
   ImageSize size_;
   ResizingOptions options_;
@@ -74,6 +84,7 @@ ResizingLayer::ResizingLayer(ImageSize size, const ResizingOptions& options)
 }
 
 void ResizingLayer::check_options() const {
+  if (!options_.bounding_box_format.empty()) box_format(where(), options_.bounding_box_format);
   std::vector<std::string> known = {"nearest"};
   for (const auto& [name, how] : interpolations()) known.push_back(name);
   const std::string& given = options_.interpolation;
@@ -97,11 +108,54 @@ DTensor ResizingLayer::transform(const DTensor& x, const CallContext&) {
   const at::ScalarType dtype = x.dtype();
   const bool exact = options_.interpolation == "nearest" || dtype == at::kDouble;
   DTensor y = exact || dtype == at::kFloat ? x : ops::cast(x, at::kFloat);
-  if (options_.crop_to_aspect_ratio) y = cropped_to_aspect(y, size_);
-  if (options_.pad_to_aspect_ratio) y = padded_to_aspect(y, size_, options_.fill_value);
-  y = resized(y, size_, options_.interpolation, options_.antialias);
+  y = in_size(y, options_.interpolation);
   if (y.dtype() == dtype) return y;
   return at::isFloatingType(dtype) ? ops::cast(y, dtype) : rounded(y, dtype);
+}
+
+DTensor ResizingLayer::in_size(const DTensor& x, const std::string& interpolation) const {
+  DTensor y = x;
+  if (options_.crop_to_aspect_ratio) y = cropped_to_aspect(y, size_);
+  if (options_.pad_to_aspect_ratio) y = padded_to_aspect(y, size_, options_.fill_value);
+  return resized(y, size_, interpolation, options_.antialias);
+}
+
+/// Corners (…, 4) of images of that size as Keras moves them.
+at::Tensor ResizingLayer::moved_corners(const at::Tensor& corners, ImageExtent from) const {
+  const auto height = double(size_.height), width = double(size_.width);
+  double of_x = width / from.width, of_y = height / from.height, left = 0, top = 0;
+  if (options_.pad_to_aspect_ratio) {
+    of_x = of_y = std::min(of_x, of_y);
+    left = std::floor((width - from.width * of_x) / 2);
+    top = std::floor((height - from.height * of_y) / 2);
+  } else if (options_.crop_to_aspect_ratio) {
+    of_x = of_y = std::max(of_x, of_y);
+    left = -std::floor((from.width * of_x - width) / 2);
+    top = -std::floor((from.height * of_y - height) / 2);
+  }
+  return bounding_boxes::pad(scaled_corners(corners, of_y, of_x), top, left);
+}
+
+LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const CallContext& context) {
+  const bool first = data_format() == "channels_first";
+  LabeledImages made = batch;
+  made.images = (*this)(packed_here(batch.images), context).full();
+  if (batch.segmentation_masks.defined()) {
+    const DTensor masks = packed_here(batch.segmentation_masks);
+    made.segmentation_masks = channels_last(
+        masks, first, [&](const DTensor& x) { return in_size(x, "nearest"); });
+  }
+  const at::Tensor& boxes = batch.bounding_boxes.boxes;
+  if (!boxes.defined()) return made;
+  const ImageExtent from = image_extent(batch.images, first);
+  const ImageExtent to{double(size_.height), double(size_.width)};
+  const std::string& format = used_box_format(where(), options_.bounding_box_format);
+  // Boxes of zeros and of -1 fill rows up; they stay 0.
+  const at::Tensor none = boxes.eq(-1).all(-1).logical_or(boxes.eq(0).all(-1)).unsqueeze(-1);
+  made.bounding_boxes = moved_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
+    return moved_corners(x, from).masked_fill(none, 0);
+  });
+  return made;
 }
 
 }  // namespace

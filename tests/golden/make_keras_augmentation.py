@@ -20,13 +20,16 @@ TRIES = 8
 
 
 class Draws:
-    """Stands in the place of keras.random: columns of one table, in the order of the calls."""
+    """Stands in the place of keras.random: columns of one table, in the order of the calls.
 
-    def __init__(self, rows=ROWS):
-        self.rows, self.columns = rows, []
+    With `again`, the columns of another one, it gives those once more.
+    """
+
+    def __init__(self, rows=ROWS, again=()):
+        self.rows, self.columns, self.again = rows, [], list(again)
 
     def take(self, count):
-        made = rng.random((self.rows, count), np.float32)
+        made = self.again.pop(0) if self.again else rng.random((self.rows, count), np.float32)
         self.columns.append(made)
         return made
 
@@ -70,9 +73,9 @@ class Draws:
         return x[np.argsort(np.argsort(self.take(1)[:, 0]))]
 
 
-def with_draws(layer, call):
-    """What the call gives while `layer` draws from a table, and the table."""
-    draws, random = Draws(), layer.backend.random
+def with_columns(layer, call, again=()):
+    """What the call gives while `layer` draws from a table, and the table's columns."""
+    draws, random = Draws(again=again), layer.backend.random
     names = ("uniform", "randint", "normal", "beta", "shuffle")
     kept = {name: getattr(random, name) for name in names}
     try:
@@ -82,7 +85,16 @@ def with_draws(layer, call):
     finally:
         for name, function in kept.items():
             setattr(random, name, function)
-    return outputs, np.concatenate(draws.columns, 1) if draws.columns else None
+    return outputs, draws.columns
+
+
+def table_of(columns):
+    return np.concatenate(columns, 1) if columns else None
+
+
+def with_draws(layer, call):
+    outputs, columns = with_columns(layer, call)
+    return outputs, table_of(columns)
 
 
 def rand_augment(**options):
@@ -198,6 +210,7 @@ def transforms():
     return cases
 
 
-write("keras_augmentation.json", {
-    "moving": moving(), "colors": colors(), "mixing": mixing(), "configs": unchanged(),
-    "transforms": transforms()})
+if __name__ == "__main__":
+    write("keras_augmentation.json", {
+        "moving": moving(), "colors": colors(), "mixing": mixing(), "configs": unchanged(),
+        "transforms": transforms()})

@@ -29,7 +29,7 @@ extern std::vector<Variable> variables;
 DTensor penalty(const DTensor& output);
 
 extern DatasetHandle data;
-extern at::Tensor images, captions, labels, weights;
+extern at::Tensor images, captions, labels, weights, boxes, classes;
 extern std::vector<std::string> texts;
 extern TextVectorization vectorize;
 

@@ -25,12 +25,14 @@ DTensor nearest_cells(const DTensor& x, int64_t axis, int64_t to) {
 
 }  // namespace
 
+ImageSize part_of_aspect(ImageSize images, ImageSize size) {
+  return {std::max<int64_t>(std::min(images.width * size.height / size.width, images.height), 1),
+          std::max<int64_t>(std::min(images.height * size.width / size.height, images.width), 1)};
+}
+
 DTensor cropped_to_aspect(const DTensor& images, ImageSize size) {
   const int64_t height = images.size(height_axis), width = images.size(width_axis);
-  const int64_t rows =
-      std::max<int64_t>(std::min(width * size.height / size.width, height), 1);
-  const int64_t columns =
-      std::max<int64_t>(std::min(height * size.width / size.height, width), 1);
+  const auto [rows, columns] = part_of_aspect({height, width}, size);
   const DTensor middle = ops::slice(images, height_axis, (height - rows) / 2, rows);
   return ops::slice(middle, width_axis, (width - columns) / 2, columns);
 }

@@ -12,8 +12,9 @@ struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
-/// The largest part in the middle of images (batch, height, width, channels) that has the aspect
-/// ratio of a size.
+/// The largest part of images of one size that has the aspect ratio of another.
+ImageSize part_of_aspect(ImageSize images, ImageSize size);
+/// It in the middle of images (batch, height, width, channels).
 DTensor cropped_to_aspect(const DTensor& images, ImageSize size);
 /// The images with as much of `value` on opposite sides as gives them the aspect ratio of a size.
 DTensor padded_to_aspect(const DTensor& images, ImageSize size, double value);

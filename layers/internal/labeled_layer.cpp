@@ -1,0 +1,113 @@
+#include <tessera/layers/internal/labeled_layer.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/preprocessing/bounding_boxes.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
+
+void check_boxes(const std::string& where, const BoundingBoxes& boxes, int64_t rows) {
+  const at::Tensor &numbers = boxes.boxes, &labels = boxes.labels;
+  if (!numbers.defined() && !labels.defined()) return;
+  if (!numbers.defined() || !labels.defined()) {
+    throw ShapeError(where, "bounding_boxes are boxes and the label of each",
+                     numbers.defined() ? "no labels" : "no boxes", "give both, or neither");
+  }
+  const bool fits = numbers.dim() == 3 && numbers.size(0) == rows && numbers.size(2) == 4;
+  if (!fits) {
+    throw ShapeError(where, str("boxes are (", rows, ", boxes, 4), or (boxes, 4) of one image"),
+                     to_string(shape_of(numbers)),
+                     "give each image as many, those that lack filled up with label -1");
+  }
+  if (labels.dim() == 2 && labels.size(0) == rows && labels.size(1) == numbers.size(1)) return;
+  throw ShapeError(where, str("labels of boxes are (", rows, ", ", numbers.size(1), ")"),
+                   to_string(shape_of(labels)), "give the class of each box");
+}
+
+}  // namespace
+
+DTensor packed_here(const at::Tensor& tensor) {
+  static const Mesh here = create_mesh({{"batch", 1}}, virtual_cpus(1));
+  return pack(tensor, Layout::replicated(here, tensor.dim()));
+}
+
+LabeledImages call_labeled(Layer& layer, const LabeledImages& batch, const CallContext& context) {
+  if (auto* const labeled = dynamic_cast<LabeledLayer*>(&layer)) {
+    return labeled->call_labeled(batch, context);
+  }
+  LabeledImages made = batch;
+  made.images = layer.outputs({packed_here(batch.images)}, context)[0].full();
+  const bool follows = batch.bounding_boxes.boxes.defined() || batch.segmentation_masks.defined();
+  if (!follows || made.images.sizes().slice(0, 3) == batch.images.sizes().slice(0, 3)) return made;
+  throw ConfigError(
+      layer.class_name() + " " + layer.path(),
+      "boxes and masks follow layers such as Resizing and RandomCrop",
+      str(to_string(shape_of(made.images)), " of images ", to_string(shape_of(batch.images))),
+      "change their size by one of those");
+}
+
+void check_labeled(const std::string& where, const LabeledImages& batch) {
+  const at::Tensor &images = batch.images, &masks = batch.segmentation_masks;
+  const int64_t rows = images.size(0);
+  if (batch.labels.defined() && (batch.labels.dim() == 0 || batch.labels.size(0) != rows)) {
+    throw ShapeError(where, str("labels are those of ", rows, " images"),
+                     to_string(shape_of(batch.labels)), "give one row for each image");
+  }
+  check_boxes(where, batch.bounding_boxes, rows);
+  if (!masks.defined()) return;
+  int64_t same = 0;
+  for (int64_t axis = 0; masks.dim() == 4 && axis < 4; ++axis) {
+    if (masks.size(axis) == images.size(axis)) ++same;
+  }
+  // But for the channels, wherever they are.
+  if (same >= 3 && masks.size(0) == rows) return;
+  throw ShapeError(where, "segmentation_masks have the axes of the images, but for the channels",
+                   str(to_string(shape_of(masks)), " for ", to_string(shape_of(images))),
+                   "give the class of each cell, with an axis of channels");
+}
+
+at::Tensor channels_last(const DTensor& x, bool channels_first,
+                         const std::function<DTensor(const DTensor&)>& f) {
+  if (!channels_first) return f(x).full();
+  return ops::transpose(f(ops::transpose(x, {0, 2, 3, 1})), {0, 3, 1, 2}).full();
+}
+
+ImageExtent image_extent(const at::Tensor& images, bool channels_first) {
+  const int64_t height = channels_first ? 2 : 1;
+  return {double(images.size(height)), double(images.size(height + 1))};
+}
+
+const std::string& used_box_format(const std::string& where, const std::string& format) {
+  if (!format.empty()) return format;
+  throw ConfigError(where, "bounding_box_format says how boxes are given", "boxes without it",
+                    "give the layer a bounding_box_format, such as \"xyxy\"");
+}
+
+BoundingBoxes moved_boxes(const BoundingBoxes& boxes, const std::string& format, ImageExtent from,
+                          ImageExtent to, const std::function<at::Tensor(const at::Tensor&)>& f) {
+  using namespace bounding_boxes;
+  const at::Tensor corners = convert_format(boxes.boxes, format, "xyxy", from.height, from.width);
+  const BoundingBoxes made = clip_to_image_size({f(corners), boxes.labels}, to.height, to.width);
+  return {convert_format(made.boxes, "xyxy", format, to.height, to.width), made.labels};
+}
+
+at::Tensor scaled_corners(const at::Tensor& corners, double of_y, double of_x) {
+  return corners * at::tensor({of_x, of_y, of_x, of_y}, corners.options());
+}
+
+DTensor moved_masks(const DTensor& masks, const std::function<DTensor(const DTensor&)>& f) {
+  const at::ScalarType given = masks.dtype();
+  if (at::isFloatingType(given)) return f(masks);
+  const bool wide = given == at::kInt || given == at::kLong;
+  return ops::cast(f(ops::cast(masks, wide ? at::kDouble : at::kFloat)), given);
+}
+
+}  // namespace tessera::detail
