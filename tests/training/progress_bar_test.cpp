@@ -20,7 +20,8 @@ struct Screen {
       : bar({.verbose = verbose,
              .out = &out,
              .is_terminal = [terminal] { return terminal; },
-             .clock = [this] { return now; }}) {}
+             .clock = [this] { return now; },
+             .columns = [this] { return columns; }}) {}
 
   /// What was written since the last call.
   std::string take() {
@@ -30,6 +31,7 @@ struct Screen {
   }
 
   double now = 1000;
+  int64_t columns = 0;
   std::ostringstream out;
   ProgressBar bar;
 };
@@ -48,6 +50,18 @@ std::string shown(double value) {
   const std::string line = screen.take();
   const size_t at = line.find("m: ");
   return line.substr(at + 3, line.size() - at - 4);
+}
+
+/// The rate that a step of so many rows in a second has.
+std::string rate(int64_t rows, double seconds = 1) {
+  Screen screen(2);
+  screen.bar.start(1);
+  screen.now += seconds;
+  screen.bar.update(1, {}, rows);
+  screen.bar.finish();
+  const std::string line = screen.take();
+  const size_t at = line.rfind(" - ") + 3;
+  return line.substr(at, line.size() - at - 1);
 }
 
 /// The remaining time shown after step 1 of `target` steps that take `step` seconds each.
@@ -191,6 +205,89 @@ TEST_CASE("the first step is left out of the time per step", "[progress_bar]") {
   screen.bar.update(3);
   screen.bar.finish();
   CHECK(screen.take() == "3/3 - 14s - 2s/step\n");
+}
+
+TEST_CASE("rows a second follow the time per step", "[progress_bar]") {
+  Screen screen;
+  screen.bar.start(4);
+  screen.now += 2;
+  screen.bar.update(1, {{"loss", 1}}, 32);
+  CHECK(screen.take().ends_with("\x1b[0m 2s/step - 16 rows/s - loss: 1.0000"));
+  screen.now += 1;
+  screen.bar.update(2, {}, 32);
+  CHECK(screen.take().ends_with("\x1b[0m 1s/step - 32 rows/s - loss: 1.0000"));
+  screen.now += 3;
+  screen.bar.update(4, {}, 56);
+  screen.take();
+  screen.bar.finish();
+  // Without the first step: 88 rows in four seconds.
+  CHECK(screen.take().ends_with("\x1b[1m6s\x1b[0m 1s/step - 22 rows/s - loss: 1.0000\n"));
+}
+
+TEST_CASE("a rate has three digits", "[progress_bar]") {
+  CHECK(rate(1, 400) == "0.0025 rows/s");
+  CHECK(rate(1, 4) == "0.25 rows/s");
+  CHECK(rate(25, 2) == "12.5 rows/s");
+  CHECK(rate(999) == "999 rows/s");
+  CHECK(rate(9996, 10) == "1k rows/s");
+  CHECK(rate(2670) == "2.67k rows/s");
+  CHECK(rate(999'600) == "1M rows/s");
+  CHECK(rate(12'345'678) == "12.3M rows/s");
+  CHECK(rate(2'000'000'000) == "2G rows/s");
+  // Nothing is known, or no time went by.
+  CHECK(rate(0) == "1s/step");
+  CHECK(rate(32, 0) == "0s/step");
+}
+
+TEST_CASE("a rate is that of the steps, without what follows them", "[progress_bar]") {
+  Screen screen(2);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    screen.bar.start(2);
+    for (int step = 1; step <= 2; ++step) {
+      screen.now += 1;
+      screen.bar.update(step, {}, 10);
+    }
+    screen.bar.end_steps();
+    screen.now += 8;
+    screen.bar.end_steps();
+    screen.bar.finish({{"val_loss", 1}});
+    CHECK(screen.take() == "2/2 - 10s - 9s/step - 10 rows/s - val_loss: 1.0000\n");
+  }
+}
+
+TEST_CASE("steps of an earlier run are in no mean", "[progress_bar]") {
+  Screen screen;
+  screen.bar.start(100);
+  screen.bar.start_at(90);
+  screen.now += 3;
+  screen.bar.update(91, {}, 6);
+  CHECK(screen.take().ends_with("\x1b[1m27s\x1b[0m 3s/step - 2 rows/s"));
+  screen.now += 1;
+  screen.bar.update(92, {}, 6);
+  CHECK(screen.take().ends_with("\x1b[1m8s\x1b[0m 1s/step - 6 rows/s "));
+}
+
+TEST_CASE("a line that will be redrawn ends at the terminal's edge", "[progress_bar]") {
+  Screen screen;
+  screen.bar.start(2);
+  const auto line_after = [&](int64_t columns) {
+    screen.columns = columns;
+    screen.now += 1;
+    screen.bar.update(1, {{"größe", 1}, {"loss", 2}}, 7);
+    const std::string text = screen.take();
+    // Behind the last step's spaces, the bold time.
+    const std::string line = text.substr(text.rfind("\x1b[0m") + 4);
+    return line.substr(0, line.find_last_not_of(' ') + 1);
+  };
+  // "1/2 ━━━━━━━━━━━━━━━━━━━━ 3s" has 27 cells.
+  CHECK(line_after(27 + 51) == " 1s/step - 7 rows/s - größe: 1.0000 - loss: 2.0000");
+  CHECK(line_after(27 + 39) == " 2s/step - größe: 1.0000 - loss: 2.0000");
+  CHECK(line_after(27 + 13) == " 3s/step - gr");
+  CHECK(line_after(27 + 14) == " 4s/step - grö");
+  CHECK(line_after(27) == "");
+  CHECK(line_after(10) == "");
+  screen.bar.finish();
+  CHECK(screen.take().ends_with(" - größe: 1.0000 - loss: 2.0000\n"));
 }
 
 TEST_CASE("a drawing follows the last by 0.05 s at least", "[progress_bar]") {

@@ -1,6 +1,11 @@
 #include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
 
+#include <chrono>
+#include <regex>
+#include <thread>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/standard_output.hpp"
@@ -47,6 +52,34 @@ TEST_CASE("only the first process shows a bar, but every one refuses a wrong ver
     CHECK(output.text() == (first ? "Epoch 1/2\n" : ""));
   }
   CHECK_THROWS_AS(ProgressLogger({.verbose = 3, .is_first_rank = false}, false), ConfigError);
+}
+
+TEST_CASE("a run that goes on counts its own steps only in their time") {
+  const test::StandardOutput output;
+  const Callback::Params params{.steps = 1000, .verbose = 2};
+  ProgressLogger logger(params, false);
+  logger.set_params(params);
+  logger.on_epoch_begin(0);
+  logger.on_train_batch_begin(999);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  logger.on_train_batch_end(999, {});
+  Logs none;
+  logger.on_epoch_end(0, none);
+  CHECK(std::regex_match(output.text(), std::regex(R"(1000/1000 - \ds - \d+m?s/step\n)")));
+}
+
+TEST_CASE("training, evaluation and prediction tell the rows of their batches") {
+  const test::StandardOutput output;
+  const Sequential model({Input({3}), Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const at::Tensor x = at::ones({10, 3}), y = at::ones({10, 1});
+  model.fit({x, y}, {.batch_size = 4, .verbose = 2, .validation_data = {x, y}});
+  model.evaluate({x, y}, {.batch_size = 4, .verbose = 2});
+  model.predict(x, {.batch_size = 4, .verbose = 2});
+  const std::string line = R"(3/3 - \d+s - \d+.?s/step - [\d.]+[kM]? rows/s)";
+  INFO(output.text());
+  CHECK(std::regex_match(output.text(), std::regex(line + " - loss: .* - val_loss: .*\n" + line +
+                                                   " - loss: .*\n" + line + "\n")));
 }
 
 }  // namespace progress_logger_test

@@ -1,5 +1,6 @@
 #include <tessera/framework/training/callbacks/progress_bar.hpp>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,12 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// 0: no terminal.
+int64_t terminal_columns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 std::string print(const char* format, double value) {
   const int size = std::snprintf(nullptr, 0, format, value);
   std::string text(static_cast<size_t>(size) + 1, '\0');
@@ -33,14 +40,30 @@ std::string print(const char* format, double value) {
   return text;
 }
 
-/// Text and its width on the screen: escape sequences have none, and a code point has one cell.
+bool begins_code_point(char c) { return (c & 0xc0) != 0x80; }
+
+/// Cells on the screen: one for a code point.
+int64_t width_of(const std::string& text) {
+  return std::count_if(text.begin(), text.end(), begins_code_point);
+}
+
+/// As much of a text's beginning as has room.
+std::string cut(const std::string& text, int64_t cells) {
+  int64_t width = 0;
+  const auto end = std::find_if(text.begin(), text.end(), [&](char c) {
+    return begins_code_point(c) && ++width > cells;
+  });
+  return {text.begin(), end};
+}
+
+/// Text and its width on the screen, of which escape sequences have none.
 struct Styled {
   std::string text;
   int64_t width = 0;
 
   void plain(const std::string& part) {
     text += part;
-    width += std::count_if(part.begin(), part.end(), [](char c) { return (c & 0xc0) != 0x80; });
+    width += width_of(part);
   }
   void styled(const char* escape, const std::string& part) {
     text += escape;
@@ -76,6 +99,14 @@ std::string step_text(double seconds) {
   return print(" %.0fus/step", seconds * 1e6);
 }
 
+/// Three digits: "0.25 rows/s", "2.67k rows/s", "1.5M rows/s".
+std::string rows_text(double rate) {
+  if (rate >= 999.5e6) return print("%.3gG rows/s", rate / 1e9);
+  if (rate >= 999.5e3) return print("%.3gM rows/s", rate / 1e6);
+  if (rate >= 999.5) return print("%.3gk rows/s", rate / 1e3);
+  return print("%.3g rows/s", rate);
+}
+
 std::string value_text(double value) {
   // printf gives NaN a sign, which means nothing here.
   if (std::isnan(value)) return "nan";
@@ -107,6 +138,7 @@ ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(option
   }
   if (!options_.is_terminal) options_.is_terminal = [] { return isatty(STDOUT_FILENO) != 0; };
   if (!options_.clock) options_.clock = steady_seconds;
+  if (!options_.columns) options_.columns = terminal_columns;
   if (options_.out == nullptr) options_.out = &std::cout;
   in_place_ = options_.verbose == 1 && options_.is_terminal();
   start_ = options_.clock();
@@ -119,8 +151,9 @@ ProgressBar::~ProgressBar() {
 void ProgressBar::start(std::optional<int64_t> target) {
   target_ = target ? target : learned_target_;
   values_.clear();
-  seen_ = 0;
+  first_step_ = seen_ = rows_ = rows_of_first_step_ = 0;
   first_step_end_.reset();
+  steps_end_.reset();
   last_draw_.reset();
   last_width_ = 0;
   start_ = options_.clock();
@@ -132,15 +165,23 @@ void ProgressBar::start_epoch(int64_t epoch, int64_t epochs, std::optional<int64
   put("Epoch " + std::to_string(epoch + 1) + "/" + std::to_string(epochs) + "\n");
 }
 
-void ProgressBar::update(int64_t current, const Logs& logs) {
+void ProgressBar::update(int64_t current, const Logs& logs, int64_t rows) {
   if (options_.verbose == 0) return;
   remember(logs);
   seen_ = current;
+  rows_ += rows;
   const double now = options_.clock();
   // Every step counts here, drawn or not: the first one's end is needed for the mean.
-  if (current == 1) first_step_end_ = now;
+  if (current == first_step_ + 1) {
+    first_step_end_ = now;
+    rows_of_first_step_ = rows_;
+  }
   if (!in_place_ || (last_draw_ && now - *last_draw_ < redraw_interval)) return;
   draw(now, false);
+}
+
+void ProgressBar::end_steps() {
+  if (!steps_end_) steps_end_ = options_.clock();
 }
 
 void ProgressBar::finish(const Logs& logs) {
@@ -169,11 +210,20 @@ void ProgressBar::remember(const Logs& logs) {
 }
 
 double ProgressBar::seconds_per_step(double now) const {
-  if (seen_ == 0) return 0;
-  if (first_step_end_ && seen_ > 1) {
-    return (now - *first_step_end_) / static_cast<double>(seen_ - 1);
+  const int64_t made = seen_ - first_step_;
+  if (made <= 0) return 0;
+  if (first_step_end_ && made > 1) {
+    return (now - *first_step_end_) / static_cast<double>(made - 1);
   }
-  return (now - start_) / static_cast<double>(seen_);
+  return (now - start_) / static_cast<double>(made);
+}
+
+/// 0 if not known.
+double ProgressBar::rows_per_second(double now) const {
+  const bool has_mean = first_step_end_ && rows_ > rows_of_first_step_;
+  const double seconds = steps_end_.value_or(now) - (has_mean ? *first_step_end_ : start_);
+  const int64_t rows = has_mean ? rows_ - rows_of_first_step_ : rows_;
+  return seconds > 0 ? static_cast<double>(rows) / seconds : 0;
 }
 
 void ProgressBar::draw(double now, bool final) {
@@ -188,7 +238,14 @@ void ProgressBar::draw(double now, bool final) {
   line.plain(" ");
   line.styled(bold, bounded && !final ? remaining_text(step * static_cast<double>(*target_ - seen_))
                                       : print("%.0fs", now - start_));
-  line.plain(step_text(step) + values_text());
+  const std::string rest = step_text(step) + rate_text(now) + values_text();
+  const int64_t columns = options_.columns();
+  const int64_t room = columns - line.width;
+  if (final || columns == 0 || width_of(rest) <= room) {
+    line.plain(rest);
+  } else {
+    line.plain(cut(step_text(step) + values_text(), room));
+  }
   std::string text(static_cast<size_t>(last_width_), '\b');
   text += "\r" + line.text;
   text.append(static_cast<size_t>(std::max<int64_t>(last_width_ - line.width, 0)), ' ');
@@ -201,7 +258,12 @@ void ProgressBar::draw(double now, bool final) {
 void ProgressBar::write_line(double now) {
   if (target_.value_or(0) <= 0) return;
   put(count_text(seen_, target_) + print(" - %.0fs", now - start_) + " -" +
-      step_text(seconds_per_step(now)) + values_text() + "\n");
+      step_text(seconds_per_step(now)) + rate_text(now) + values_text() + "\n");
+}
+
+std::string ProgressBar::rate_text(double now) const {
+  const double rate = rows_per_second(now);
+  return rate > 0 ? " - " + rows_text(rate) : "";
 }
 
 std::string ProgressBar::values_text() const {

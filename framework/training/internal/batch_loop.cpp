@@ -33,7 +33,7 @@ std::optional<Examples> BatchLoop::next() {
   std::optional<Examples> examples;
   std::string form = no_more;
   const StepStatus status = state_.exchange.exchange([&](StepStatus& own) {
-    if (ends_step) callbacks_.batch_end(phase_, step_ - 1, values);
+    if (ends_step) callbacks_.batch_end(phase_, step_ - 1, rows_, values);
     examples = loader_.next();
     if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
     if (trains) raise_non_finite(own, /*all=*/!examples);
@@ -48,6 +48,7 @@ std::optional<Examples> BatchLoop::next() {
     state_.losses.drain();
     return std::nullopt;
   }
+  rows_ = examples->rows();
   begun_.emplace(SpanKind::step, name_of(phase_));
   callbacks_.batch_begin(phase_, step_);
   return examples;

@@ -45,6 +45,7 @@ class BatchLoop {
   const CallbackList& callbacks_;
   BatchLoader& loader_;
   int64_t step_;
+  int64_t rows_ = 0;  ///< of the step that has begun
   uint64_t form_ = 0;
   std::optional<ProfileSpan> begun_;  ///< from the step's begin until the next one's examples
 };

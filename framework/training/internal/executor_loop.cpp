@@ -18,14 +18,16 @@ int64_t run_part(Trainer& trainer, TrainingState& state, const StepRange& part,
   MetricTracker& metrics = state.metrics;
   std::vector<double> losses(static_cast<size_t>(part.last - part.first));
   int64_t number = part.first;
+  int64_t rows = 0;  // of the steps done since callbacks were told
   const auto tell = [&] {
     callbacks.batch_begin(part.phase, number);
     const bool all = callbacks.wants_batch_logs(part.phase, number);
-    callbacks.batch_end(part.phase, number,
+    callbacks.batch_end(part.phase, number, std::exchange(rows, 0),
                         all ? metrics.logs() : Logs{{"loss", metrics.loss().value()}});
   };
   const auto add = [&](int64_t step, const StepTotals& totals) {
     metrics.add(totals);
+    rows += totals.rows;
     const double value = totals.loss / static_cast<double>(std::max<int64_t>(1, totals.rows));
     losses[static_cast<size_t>(step - part.first)] = value;
     if (trains && state.must_be_finite) {

@@ -6,7 +6,6 @@
 
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
 #include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
 namespace tessera::detail {
@@ -17,7 +16,8 @@ CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& train
   params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),
                         [](const CallbackHandle& callback) { return !callback->is_told_last(); });
-  callbacks_.push_back(std::make_shared<ProgressLogger>(params, mesh.is_local()));
+  progress_ = std::make_shared<ProgressLogger>(params, mesh.is_local());
+  callbacks_.push_back(progress_);
   for (const CallbackHandle& callback : callbacks_) params.callbacks.push_back(&*callback);
   for (const CallbackHandle& callback : callbacks_) {
     callback->set_model(trainer);
@@ -40,6 +40,7 @@ void CallbackList::tell_all(const Tell& tell) const {
 }
 
 void CallbackList::begin(Phase phase) const {
+  progress_->end_steps();  // a validation begins
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_begin();
     if (phase == Phase::test) callback.on_test_begin();
@@ -48,6 +49,7 @@ void CallbackList::begin(Phase phase) const {
 }
 
 void CallbackList::end(Phase phase, const Logs& logs) const {
+  progress_->end_steps();
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_end(logs);
     if (phase == Phase::test) callback.on_test_end(logs);
@@ -62,6 +64,7 @@ void CallbackList::epoch_begin(int64_t epoch) const {
 
 void CallbackList::epoch_end(int64_t epoch, Logs& logs) const {
   const ProfileSpan span(SpanKind::callback, "epoch_end");
+  progress_->end_steps();
   tell_all([&](Callback& callback) { callback.on_epoch_end(epoch, logs); });
 }
 
@@ -74,8 +77,9 @@ void CallbackList::batch_begin(Phase phase, int64_t batch) const {
   });
 }
 
-void CallbackList::batch_end(Phase phase, int64_t batch, const Logs& logs) const {
+void CallbackList::batch_end(Phase phase, int64_t batch, int64_t rows, const Logs& logs) const {
   const ProfileSpan span(SpanKind::callback, "batch_end");
+  progress_->set_rows(rows);
   tell_all([&](Callback& callback) {
     if (phase == Phase::train) callback.on_train_batch_end(batch, logs);
     if (phase == Phase::test) callback.on_test_batch_end(batch, logs);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <tessera/framework/mesh/mesh.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
+#include <tessera/framework/training/callbacks/internal/progress_logger.hpp>
 #include <tessera/framework/training/phase.hpp>
 
 namespace tessera::detail {
@@ -21,7 +23,8 @@ class CallbackList {
   void epoch_begin(int64_t epoch) const;
   void epoch_end(int64_t epoch, Logs& logs) const;
   void batch_begin(Phase phase, int64_t batch) const;
-  void batch_end(Phase phase, int64_t batch, const Logs& logs) const;
+  /// `rows`: those of the global batch.
+  void batch_end(Phase phase, int64_t batch, int64_t rows, const Logs& logs) const;
   void interrupt() const;
 
   bool wants_batch_logs(Phase phase, int64_t batch) const;
@@ -39,6 +42,7 @@ class CallbackList {
   void tell_all(const Tell& tell) const;
 
   std::vector<CallbackHandle> callbacks_;
+  std::shared_ptr<ProgressLogger> progress_;  ///< the last of them
   bool is_alone_;  ///< whether the mesh has one process
 };
 

@@ -24,14 +24,20 @@ ProgressLogger::ProgressLogger(const Callback::Params& params, bool reads_metric
       reads_metrics_(reads_metrics && params.verbose == 1) {}
 
 void ProgressLogger::on_epoch_begin(int64_t epoch) {
-  shows_batches_ = true;
+  shows_batches_ = begins_ = true;
   bar_.start_epoch(epoch, params().epochs, params().steps);
 }
 
 void ProgressLogger::on_epoch_end(int64_t, Logs& logs) { bar_.finish(logs); }
 
+void ProgressLogger::on_train_batch_begin(int64_t batch) {
+  // A run that goes on begins inside an epoch.
+  if (begins_) bar_.start_at(batch);
+  begins_ = false;
+}
+
 void ProgressLogger::on_train_batch_end(int64_t batch, const Logs& logs) {
-  bar_.update(batch + 1, fresh_ ? logs : Logs());
+  bar_.update(batch + 1, fresh_ ? logs : Logs(), rows_);
 }
 
 void ProgressLogger::on_test_begin() {
@@ -49,7 +55,7 @@ void ProgressLogger::on_test_batch_end(int64_t batch, const Logs& logs) {
 
 void ProgressLogger::on_predict_begin() { bar_.start(params().steps); }
 void ProgressLogger::on_predict_end() { bar_.finish(); }
-void ProgressLogger::on_predict_batch_end(int64_t batch) { bar_.update(batch + 1); }
+void ProgressLogger::on_predict_batch_end(int64_t batch) { bar_.update(batch + 1, {}, rows_); }
 
 bool ProgressLogger::wants_batch_logs(int64_t) {
   const double time = now();
