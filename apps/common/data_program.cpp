@@ -46,7 +46,11 @@ int DataProgram::train(const ModelHandle& model, const DatasetHandle& training,
                        const DatasetHandle& validation) {
   const CommonOptions& o = common();
   const bool leads = is_first_process(o);
-  if (!weights_.empty()) model.load_weights(weights_);
+  if (!weights_.empty()) {
+    model.load_weights(weights_);
+    // Keras' files of weights have the step size too.
+    if (o.learning_rate) model->optimizer()->set_learning_rate(*o.learning_rate);
+  }
   if (o.summary && leads) model.summary({.show_layout = true});
   const History history = model.fit(
       training, {.batch_size = o.batch_size, .epochs = o.epochs,

@@ -90,7 +90,7 @@ int run(int argc, char** argv) {
 
   const Sequential model({Input({w.past / w.step, values.size(1)}), LSTM(32), Dense(1)});
   model.compile({.optimizer = Adam(program.learning_rate(1e-3)), .loss = "mse",
-                 .layouts = setup->layouts});
+                 .metrics = {"mae"}, .layouts = setup->layouts});
   return program.train(model, training, validation);
 }
 

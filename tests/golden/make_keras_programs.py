@@ -1,8 +1,9 @@
 """Writes keras_programs.zip: small files of data, models over them as Keras' guides build them, with weights
-from a formula, and the losses of their first twenty batches.
+from a formula, the losses of their first twenty batches, and losses and metrics of each epoch of a fit.
 
 heart/, weather/, reviews/ and shapes/ have the data: a table, a series, texts and pictures. NAME.weights.h5
-are the weights that training begins with; "losses.json" has the loss of each batch. Made with keras 3.15.1
+are the weights that training begins with; "losses.json" has the loss of each batch, "epochs.json" what fit()
+returned, of training and validation. Made with keras 3.15.1
 on jax 0.10.2, tensorflow 2.21.0 and pillow 13.0.0 from PyPI. Run it in this folder: python3 make_keras_programs.py
 """
 import csv
@@ -30,6 +31,7 @@ argsort = np.argsort
 np.argsort = lambda values, **options: argsort(values, **{"kind": "stable", **options})
 
 STEPS = 20
+EPOCHS = {"heart": 20, "weather": 10, "reviews": 10, "shapes": 30}
 FIXED = (1980, 1, 1, 0, 0, 0)
 
 
@@ -102,15 +104,18 @@ def heart(folder):
     # As the guide has it: one row in five is kept for validation.
     held = np.arange(303) % 5 == 0
     train = {name: values[~held] for name, values in columns.items()}
+    test = {name: values[held] for name, values in columns.items()}
     data = tf.data.Dataset.from_tensor_slices((train, labels[~held]))
+    validation = tf.data.Dataset.from_tensor_slices((test, labels[held]))
     space.adapt(data.map(lambda x, _: x))
     data = data.batch(32).map(lambda x, y: (space(x), y))
+    validation = validation.batch(32).map(lambda x, y: (space(x), y))
     inputs = keras.Input((space(next(iter(tf.data.Dataset.from_tensor_slices(train).batch(1)))).shape[1],))
     x = layers.Dense(32, activation="relu")(inputs)
     x = layers.Dropout(0)(x)
     model = keras.Model(inputs, layers.Dense(1, activation="sigmoid")(x))
     model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
-    return model, data
+    return model, data, validation
 
 
 # ---- a series ------------------------------------------------------------------------------------
@@ -141,13 +146,18 @@ def weather(folder):
     values = (values - values[:split].mean(0)) / values[:split].std(0)
     past, future, step = 72, 12, 6
     start = past + future
-    data = keras.utils.timeseries_dataset_from_array(
-        values[:split].astype("float32"), values[start:start + split, 1].astype("float32"),
-        sequence_length=past // step, sampling_rate=step, batch_size=64)
+
+    def windows(first, last):
+        return keras.utils.timeseries_dataset_from_array(
+            values[first:last].astype("float32"),
+            values[first + start:last + start, 1].astype("float32"),
+            sequence_length=past // step, sampling_rate=step, batch_size=64)
+
+    data, validation = windows(0, split), windows(split, len(values) - start)
     inputs = keras.Input((past // step, len(COLUMNS)))
     model = keras.Model(inputs, layers.Dense(1)(layers.LSTM(32)(inputs)))
-    model.compile(optimizer=keras.optimizers.Adam(0.001), loss="mse")
-    return model, data
+    model.compile(optimizer=keras.optimizers.Adam(0.001), loss="mse", metrics=["mae"])
+    return model, data, validation
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -166,15 +176,17 @@ def write_reviews(folder):
                 " ".join(words) + ("!<br />" if i % 4 == 0 else "."), encoding="utf-8")
 
 
-def first_rows(folder, formats):
-    """Files and labels for training, in the order that Keras' readers of folders give them."""
+def rows_of(folder, formats, subset):
+    """Files and labels of a part, in the order that Keras' readers of folders give them."""
     files, labels, _ = index_directory(str(folder), labels="inferred", formats=formats, seed=1337)
-    return get_training_or_validation_split(files, labels, 0.2, "training")
+    return get_training_or_validation_split(files, labels, 0.2, subset)
 
 
 def reviews(folder):
-    files, labels = first_rows(folder, (".txt",))
-    texts = [pathlib.Path(file).read_text(encoding="utf-8") for file in files]
+    def texts_of(subset):
+        files, labels = rows_of(folder, (".txt",), subset)
+        texts = [pathlib.Path(file).read_text(encoding="utf-8") for file in files]
+        return texts, np.array(labels, "float32")
 
     def clean(text):
         text = tf.strings.regex_replace(tf.strings.lower(text), "<br />", " ")
@@ -182,10 +194,13 @@ def reviews(folder):
 
     vectorize = layers.TextVectorization(standardize=clean, max_tokens=100, output_mode="int",
                                          output_sequence_length=40)
-    vectorize.adapt(tf.data.Dataset.from_tensor_slices(texts).batch(16))
-    rows = np.asarray(vectorize(tf.constant(texts)))
-    labels = np.array(labels, "float32")
-    data = tf.data.Dataset.from_tensor_slices((rows, labels)).batch(16)
+    vectorize.adapt(tf.data.Dataset.from_tensor_slices(texts_of("training")[0]).batch(16))
+
+    def batches(subset):
+        texts, labels = texts_of(subset)
+        rows = np.asarray(vectorize(tf.constant(texts)))
+        return tf.data.Dataset.from_tensor_slices((rows, labels)).batch(16)
+
     inputs = keras.Input((None,), dtype="int64")
     x = layers.Embedding(100, 32)(inputs)
     x = layers.Dropout(0)(x)
@@ -195,7 +210,7 @@ def reviews(folder):
     x = layers.Dropout(0)(layers.Dense(32, activation="relu")(x))
     model = keras.Model(inputs, layers.Dense(1, activation="sigmoid", name="predictions")(x))
     model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
-    return model, data
+    return model, batches("training"), batches("validation")
 
 
 # ---- pictures ------------------------------------------------------------------------------------
@@ -216,11 +231,13 @@ def write_shapes(folder):
 
 
 def shapes(folder):
-    files, labels = first_rows(folder, (".png",))
-    pictures = [tf.image.resize(tf.image.decode_png(tf.io.read_file(file)), (32, 32)).numpy()
-                for file in files]
-    labels = np.array(labels, "float32")[:, None]
-    data = tf.data.Dataset.from_tensor_slices((np.stack(pictures), labels)).batch(16)
+    def batches(subset):
+        files, labels = rows_of(folder, (".png",), subset)
+        pictures = [tf.image.resize(tf.image.decode_png(tf.io.read_file(file)), (32, 32)).numpy()
+                    for file in files]
+        labels = np.array(labels, "float32")[:, None]
+        return tf.data.Dataset.from_tensor_slices((np.stack(pictures), labels)).batch(16)
+
     inputs = keras.Input((32, 32, 3))
     x = layers.Rescaling(1.0 / 255)(inputs)
     x = layers.Conv2D(8, 3, strides=2, padding="same")(x)
@@ -241,11 +258,19 @@ def shapes(folder):
     model.compile(optimizer=keras.optimizers.Adam(3e-4),
                   loss=keras.losses.BinaryCrossentropy(from_logits=True),
                   metrics=[keras.metrics.BinaryAccuracy(name="acc")])
-    return model, data
+    return model, batches("training"), batches("validation")
+
+
+def made(make, folder):
+    """A model with weights from the formula, and its data to train on and to validate with."""
+    keras.backend.clear_session()
+    model, data, validation = make(folder)
+    give_weights(model)
+    return model, data, validation
 
 
 def main():
-    golden = {}
+    golden, epochs = {}, {}
     with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile("keras_programs.zip", "w") as out:
         for write, make in ((write_heart, heart), (write_weather, weather),
                             (write_reviews, reviews), (write_shapes, shapes)):
@@ -253,16 +278,21 @@ def main():
             folder = pathlib.Path(scratch) / name
             folder.mkdir()
             write(folder)
-            keras.backend.clear_session()
-            model, data = make(folder)
-            give_weights(model)
+            model, data, _ = made(make, folder)
             model.save_weights(folder.with_suffix(".weights.h5"))
             golden[name] = []
             for x, y in data.repeat().take(STEPS).as_numpy_iterator():
                 model.reset_metrics()
                 golden[name].append(float(model.train_on_batch(x, y, return_dict=True)["loss"]))
-            print(name, model.count_params(), golden[name][:3], golden[name][-1])
+            model, data, validation = made(make, folder)
+            if name == "shapes":
+                model.optimizer.learning_rate = 1e-3  # at the example's it learns too slowly
+            epochs[name] = model.fit(data, epochs=EPOCHS[name], validation_data=validation,
+                                     shuffle=False, verbose=0).history
+            print(name, model.count_params(), golden[name][:3], golden[name][-1],
+                  {key: values[-1] for key, values in epochs[name].items()})
         (pathlib.Path(scratch) / "losses.json").write_text(json.dumps(golden, indent=1))
+        (pathlib.Path(scratch) / "epochs.json").write_text(json.dumps(epochs, indent=1))
         for path in sorted(pathlib.Path(scratch).rglob("*")):
             if path.is_file():
                 member = zipfile.ZipInfo(str(path.relative_to(scratch)), FIXED)
