@@ -208,4 +208,13 @@ datasets::ImageFolder image_dataset_from_directory(const std::string& directory,
   return {directory, options};
 }
 
+std::pair<datasets::ImageFolder, datasets::ImageFolder> datasets::image_subsets_from_directory(
+    const std::string& directory, const ImageFolderOptions& options) {
+  check_both_subsets(directory, options.validation_split, options.subset);
+  ImageFolderOptions training = options, validation = options;
+  training.subset = "training";
+  validation.subset = "validation";
+  return {ImageFolder(directory, training), ImageFolder(directory, validation)};
+}
+
 }  // namespace tessera

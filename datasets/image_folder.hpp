@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -62,7 +63,8 @@ struct ImageFolderOptions {
   uint32_t seed = 0;
   /// The part of the pictures that is left for validation.
   double validation_split = 0;
-  /// "training" or "validation" where there is a validation_split.
+  /// "training" or "validation" where there is a validation_split; for both there is
+  /// datasets::image_subsets_from_directory().
   std::string subset = {};
   /// "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic":
   /// those of tf.image.resize, without antialias.
@@ -116,5 +118,19 @@ class ImageFolder final : public Dataset {
 /// leads out of it; ConfigError for a wrong option.
 datasets::ImageFolder image_dataset_from_directory(const std::string& directory,
                                                    const ImageFolderOptions& options = {});
+
+namespace datasets {
+
+/// The pictures to train on and those for validation, the rows of two calls of
+/// image_dataset_from_directory(): what Keras gives for subset="both".
+///
+///     const auto [train, validation] = datasets::image_subsets_from_directory(
+///         "flowers", {.image_size = {180, 180}, .validation_split = 0.2});
+///
+/// Throws as those calls do; ConfigError without a validation_split, or for a subset but "both".
+std::pair<ImageFolder, ImageFolder> image_subsets_from_directory(
+    const std::string& directory, const ImageFolderOptions& options);
+
+}  // namespace datasets
 
 }  // namespace tessera

@@ -76,4 +76,15 @@ std::shared_ptr<datasets::TextFolder> text_dataset_from_directory(
   return std::make_shared<datasets::TextFolder>(directory, options);
 }
 
+std::pair<std::shared_ptr<datasets::TextFolder>, std::shared_ptr<datasets::TextFolder>>
+datasets::text_subsets_from_directory(const std::string& directory,
+                                      const TextFolderOptions& options) {
+  check_both_subsets(directory, options.validation_split, options.subset);
+  TextFolderOptions training = options, validation = options;
+  training.subset = "training";
+  validation.subset = "validation";
+  return {std::make_shared<TextFolder>(directory, training),
+          std::make_shared<TextFolder>(directory, validation)};
+}
+
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +31,8 @@ struct TextFolderOptions {
   uint32_t seed = 0;
   /// The part of the texts that is left for validation.
   double validation_split = 0;
-  /// "training" or "validation" where there is a validation_split.
+  /// "training" or "validation" where there is a validation_split; for both there is
+  /// datasets::text_subsets_from_directory().
   std::string subset = {};
   /// Whether folders and files are read that lie elsewhere.
   bool follow_links = false;
@@ -75,5 +77,19 @@ class TextFolder final : public TextData {
 /// that leads out of it; ConfigError for a wrong option.
 std::shared_ptr<datasets::TextFolder> text_dataset_from_directory(
     const std::string& directory, const TextFolderOptions& options = {});
+
+namespace datasets {
+
+/// The texts to train on and those for validation, the rows of two calls of
+/// text_dataset_from_directory(): what Keras gives for subset="both".
+///
+///     const auto [train, validation] =
+///         datasets::text_subsets_from_directory("aclImdb/train", {.validation_split = 0.2});
+///
+/// Throws as those calls do; ConfigError without a validation_split, or for a subset but "both".
+std::pair<std::shared_ptr<TextFolder>, std::shared_ptr<TextFolder>> text_subsets_from_directory(
+    const std::string& directory, const TextFolderOptions& options);
+
+}  // namespace datasets
 
 }  // namespace tessera

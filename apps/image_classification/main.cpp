@@ -69,13 +69,10 @@ int run(int argc, char** argv) {
   if (!setup) return 0;
   const app::CommonOptions& common = program.common();
 
-  const auto part = [&](const char* subset) {
-    return image_dataset_from_directory(
-        program.data(), {.label_mode = "binary", .image_size = {size, size},
-                         .seed = uint32_t(common.seed), .validation_split = 0.2,
-                         .subset = subset});
-  };
-  DataPipeline training = DataPipeline(part("training")).cache();
+  const auto [pictures, held_pictures] = datasets::image_subsets_from_directory(
+      program.data(), {.label_mode = "binary", .image_size = {size, size},
+                       .seed = uint32_t(common.seed), .validation_split = 0.2});
+  DataPipeline training = DataPipeline(pictures).cache();
   if (common.shuffle) training = training.shuffle();
   if (augment) training = augmented(training);
 
@@ -84,7 +81,7 @@ int run(int argc, char** argv) {
                  .loss = BinaryCrossentropy({.from_logits = true}),
                  .metrics = {BinaryAccuracy({.name = "acc"})}, .layouts = setup->layouts});
   return program.train(model, training.batch(common.batch_size),
-                       DataPipeline(part("validation")).cache().batch(common.batch_size));
+                       DataPipeline(held_pictures).cache().batch(common.batch_size));
 }
 
 }  // namespace

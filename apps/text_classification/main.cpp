@@ -60,12 +60,8 @@ int run(int argc, char** argv) {
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
-  const auto part = [&](const char* subset) {
-    return text_dataset_from_directory(
-        program.data(), {.seed = uint32_t(program.common().seed), .validation_split = 0.2,
-                         .subset = subset});
-  };
-  const auto training = part("training"), validation = part("validation");
+  const auto [training, validation] = datasets::text_subsets_from_directory(
+      program.data(), {.seed = uint32_t(program.common().seed), .validation_split = 0.2});
   if (training->class_names().size() != 2) {
     throw ConfigError("--data", "a folder for each of two classes",
                       str(training->class_names().size(), " folders"), "choose two of them");

@@ -162,7 +162,9 @@ void check_split(const std::string& folder, const FolderForm& form) {
   throw ConfigError(folder,
                     split ? R"(with validation_split, subset is "training" or "validation")"
                           : "a subset of data that validation_split cuts in two",
-                    "subset " + in_quotes(form.subset), "give both, or neither");
+                    "subset " + in_quotes(form.subset),
+                    form.subset == "both" ? "call datasets::..._subsets_from_directory"
+                                          : "give both, or neither");
 }
 
 }  // namespace
@@ -211,6 +213,17 @@ FolderIndex index_folder(const std::string& folder, const FolderForm& form) {
   fail_folder(folder, "files named *" + join(endings, ", *") +
                           (form.classes ? " in a sub-folder for each class" : ""),
               "none", "name the folder above the classes");
+}
+
+void check_both_subsets(const std::string& folder, double validation_split,
+                        const std::string& subset) {
+  if (validation_split == 0) {
+    throw ConfigError(folder, "a validation_split, which cuts the data in two", "0",
+                      "0.2 leaves a fifth for validation");
+  }
+  if (subset.empty() || subset == "both") return;
+  throw ConfigError(folder, "both subsets", "subset " + in_quotes(subset),
+                    "leave it out, or ask for one by ..._dataset_from_directory");
 }
 
 }  // namespace tessera::detail

@@ -41,4 +41,9 @@ struct FolderIndex {
 /// ConfigError for a class that is not there, another number of labels, or a wrong split.
 FolderIndex index_folder(const std::string& folder, const FolderForm& form);
 
+/// Throws ConfigError unless options ask for both parts of a folder: with a validation_split, and
+/// no subset but "both".
+void check_both_subsets(const std::string& folder, double validation_split,
+                        const std::string& subset);
+
 }  // namespace tessera::detail

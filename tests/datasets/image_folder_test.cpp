@@ -77,6 +77,28 @@ TEST_CASE("pixels are those that Pillow decodes, within 2 of 255") {
   }
 }
 
+TEST_CASE("both subsets of pictures are those of two calls") {
+  const test::TempFolder folder;
+  write_classes(folder.path(), 5);
+  ImageFolderOptions options{.image_size = {4, 6}, .seed = 5, .validation_split = 0.3};
+  const auto [train, validation] = datasets::image_subsets_from_directory(folder.path(), options);
+  options.subset = "both";
+  CHECK(datasets::image_subsets_from_directory(folder.path(), options).first.file_paths() ==
+        train.file_paths());
+  CHECK_THAT(test::error_line([&] { image_dataset_from_directory(folder.path(), options); }),
+             Contains("call datasets::..._subsets_from_directory"));
+  for (const auto& [part, subset] : {std::pair(&train, "training"), {&validation, "validation"}}) {
+    options.subset = subset;
+    const auto alone = image_dataset_from_directory(folder.path(), options);
+    CHECK(part->file_paths() == alone.file_paths());
+    const Examples rows = part->get(numbers(part->size())), own = alone.get(numbers(alone.size()));
+    CHECK(difference(rows.x[0], own.x[0]) == "");
+    CHECK(difference(rows.y[0], own.y[0]) == "");
+  }
+  CHECK(train.size() == 7);
+  CHECK(validation.size() == 3);
+}
+
 TEST_CASE("load_img resizes as Pillow does") {
   for (const std::string how : {"nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"}) {
     CAPTURE(how);

@@ -14,6 +14,7 @@
 namespace text_folder_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::difference;
 
@@ -50,6 +51,31 @@ TEST_CASE("texts of a folder are its classes' files") {
   TextVectorization vectorize({.max_tokens = 10});
   vectorize.adapt(texts);
   CHECK(vectorize.get_vocabulary().size() == 7);
+}
+
+TEST_CASE("both subsets of texts are those of two calls") {
+  const test::TempFolder folder;
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = str(i % 2 == 0 ? "neg/" : "pos/", i, ".txt");
+    std::filesystem::create_directories((folder / name).parent_path());
+    test::write_file(folder / name, name);
+  }
+  TextFolderOptions options{.seed = 5, .validation_split = 0.3};
+  const auto [train, validation] = datasets::text_subsets_from_directory(folder.path(), options);
+  for (const auto& [part, subset] : {std::pair(train, "training"), {validation, "validation"}}) {
+    options.subset = subset;
+    const auto alone = text_dataset_from_directory(folder.path(), options);
+    CHECK(part->file_paths() == alone->file_paths());
+    CHECK(difference(part->labels(), alone->labels()) == "");
+  }
+  CHECK(train->size() == 7);
+  CHECK(validation->size() == 3);
+  const auto error = [&](const TextFolderOptions& wrong) {
+    return test::error_line(
+        [&] { datasets::text_subsets_from_directory(folder.path(), wrong); });
+  };
+  CHECK_THAT(error({}), Contains("a validation_split, which cuts the data in two. Received: 0."));
+  CHECK_THAT(error(options), Contains("both subsets. Received: subset \"validation\"."));
 }
 
 TEST_CASE("texts are cut between characters, and errors name the file") {
