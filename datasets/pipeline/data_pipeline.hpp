@@ -104,7 +104,8 @@ class DataPipeline final : public StreamDataset {
   using Function = std::function<Examples(Examples)>;
   /// One that is also given a seed, which follows from that of the stage, the epoch and the number
   /// of the element, so that random changes are the same on every mesh. Of a batch of which a
-  /// process holds some rows, Examples::part says which.
+  /// process holds some rows, Examples::part says which; layers that change images (RandomFlip and
+  /// its like) know and number the rows as in the whole batch.
   using SeededFunction = std::function<Examples(Examples, Seed)>;
   using Predicate = std::function<bool(const Examples&)>;  ///< what filter() calls
   using Length = std::function<int64_t(const Examples&)>;  ///< what bucket_by_length() calls

@@ -1,10 +1,12 @@
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 
 #include <mutex>
+#include <optional>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/row_part_scope.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 
 namespace tessera::detail {
@@ -46,6 +48,9 @@ std::vector<at::Tensor> AugmentationHandle::operator()(const std::vector<at::Ten
     shapes.push_back(values.back().shape());
   }
   build_for(*layer(), shapes);
+  // An image alone is the first of its batch.
+  std::optional<RowPartScope> alone;
+  if (single) alone.emplace(std::nullopt);
   std::vector<at::Tensor> made;
   for (const DTensor& output : outputs(values, training_with(seed))) {
     made.push_back(single ? output.full().squeeze(0) : output.full());
@@ -109,6 +114,8 @@ LabeledImages AugmentationHandle::labeled(const LabeledImages& data, Seed seed) 
       single ? each_of(data, [](const at::Tensor& x) { return x.unsqueeze(0); }) : data;
   check_labeled(where, batch);
   build_for(*layer(), {batch.images.sizes().vec()});
+  std::optional<RowPartScope> alone;
+  if (single) alone.emplace(std::nullopt);
   const LabeledImages made = call_labeled(*layer(), batch, training_with(seed));
   return single ? each_of(made, [](const at::Tensor& x) { return x.squeeze(0); }) : made;
 }

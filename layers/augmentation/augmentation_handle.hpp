@@ -36,8 +36,9 @@ void json_get(const Json& json, const JsonPath& path, Factor& out);
 ///
 /// The numbers follow from the seed, the layer's name and the row in the batch: a model of global
 /// seed a gives the same images in step b for the Seed {a, b}, and a number is the seed of step 0.
-/// Layers without a name that are called one after the other with one seed draw alike if they are
-/// of one class; a Pipeline names them. Threads may call at once.
+/// In DataPipeline::map() after batch() rows are those of the global batch, of which a process may
+/// hold some. Layers without a name that are called one after the other with one seed draw alike if
+/// they are of one class; a Pipeline names them. Threads may call at once.
 class AugmentationHandle : public LayerHandle {
  public:
   using LayerHandle::LayerHandle;

@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/row_part_scope.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -137,7 +138,11 @@ ImageDraws AugmentationLayer::drawn(const DTensor& images, const CallContext& co
     return ops::random_uniform({rows, count}, seed);
   };
   const Layout cut_as_images = Layout::from_axes(mesh, {fetch_layout(images).axis(0), {}});
-  return {of_rows(images.shape()[0], cut_as_images),
+  // A data pipeline's process may hold some rows of a batch, behind those of others.
+  const int64_t rows = images.shape()[0], first_row = first_row_in_force(rows);
+  DTensor numbers = of_rows(first_row + rows, cut_as_images);
+  if (first_row > 0) numbers = ops::slice(numbers, 0, first_row, rows);
+  return {std::move(numbers),
           draws_for_batch() ? of_rows(1, Layout::replicated(mesh, 2)) : DTensor()};
 }
 

@@ -4,6 +4,7 @@
 #include <tessera/datasets/pipeline/internal/pipeline_rows.hpp>
 #include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/row_part_scope.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera::detail {
@@ -79,6 +80,7 @@ class MapElements final : public PipelineElements {
     if (!stage_.batched()) return stage_.function_(std::move(element), seed);
     const std::optional<RowPart> part = element.part;
     const int64_t rows = held_rows(element);
+    const RowPartScope scope(part);
     Examples result = stage_.function_(std::move(element), seed);
     check_kept_rows(result, rows, stage_.where(number));
     result.part = part;

@@ -121,6 +121,49 @@ TEST_CASE("rows that are looked at before an epoch are so once, by every process
   }
 }
 
+TEST_CASE("images of a batch are changed as in the whole batch by every process") {
+  // Each row is a picture of twelve cells, of which its label is to name the one that is brightest.
+  const auto picture = [](Examples row) {
+    const int64_t label = row.y[0].item<int64_t>();
+    row.x[0] = (at::arange(12).reshape({3, 4, 1}) + label) % 12;
+    return row;
+  };
+  const auto add_cells = [](Examples batch, const at::Tensor& images) {
+    const at::Tensor cell = images.flatten(1).argmax(1);
+    batch.y[0] = batch.y[0] * 100 + cell;
+    return batch;
+  };
+  const std::vector<MakePipeline> makers = {
+      [&](const DataPipeline& rows) {
+        const Pipeline turn(
+            {RandomFlip(), RandomTranslation(0.4, 0.4, {.interpolation = "nearest"})});
+        return rows.map(picture).batch(10).map([=](Examples batch, Seed seed) {
+          return add_cells(batch, turn(batch.x[0], seed));
+        });
+      },
+      // An image alone has no part of a batch, whatever the batch that it is of.
+      [&](const DataPipeline& rows) {
+        const RandomFlip flip;
+        return rows.map(picture).batch(4).map([=](Examples batch, Seed seed) {
+          std::vector<at::Tensor> images;
+          for (int64_t i = 0; i < batch.x[0].size(0); ++i) {
+            images.push_back(flip(batch.x[0][i], seed));
+          }
+          return images.empty() ? batch : add_cells(batch, at::stack(images));
+        });
+      }};
+  for (size_t i = 0; i < makers.size(); ++i) {
+    const Run one = run(1, makers[i]);
+    CHECK(one.batches[0] != one.batches[1]);
+    for (const int processes : {2, 4}) {
+      CAPTURE(i, processes);
+      const Run several = run(processes, makers[i]);
+      CHECK(several.batches == one.batches);
+      if (i == 0) CHECK(each_once(together(several.first), 30));
+    }
+  }
+}
+
 TEST_CASE("a batch that is mixed or padded to its longest is read whole by every process") {
   const std::vector<MakePipeline> makers = {
       [](const DataPipeline& rows) {
