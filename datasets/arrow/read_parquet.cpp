@@ -1,8 +1,10 @@
 #include <tessera/datasets/arrow/read_parquet.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include <ATen/Parallel.h>
 #include <arrow/api.h>
 #include <arrow/io/file.h>
+#include <arrow/util/bit_util.h>
 #include <c10/core/InferenceMode.h>
 #include <parquet/api/reader.h>
 #include <parquet/arrow/reader.h>
@@ -77,6 +80,19 @@ std::string_view text_at(const arrow::Array& texts, int64_t row) {
   return static_cast<const arrow::BinaryArray&>(texts).GetView(row);
 }
 
+/// Whether each value is missing: bool (rows).
+at::Tensor missing_of(const arrow::Array& array) {
+  const int64_t rows = array.length();
+  // Arrow keeps no bits of a column that has nothing else.
+  if (array.null_bitmap_data() == nullptr) return at::full({rows}, array.null_count() > 0);
+  const at::Tensor missing = at::empty({rows}, at::kBool);
+  bool* flag = missing.mutable_data_ptr<bool>();
+  for (int64_t row = 0; row < rows; ++row) {
+    *flag++ = !arrow::bit_util::GetBit(array.null_bitmap_data(), array.offset() + row);
+  }
+  return missing;
+}
+
 /// A column of a file, which is read a block at a time.
 class ParquetColumn {
  public:
@@ -103,19 +119,20 @@ class ParquetColumn {
       }
       done += block->length();
     }
-    if (done == rows) return;
-    throw FileError(place_, str(rows, " rows, as the file has by its end"), std::to_string(done),
-                    damaged_fix);
+    if (done < rows) {
+      throw FileError(place_, str(rows, " rows, as the file has by its end"), std::to_string(done),
+                      damaged_fix);
+    }
+    // Parts with missing values are floats, which makes all of them floats.
+    if (!is_text_) parts_ = {at::cat(parts_)};
   }
 
   /// The values that were read, once.
   Table::Column take() {
     if (is_text_) return std::move(texts_);
-    // Parts with missing values are floats, which makes all of them floats.
-    const at::Tensor numbers = at::cat(parts_);
-    parts_.clear();
-    return numbers;
+    return std::move(parts_[0]);
   }
+  bool holds_texts() const { return is_text_; }
 
   void check(const arrow::Status& status) const {
     if (status.ok()) return;
@@ -128,11 +145,8 @@ class ParquetColumn {
   void add_numbers(const arrow::Array& array) {
     at::Tensor numbers = stored_numbers(array);
     if (array.null_count() > 0) {
-      const at::Tensor missing = at::empty({array.length()}, at::kBool);
-      bool* flag = missing.mutable_data_ptr<bool>();
-      for (int64_t row = 0; row < array.length(); ++row) *flag++ = array.IsNull(row);
       if (!at::isFloatingType(numbers_->dtype)) numbers = numbers.to(at::kDouble);
-      numbers = numbers.masked_fill(missing, std::numeric_limits<double>::quiet_NaN());
+      numbers.masked_fill_(missing_of(array), std::numeric_limits<double>::quiet_NaN());
     } else if (numbers_->dtype != numbers_->stored) {
       numbers = numbers.to(numbers_->dtype);
       if (numbers_->stored == at::kUInt64 && numbers.lt(0).any().item<bool>()) {
@@ -256,10 +270,17 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
         str(path, ", column ", in_quotes(schema->field(field)->name())),
         *schema->field(field)->type());
   }
-  at::parallel_for(0, std::ssize(fields), 1, [&](int64_t begin, int64_t end) {
+  // Columns differ in what they take, texts most: each thread takes the next one when it is done.
+  std::vector<size_t> order(fields.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_partition(order, [&](size_t i) { return columns[i].holds_texts(); });
+  std::atomic<size_t> next{0};
+  const int64_t threads = std::min<int64_t>(at::get_num_threads(), std::ssize(fields));
+  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
     const c10::InferenceMode inference;
     const ParquetReader part = open_parquet(path, metadata);
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+    for (size_t taken = 0; (taken = next++) < order.size();) {
+      const size_t i = order[taken];
       std::unique_ptr<parquet::arrow::ColumnReader> reader;
       columns[i].check(part->GetColumn(fields[i], &reader));
       columns[i].read(*reader, rows);
