@@ -1,6 +1,7 @@
 #include <tessera/layers/augmentation/random_crop.hpp>
 
 #include <algorithm>
+#include <array>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>

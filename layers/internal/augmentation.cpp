@@ -169,8 +169,8 @@ LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
   const bool mixes = takes_labels() && batch.labels.defined();
   const at::Tensor &masks = batch.segmentation_masks, &boxes = batch.bounding_boxes.boxes;
   // The images' draws are drawn again for what follows them.
-  const CallContext again{.training = context.training,
-                          .random = std::make_shared<RandomStream>(*context.random)};
+  CallContext again = context;
+  if (context.random) again.random = std::make_shared<RandomStream>(*context.random);
   const DTensor given = packed_here(batch.images);
   const std::vector<DTensor> all =
       outputs(mixes ? Inputs{given, packed_here(batch.labels)} : Inputs{given}, context);

@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
