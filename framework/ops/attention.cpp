@@ -1,7 +1,7 @@
 #include <tessera/framework/ops/attention.hpp>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -10,7 +10,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/local_attention.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -33,6 +35,7 @@ at::Tensor heads_first(const at::Tensor& x) {
 at::Tensor steps_first(const at::Tensor& x, const at::Tensor& like) {
   std::vector<int64_t> shape = like.sizes().vec();
   shape.back() = x.size(-1);
+  shape[shape.size() - 2] = x.size(1);
   return x.transpose(1, 2).contiguous().view(shape);
 }
 
@@ -45,220 +48,140 @@ at::Tensor one_batch_axis(const at::Tensor& mask, const at::Tensor& query) {
   return mask.expand(shape).reshape({-1, mask.size(-3), mask.size(-2), mask.size(-1)});
 }
 
-/// ATen's kernel for CPUs takes their word for it.
-void check_extents(const at::Tensor& x, const Shape& expected) {
-  if (x.sizes() == expected) return;
-  throw ShapeError(std::string(attention_name), "a block is " + to_string(expected),
-                   to_string(x.sizes().vec()), "cut all operands alike");
+/// The mask of keys that numbers of them stand for.
+at::Tensor first_keys(const at::Tensor& lengths, int64_t keys) {
+  return at::arange(keys, lengths.options()).lt(lengths.reshape({-1, 1, 1, 1}));
 }
 
-/// The attention of one block, (batch, heads, steps, features), on what ATen has for it.
-class LocalAttention {
- public:
-  LocalAttention(const LocalArgs& in, const ops::AttentionForm& form, const at::Tensor& mask)
-      : query_(heads_first(in[0])), key_(heads_first(in[1])), value_(heads_first(in[2])),
-        scale_(form.scale.value_or(1 / std::sqrt(double(query_.size(-1))))),
-        causal_(form.causal), zeros_(form.zeros) {
-    const int64_t n = query_.size(0), heads = query_.size(1), s = key_.size(2);
-    check_extents(key_, {n, heads, s, query_.size(3)});
-    check_extents(value_, {n, heads, s, value_.size(3)});
-    if (mask.defined()) set_mask(one_batch_axis(mask, in[0]));
+/// What the operations share: the attributes, and the terms of their rules.
+struct AttentionTerms {
+  std::optional<double> scale = std::nullopt;
+  bool causal = false, zeros = false;
+  std::optional<int64_t> reach = std::nullopt;  ///< the form's window
+  auto attributes() const { return std::tie(scale, causal, zeros, reach); }
+
+  static int64_t steps_axis(const Specs& in) { return in[0].rank() - 3; }
+  static int64_t heads_axis(const Specs& in) { return in[0].rank() - 2; }
+  /// Heads of the query for each of key and value.
+  static int64_t group(const Specs& in) {
+    const size_t heads = size_t(heads_axis(in));
+    return in[1].shape[heads] == 0 ? 1 : in[0].shape[heads] / in[1].shape[heads];
   }
-
-  /// The values and, for each step, the logarithm of its scores' sum: (batch, heads, steps).
-  std::pair<at::Tensor, at::Tensor> forward() const;
-  /// Gradients of query, key and value.
-  Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& sums) const;
-
- private:
-  /// ATen's fused kernels, by what they run on, or none.
-  enum class Kernel { cpu, flash, efficient, none };
-
-  void set_mask(at::Tensor open);
-  Kernel kernel() const;
-  at::Tensor scores() const;
-
-  at::Tensor query_, key_, value_;
-  double scale_;
-  bool causal_, zeros_;
-  std::optional<at::Tensor> bias_;  ///< 0, or -inf for what is masked
-  at::Tensor alone_;                ///< steps that may attend to nothing, if there may be any
-};
-
-void LocalAttention::set_mask(at::Tensor open) {
-  const int64_t t = query_.size(2), s = key_.size(2);
-  if (causal_) open = open.expand({open.size(0), open.size(1), t, s}).tril();
-  causal_ = false;
-  at::Tensor alone = open.any(-1, true).logical_not_();
-  // A number is read at no cost on a CPU; elsewhere there may be some or none.
-  if (!alone.is_cpu() || alone.any().item<bool>()) {
-    // A query of 0 that may attend to everything: the mean, with no sum that is 0.
-    query_ = query_.masked_fill(alone, 0);
-    open = open.logical_or(alone);
-    alone_ = std::move(alone);
+  /// Shared heads are those that the query's read, wherever they lie.
+  static std::string heads(const Specs& in) { return group(in) > 1 ? " ~h " : " h "; }
+  static Interval window_of(size_t input, Interval out, const Specs& in) {
+    return input == 1 || input == 2 ? shared_heads(out, group(in)) : out;
   }
-  // Rows begin at multiples of 16 numbers, as CUDA's kernels want them.
-  std::vector<int64_t> shape = open.sizes().vec();
-  shape.back() = (s + 15) / 16 * 16;
-  bias_ = at::zeros(shape, query_.options())
-              .narrow(-1, 0, s)
-              .masked_fill_(open.logical_not(), -std::numeric_limits<double>::infinity())
-              .expand({query_.size(0), query_.size(1), t, s});
-}
-
-LocalAttention::Kernel LocalAttention::kernel() const {
-  const int64_t dim = query_.size(-1);
-  if (value_.size(-1) != dim) return Kernel::none;
-  if (query_.is_cpu()) return Kernel::cpu;
-  if (!query_.is_cuda() || query_.scalar_type() == at::kDouble || dim % 8 != 0) return Kernel::none;
-  // Flash takes no bias, and counts what is causal from the last step.
-  const bool square = !causal_ || query_.size(2) == key_.size(2);
-  const bool half = query_.scalar_type() != at::kFloat;
-  return half && !bias_ && square && dim <= 256 ? Kernel::flash : Kernel::efficient;
-}
-
-at::Tensor LocalAttention::scores() const {
-  const at::ScalarType dtype = at::toOpMathType(query_.scalar_type());
-  at::Tensor y = at::matmul(query_.to(dtype), key_.to(dtype).transpose(-1, -2)).mul_(scale_);
-  if (bias_) y.add_(*bias_);
-  if (causal_) {
-    const at::Tensor all = at::ones({y.size(-2), y.size(-1)}, y.options().dtype(at::kBool));
-    y.masked_fill_(all.triu(1), -std::numeric_limits<double>::infinity());
-  }
-  return y;
-}
-
-std::pair<at::Tensor, at::Tensor> LocalAttention::forward() const {
-  at::Tensor y, sums;
-  switch (kernel()) {
-    case Kernel::cpu:
-      std::tie(y, sums) = at::_scaled_dot_product_flash_attention_for_cpu(
-          query_, key_, value_, 0, causal_, bias_, scale_);
-      break;
-    case Kernel::flash: {
-      const auto all = at::_scaled_dot_product_flash_attention(query_, key_, value_, 0, causal_,
-                                                               false, scale_);
-      y = std::get<0>(all);
-      sums = std::get<1>(all);
-      break;
-    }
-    case Kernel::efficient: {
-      const auto all = at::_scaled_dot_product_efficient_attention(query_, key_, value_, bias_,
-                                                                   true, 0, causal_, scale_);
-      y = std::get<0>(all);
-      sums = std::get<1>(all).narrow(-1, 0, query_.size(2));
-      break;
-    }
-    case Kernel::none: {
-      const at::Tensor all = scores();
-      sums = all.logsumexp(-1);
-      y = at::matmul(at::_softmax(all, -1, false), value_.to(all.scalar_type()))
-              .to(value_.scalar_type());
-    }
-  }
-  if (zeros_ && alone_.defined()) y = y.masked_fill(alone_, 0);
-  return {y, sums};
-}
-
-Tensors LocalAttention::backward(const at::Tensor& given, const at::Tensor& y,
-                                 const at::Tensor& sums) const {
-  Shape extents = query_.sizes().slice(0, 3).vec();
-  check_extents(sums, extents);
-  extents.push_back(value_.size(3));
-  check_extents(given, extents);
-  check_extents(y, extents);
-  const at::Tensor dy = zeros_ && alone_.defined() ? given.masked_fill(alone_, 0) : given;
-  // What draws would be seen by, if there were a dropout.
-  const at::Tensor draws = at::empty({2}, sums.options().dtype(at::kLong));
-  at::Tensor dq, dk, dv;
-  switch (kernel()) {
-    case Kernel::cpu:
-      std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          dy, query_, key_, value_, y, sums, 0, causal_, bias_, scale_);
-      break;
-    case Kernel::flash:
-      std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
-          dy, query_, key_, value_, y, sums, {}, {}, query_.size(2), key_.size(2), 0, causal_,
-          draws, draws, scale_);
-      break;
-    case Kernel::efficient: {
-      // The kernel reads blocks of 32 sums.
-      const int64_t missing = (32 - sums.size(-1) % 32) % 32;
-      const at::Tensor padded =
-          at::constant_pad_nd(sums, {0, missing}, std::numeric_limits<double>::infinity());
-      const auto all = at::_scaled_dot_product_efficient_attention_backward(
-          dy, query_, key_, value_, bias_.value_or(at::Tensor()), y, padded, draws, draws, 0,
-          {true, true, true, false}, causal_, scale_);
-      std::tie(dq, dk, dv, std::ignore) = all;
-      break;
-    }
-    case Kernel::none: {
-      const at::Tensor shares = scores().sub_(sums.unsqueeze(-1)).exp_();
-      const at::ScalarType dtype = shares.scalar_type();
-      const at::Tensor d = dy.to(dtype);
-      const at::Tensor mean = at::mul(d, y).sum(-1, true);
-      const at::Tensor ds =
-          at::matmul(d, value_.to(dtype).transpose(-1, -2)).sub_(mean).mul_(shares).mul_(scale_);
-      dq = at::matmul(ds, key_.to(dtype)).to(query_.scalar_type());
-      dk = at::matmul(ds.transpose(-1, -2), query_.to(dtype)).to(key_.scalar_type());
-      dv = at::matmul(shares.transpose(-1, -2), d).to(value_.scalar_type());
-    }
-  }
-  if (alone_.defined()) dq = dq.masked_fill(alone_, 0);
-  return {dq, dk, dv};
-}
-
-/// What the operation and its gradient share: the attributes, and the terms of their rules.
-struct AttentionTerms : ops::AttentionForm {
-  auto attributes() const { return std::tie(scale, causal, zeros); }
-
-  /// Axes of batches, before others.
-  static std::string term(const Specs& in, const char* others) {
+  /// Axes of batches, steps, heads and features.
+  static std::string term(const Specs& in, const std::string& steps, const std::string& features) {
     std::string text;
-    for (int64_t a = 0; a + 3 < in[0].rank(); ++a) text += str("b", a, " ");
-    return text + others;
+    for (int64_t a = 0; a < steps_axis(in); ++a) text += str("b", a, " ");
+    return text + steps + heads(in) + features;
   }
-  std::string query(const Specs& in) const { return term(in, causal ? "!t h !d" : "t h !d"); }
-  /// ", " and the mask, if it is the input of this number.
-  static std::string mask(const Specs& in, size_t input) {
-    if (in.size() <= input) return "";
-    std::string text = " ,";
-    for (int64_t a = 0; a < in[input].rank(); ++a) {
-      const std::string names[] = {str("b", a), "h", "t", "s"};
-      const int64_t last = std::max<int64_t>(a + 4 - in[input].rank(), 0);
-      text += " " + (in[input].shape[size_t(a)] == 1 ? "." : names[last]);
+  /// Axes of the logarithms of sums.
+  static std::string sums(const Specs& in) {
+    std::string text;
+    for (int64_t a = 0; a < steps_axis(in); ++a) text += str("b", a, " ");
+    return text + heads(in) + "t";
+  }
+  /// ", " and each mask, and the numbers of keys, from this input on.
+  static std::string masks(const Specs& in, size_t first) {
+    std::string text;
+    for (size_t i = first; i < in.size(); ++i) {
+      text += " ,";
+      for (int64_t a = 0; a < in[i].rank(); ++a) {
+        const std::string names[] = {str("b", a), "h", "t", "s"};
+        const int64_t last =
+            in[i].dtype == at::kBool ? std::max<int64_t>(a + 4 - in[i].rank(), 0) : 0;
+        text += " " + (in[i].shape[size_t(a)] == 1 ? "." : names[last]);
+      }
     }
     return text;
   }
+  LocalAttention local(const LocalArgs& in, size_t first_mask) const;
 };
 
-/// Gradients of query, key and value from these, the result, the logarithms of sums, dy and, if
-/// there is one, the mask. Linear in shards of T, S and the width, so that they leave addends.
+LocalAttention AttentionTerms::local(const LocalArgs& in, size_t first_mask) const {
+  const int64_t steps = in.spec(0).rank() - 3, dim = in.spec(0).shape.back();
+  const Specs specs = {in.spec(0), in.spec(1)};
+  AttentionPart part{.scale = scale.value_or(1 / std::sqrt(double(dim))),
+                     .causal = causal,
+                     .zeros = zeros,
+                     .window = reach,
+                     .first = in.range(0, steps).lo,
+                     .heads = in.range(0, steps + 1),
+                     .shared_heads = in.range(1, steps + 1),
+                     .group = group(specs)};
+  for (size_t i = first_mask; i < in.size(); ++i) {
+    part.masks.push_back(in[i].scalar_type() == at::kBool ? one_batch_axis(in[i], in[0])
+                                                          : first_keys(in[i], in[1].size(-3)));
+  }
+  return {heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part};
+}
+
+/// The sum over the heads of the query that share one of key and value: (…, S, heads, features) ->
+/// (…, S, heads / group, features).
+struct SharedHeadsSumOp {
+  static constexpr std::string_view name = "shared_heads_sum";
+  int64_t group = 1;
+  auto attributes() const { return std::tie(group); }
+  Specs infer(const Specs& in) const {
+    Spec out = in[0];
+    out.shape[size_t(in[0].rank() - 2)] /= group;
+    return {out};
+  }
+  Rule rule(const Specs& in) const {
+    std::string text;
+    for (int64_t a = 0; a < in[0].rank(); ++a) {
+      text += str(a == in[0].rank() - 2 ? "~a" : "a", a, " ");
+    }
+    return Rule::parse(text + "-> " + text).passing(Passes::sums);
+  }
+  Interval window(size_t, int64_t, Interval out, const Specs&) const {
+    return {out.lo * group, out.hi * group};
+  }
+  Tensors forward(const LocalArgs& in) const {
+    return {in[0].unflatten(-2, {-1, group}).sum(-2)};
+  }
+  static Samples<SharedHeadsSumOp> samples() {
+    return {{{{{2, 3, 4, 2}}}, {2}}, {{{{1, 2, 9, 2}}}, {3}}};
+  }
+};
+
+/// Gradients of query, key and value from these, the result, the logarithms of sums, dy and the
+/// masks; those of key and value for each head of the query. Linear in shards of T, S and the
+/// width, so that they leave addends.
 struct AttentionGradOp : AttentionTerms {
   static constexpr std::string_view name = "attention_grad";
-  Specs infer(const Specs& in) const { return {in[0], in[1], in[2]}; }
+  Specs infer(const Specs& in) const {
+    Specs out = {in[0], in[1], in[2]};
+    const size_t heads = size_t(heads_axis(in));
+    for (size_t i : {1, 2}) out[i].shape[heads] = in[0].shape[heads];
+    return out;
+  }
   Rule rule(const Specs& in) const {
     // All that a step attends to decides what is masked.
-    const bool whole = causal || in.size() > 6;
-    const std::string keys = term(in, whole ? "!s h !d" : "s h !d"), values = term(in, "s h e"),
-                      result = term(in, "t h e");
-    Rule rule = Rule::parse(query(in) + " , " + keys + " , " + values + " , " + result + " , " +
-                            term(in, "h t") + " , " + result + mask(in, 6) + " -> " + query(in) +
-                            " , " + keys + " , " + values);
-    const size_t steps = in[0].shape.size() - 3;
+    const bool whole = causal || reach || in.size() > 6;
+    const std::string query = term(in, "t", "!d"), keys = term(in, whole ? "!s" : "s", "!d"),
+                      values = term(in, "s", "e"), result = term(in, "t", "e");
+    Rule rule = Rule::parse(query + " , " + keys + " , " + values + " , " + result + " , " +
+                            sums(in) + " , " + result + masks(in, 6) + " -> " + query + " , " +
+                            keys + " , " + values);
+    const size_t steps = size_t(steps_axis(in));
     for (const int factor : {rule.in[0][steps], rule.in[1][steps], rule.in[2].back()}) {
       FactorKind& kind = rule.factors[size_t(factor)];
       if (kind == FactorKind::pass) kind = FactorKind::reduce;
     }
     return rule;
   }
+  Interval window(size_t input, int64_t, Interval out, const Specs& in) const {
+    return window_of(input, out, in);
+  }
   Tensors forward(const LocalArgs& in) const {
-    const LocalAttention block(in, *this, in.size() > 6 ? in[6] : at::Tensor());
     // Kernels read the sums in a row.
     const at::Tensor sums = in[4].to(at::toOpMathType(in[0].scalar_type()))
-                                .reshape({-1, in[4].size(-2), in[4].size(-1)})
-                                .contiguous();
-    Tensors grads = block.backward(heads_first(in[5]), heads_first(in[3]), sums);
+                                .reshape({-1, in[4].size(-2), in[4].size(-1)});
+    Tensors grads = local(in, 6).backward(heads_first(in[5]), heads_first(in[3]), sums);
     for (size_t i = 0; i < grads.size(); ++i) grads[i] = steps_first(grads[i], in[i]);
     return grads;
   }
@@ -269,19 +192,23 @@ struct AttentionOp : AttentionTerms {
   static constexpr std::string_view name = attention_name;
   Specs infer(const Specs& in) const;
   Rule rule(const Specs& in) const {
-    return Rule::parse(query(in) + " , " + term(in, "!s h !d") + " , " + term(in, "s h e") +
-                       mask(in, 3) + " -> " + term(in, "t h e") + " , " + term(in, "h t"));
+    return Rule::parse(term(in, "t", "!d") + " , " + term(in, "!s", "!d") + " , " +
+                       term(in, "s", "e") + masks(in, 3) + " -> " + term(in, "t", "e") + " , " +
+                       sums(in));
+  }
+  Interval window(size_t input, int64_t, Interval out, const Specs& in) const {
+    return window_of(input, out, in);
   }
   Tensors forward(const LocalArgs& in) const {
-    const auto [y, sums] =
-        LocalAttention(in, *this, in.size() > 3 ? in[3] : at::Tensor()).forward();
+    const auto [y, sums] = local(in, 3).forward();
     const at::Tensor out = steps_first(y, in[0]);
     std::vector<int64_t> shape = out.sizes().vec();
     shape.pop_back();
     std::swap(shape.back(), shape[shape.size() - 2]);
     return {out, sums.reshape(shape)};
   }
-  static constexpr Saves saves{0b1111, 0b11};
+  // As many masks as there are.
+  static constexpr Saves saves{0xffff, 0b11};
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
   static Samples<AttentionOp> samples();
 };
@@ -294,29 +221,42 @@ Specs AttentionOp::infer(const Specs& in) const {
   const auto fit = [&] {
     if (q.size() < 4 || k.size() != q.size() || v.size() != q.size()) return false;
     const size_t steps = q.size() - 3;
+    const int64_t heads = q[steps + 1], shared = k[steps + 1];
+    const bool groups = shared > 0 && heads > 0 && heads % shared == 0;
     return std::equal(q.begin(), q.begin() + int64_t(steps), k.begin()) &&
-           std::equal(k.begin(), k.end() - 1, v.begin()) && q[steps + 1] == k[steps + 1] &&
-           q.back() == k.back();
+           std::equal(k.begin(), k.end() - 1, v.begin()) && q.back() == k.back() &&
+           (groups || heads == shared);
   };
   if (!fit()) {
     throw ShapeError(std::string(name),
                      "query (batch, T, heads, dim) goes with key (batch, S, heads, dim) and value "
-                     "(batch, S, heads, width)", received, "reshape an operand");
+                     "(batch, S, heads, width), which may have a divisor of the query's heads",
+                     received, "reshape an operand");
   }
   const size_t heads = q.size() - 2;
   if (k[heads - 1] == 0 || q.back() == 0 || v.back() == 0) {
     throw ShapeError(std::string(name), "there is a step to attend to, and a feature", received,
                      "pass tensors that are not empty");
   }
-  Shape sums(q.begin(), q.begin() + int64_t(heads) - 1);
+  if (reach && *reach < 1) {
+    throw ConfigError(std::string(name), "a window has at least 1 step", str(*reach),
+                      "leave it out for no window");
+  }
+  const Shape batch(q.begin(), q.begin() + int64_t(heads) - 1);
+  Shape sums = batch;
   sums.insert(sums.end(), {q[heads], q[heads - 1]});
-  if (in.size() > 3) {
-    Shape scores = sums;
-    scores.push_back(k[heads - 1]);
-    if (in[3].dtype != at::kBool || in[3].rank() != in[0].rank() ||
-        broadcast_shape(name, {{scores, at::kBool}, in[3]}) != scores) {
+  Shape scores = sums;
+  scores.push_back(k[heads - 1]);
+  for (size_t i = 3; i < in.size(); ++i) {
+    if (in[i].dtype == at::kLong && i + 1 == in.size()) {
+      if (in[i].shape == batch) continue;
+      throw ShapeError(std::string(name), "there is a length for each row, " + to_string(batch),
+                       to_string(in[i].shape), "reshape it");
+    }
+    if (in[i].dtype != at::kBool || in[i].rank() != in[0].rank() ||
+        broadcast_shape(name, {{scores, at::kBool}, in[i]}) != scores) {
       throw ShapeError(std::string(name), "the mask is bool, broadcast to " + to_string(scores),
-                       to_string(in[3].shape), "reshape or cast it");
+                       to_string(in[i].shape), "reshape or cast it");
     }
   }
   Shape out = q;
@@ -339,9 +279,13 @@ Grads AttentionOp::gradient(const Saved& saved, const Cotangents& dys, Needs) co
     y = ops::pad(y, last, 0, 1);
   }
   std::vector<DTensor> in = {saved.in(0), saved.in(1), value, y, saved.out(1), dy};
-  if (saved.size() > 3) in.push_back(saved.in(3));
+  for (size_t i = 3; i < saved.size(); ++i) in.push_back(saved.in(i));
   const AttentionGradOp op{*this};
   Grads grads = dispatch(op_info<AttentionGradOp>(), &op, attribute_hash(op), in);
+  const int64_t group = AttentionTerms::group({{saved.shape(0)}, {saved.shape(1)}});
+  for (size_t i = 1; group > 1 && i < 3; ++i) {
+    grads[i] = run_op(SharedHeadsSumOp{group}, {grads[i]});
+  }
   if (dys[1].defined()) grads[2] = ops::slice(grads[2], last, 0, saved.shape(2).back());
   grads.resize(saved.size());
   return grads;
@@ -350,36 +294,48 @@ Grads AttentionOp::gradient(const Saved& saved, const Cotangents& dys, Needs) co
 SampleInput mask_sample(const Shape& shape) { return {shape, at::kBool, 0, 2}; }
 
 Samples<AttentionOp> AttentionOp::samples() {
-  const auto of = [](const Shape& q, const Shape& k, const Shape& v, bool causal,
+  const auto of = [](const Shape& q, const Shape& k, const Shape& v, const AttentionTerms& how,
                      std::vector<SampleInput> mask = {}, at::ScalarType dtype = at::kDouble) {
     std::vector<SampleInput> in = {{q, dtype}, {k, dtype}, {v, dtype}};
     in.insert(in.end(), mask.begin(), mask.end());
-    return Sample<AttentionOp>{in, {{{{}, causal, false}}}};
+    return Sample<AttentionOp>{in, {how}};
   };
-  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, false),
-          of({1, 3, 2, 2}, {1, 4, 2, 2}, {1, 4, 2, 2}, true),
-          of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, false, {mask_sample({2, 1, 3, 4})}),
-          of({2, 1, 3, 2, 2}, {2, 1, 2, 2, 2}, {2, 1, 2, 2, 3}, true,
+  const AttentionTerms causal{.causal = true};
+  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
+          of({1, 3, 2, 2}, {1, 4, 2, 2}, {1, 4, 2, 2}, causal),
+          of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {mask_sample({2, 1, 3, 4})}),
+          of({2, 1, 3, 2, 2}, {2, 1, 2, 2, 2}, {2, 1, 2, 2, 3}, causal,
              {mask_sample({2, 1, 1, 1, 2})}),
-          {{{{2, 3, 2, 2}}, {{2, 3, 2, 2}}, {{2, 3, 2, 2}}, mask_sample({1, 2, 3, 3})},
-           {{{0.7, false, true}}}},
-          of({2, 3, 2, 1}, {2, 3, 2, 1}, {2, 3, 2, 1}, true, {}, at::kFloat)};
+          of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {.scale = 0.7, .zeros = true},
+             {mask_sample({1, 2, 3, 3})}),
+          of({2, 3, 2, 1}, {2, 3, 2, 1}, {2, 3, 2, 1}, causal, {}, at::kFloat),
+          of({2, 2, 6, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
+          of({1, 3, 4, 2}, {1, 3, 1, 2}, {1, 3, 1, 1}, causal, {mask_sample({1, 4, 1, 3})}),
+          of({1, 4, 2, 2}, {1, 5, 2, 2}, {1, 5, 2, 2}, {.reach = 2}),
+          of({2, 6, 2, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, {.causal = true, .zeros = true, .reach = 2},
+             {mask_sample({2, 1, 6, 1})}),
+          of({2, 3, 1, 2}, {2, 4, 1, 2}, {2, 4, 1, 2}, {}, {{{2}, at::kLong, 0, 5}}),
+          of({2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, causal,
+             {mask_sample({2, 1, 1, 3}), {{2}, at::kLong, 0, 4}})};
 }
 
 Samples<AttentionGradOp> AttentionGradOp::samples() {
-  const auto of = [](const Shape& q, const Shape& k, bool causal,
+  const auto of = [](const Shape& q, const Shape& k, const AttentionTerms& how,
                      std::vector<SampleInput> mask = {}) {
     const SampleInput sums{{q[0], q[2], q[1]}, at::kDouble, 0.5, 1.5};
     std::vector<SampleInput> in = {{q}, {k}, {k}, {q}, sums, {q}};
     in.insert(in.end(), mask.begin(), mask.end());
-    return Sample<AttentionGradOp>{in, {{{{}, causal, false}}}};
+    return Sample<AttentionGradOp>{in, {how}};
   };
-  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, false), of({2, 3, 1, 2}, {2, 4, 1, 2}, true),
-          of({2, 3, 1, 2}, {2, 3, 1, 2}, false, {mask_sample({2, 1, 3, 3})})};
+  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {}), of({2, 3, 1, 2}, {2, 4, 1, 2}, {.causal = true}),
+          of({2, 3, 1, 2}, {2, 3, 1, 2}, {}, {mask_sample({2, 1, 3, 3})}),
+          of({1, 2, 6, 2}, {1, 3, 2, 2}, {}),
+          of({2, 4, 1, 2}, {2, 4, 1, 2}, {.causal = true, .reach = 2}, {{{2}, at::kLong, 0, 5}})};
 }
 
 TESSERA_REGISTER_OP(AttentionGradOp);
 TESSERA_REGISTER_OP(AttentionOp);
+TESSERA_REGISTER_OP(SharedHeadsSumOp);
 
 }  // namespace
 
@@ -387,11 +343,16 @@ namespace ops {
 
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
                   const DTensor& mask, const AttentionForm& form) {
-  const AttentionOp op{{form}};
-  if (!mask.defined()) return run_op(op, {query, key, value});
-  Shape shape = mask.shape();
-  while (int64_t(shape.size()) < query.rank()) shape.insert(shape.begin(), 1);
-  return run_op(op, {query, key, value, reshape(mask, shape)});
+  const AttentionOp op{{form.scale, form.causal, form.zeros, form.window}};
+  std::vector<DTensor> in = {query, key, value}, masks = form.masks;
+  if (mask.defined()) masks.insert(masks.begin(), mask);
+  for (const DTensor& each : masks) {
+    Shape shape = each.shape();
+    while (int64_t(shape.size()) < query.rank()) shape.insert(shape.begin(), 1);
+    in.push_back(reshape(each, shape));
+  }
+  if (form.lengths.defined()) in.push_back(as_indices(form.lengths));
+  return run_op(op, in);
 }
 
 }  // namespace ops

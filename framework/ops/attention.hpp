@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
@@ -11,15 +13,27 @@ struct AttentionForm {
   std::optional<double> scale = std::nullopt;  ///< of the scores; 1 / sqrt(dim) if absent
   bool causal = false;  ///< step t attends to the steps up to t alone; needs no mask
   bool zeros = false;   ///< a step that may attend to nothing gives 0, not the values' mean
+  /// Step t attends to the steps nearer than this alone: to its own for 1, and with `causal` to as
+  /// many as this says (sliding_window of keras.layers.MultiHeadAttention).
+  std::optional<int64_t> window = std::nullopt;
+  std::vector<DTensor> masks = {};  ///< more masks; a step attends to what all of them allow
+  DTensor lengths = {};  ///< whole numbers (batch…): of each row that many first keys count
 };
 
 /// softmax(scale · query · key) · value for each head, without the scores in memory where ATen has
 /// a fused kernel: query (batch…, T, heads, dim), key (batch…, S, heads, dim), value (batch…, S,
 /// heads, width) -> (batch…, T, heads, width) (torch.nn.functional.scaled_dot_product_attention,
-/// keras.ops.dot_product_attention). The mask, bool, broadcast to (batch…, heads, T, S), says what
-/// each step may attend to; it may be left out. Batch axes, heads and the value's width may be cut,
-/// and T without `causal`, at no cost; S and dim are gathered. Throws ShapeError for what does not
-/// fit, ConfigError for dtypes.
+/// keras.ops.dot_product_attention). Key and value may have fewer heads, a divisor of the query's:
+/// then consecutive heads of the query share one (keras.layers.GroupQueryAttention), which is not
+/// repeated in memory. The mask, bool, broadcast to (batch…, heads, T, S), says what each step may
+/// attend to; it may be left out. `causal`, `window`, `lengths` and masks of extent 1 along T or S
+/// make no tensor of (T, S).
+///
+/// Batch axes, heads, T and the value's width may be cut, at no cost; S and dim are gathered. Where
+/// the query's heads are cut, blocks take the shared heads that theirs read: what lies elsewhere is
+/// fetched, less than two heads of key and value for each device where shared heads are cut alike,
+/// and of their gradients less than two of the query's groups. Throws ShapeError for what does not
+/// fit, ConfigError for dtypes and a window below 1.
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
                   const DTensor& mask = {}, const AttentionForm& form = {});
 
