@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/attention_heads.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
@@ -129,12 +130,9 @@ bool AttentionLayer::can_fuse(const Inputs& inputs, const CallContext& context) 
   }
   // In float64, scores less 1e9 are still scores where a step may attend to nothing.
   if (inputs[1].mask().defined() && inputs[1].dtype() == at::kDouble) return false;
-  const auto whole = [](const DTensor& x, int64_t axis) {
-    return x.layout().num_shards(axis) == 1;
-  };
-  const DTensor &query = inputs[0], &key = inputs.back();
-  return whole(query, 2) && whole(key, 2) && whole(key, 1) && whole(inputs[1], 1) &&
-         (whole(query, 1) || !options_.use_causal_mask);
+  const DTensor &query = inputs[0], &value = inputs[1];
+  return attends_at_once(query, inputs.back(), 1) &&
+         (value.layout().num_shards(1) == 1 || value.layout().axis(1) == query.layout().axis(1));
 }
 
 /// As of one head.

@@ -4,17 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/attention.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/ops/softmax.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/core/einsum_dense.hpp>
+#include <tessera/layers/internal/attention_heads.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/noise.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
@@ -63,12 +59,9 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
   Letters letters(int64_t rank) const;
   LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
                          const Shape& output) const;
-  DTensor attention_mask(const Inputs& inputs, bool causal) const;
-  DTensor window(const DTensor& query, const DTensor& value, bool causal) const;
   bool gives_zeros() const;
   bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
   DTensor fused(const DTensor& q, const DTensor& k, const DTensor& v, const Inputs& inputs) const;
-  DTensor probabilities(const DTensor& scores, const DTensor& mask) const;
   DTensor dropped(const DTensor& scores, const CallContext& context) const;
 
   int64_t num_heads_, key_dim_, value_dim_;
@@ -82,27 +75,6 @@ const RegisteredLayer registered_multi_head_attention("MultiHeadAttention", [](J
   const int64_t num_heads = take_extent(config, "num_heads");
   return MultiHeadAttention(num_heads, take_extent(config, "key_dim"), options);
 });
-
-/// Letters from the `first` on.
-std::string letters_from(int64_t first, int64_t count) {
-  std::string text;
-  for (int64_t i = 0; i < count; ++i) text += static_cast<char>('a' + first + i);
-  return text;
-}
-
-/// What both masks leave, or the one that is given.
-DTensor joined(const DTensor& a, const DTensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
-  return ops::logical_and(a, b);
-}
-
-/// A mask with axes of extent 1 before the last `kept`, up to a rank.
-DTensor widened(const DTensor& mask, int64_t kept, int64_t rank) {
-  Shape shape = mask.shape();
-  const auto missing = std::max<int64_t>(rank - mask.rank(), 0);
-  shape.insert(shape.end() - std::min(kept, mask.rank()), static_cast<size_t>(missing), 1);
-  return ops::reshape(mask, shape);
-}
 
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
                                                  const MultiHeadAttentionOptions& options)
@@ -209,24 +181,7 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
 /// A part of the equation's letters: (free…, bound…) · (bound…, output…).
 LayerHandle MultiHeadAttentionLayer::projection(const std::string& name, int64_t rank,
                                                 int64_t bound, const Shape& output) const {
-  const int64_t free = rank - bound;
-  const auto width = static_cast<int64_t>(output.size());
-  const std::string kept = letters_from(0, free), summed = letters_from(free, bound);
-  const std::string made = letters_from(rank, width);
-  Shape shape(static_cast<size_t>(free - 1), -1);
-  shape.insert(shape.end(), output.begin(), output.end());
-  return EinsumDense(kept + summed + "," + summed + made + "->" + kept + made, shape,
-                     {.activation = name == "gate" ? "sigmoid" : "linear",
-                      .bias_axes = options_.use_bias ? made : "",
-                      .kernel_initializer = options_.kernel_initializer,
-                      .bias_initializer = options_.bias_initializer,
-                      .kernel_regularizer = options_.kernel_regularizer,
-                      .bias_regularizer = options_.bias_regularizer,
-                      .activity_regularizer = options_.activity_regularizer,
-                      .kernel_constraint = options_.kernel_constraint,
-                      .bias_constraint = options_.bias_constraint,
-                      .name = name,
-                      .dtype = to_string(dtype_policy())});
+  return head_projection(options_, name, rank, bound, output, to_string(dtype_policy()));
 }
 
 void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
@@ -253,47 +208,18 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   attention_output_->build({heads});
 }
 
-/// What steps may attend to by their places; undefined: anything.
-DTensor MultiHeadAttentionLayer::window(const DTensor& query, const DTensor& value,
-                                        bool causal) const {
-  if (!causal && !options_.sliding_window) return {};
-  const at::Tensor ahead = at::arange(query.size(1)).unsqueeze(-1) - at::arange(value.size(1));
-  at::Tensor near = at::ones_like(ahead, at::kBool);
-  if (causal) near = near.logical_and(ahead.ge(0));
-  if (options_.sliding_window) near = near.logical_and(ahead.abs().lt(*options_.sliding_window));
-  return pack(near.unsqueeze(0), Layout::replicated(query.mesh(), 3));
-}
-
-DTensor MultiHeadAttentionLayer::attention_mask(const Inputs& inputs, bool causal) const {
-  DTensor mask;
-  if (const DTensor own = inputs[0].mask(); own.defined()) mask = ops::expand_dims(own, -1);
-  for (size_t i = 1; i < std::min<size_t>(inputs.size(), 3); ++i) {
-    const DTensor own = inputs[i].mask();
-    if (own.defined()) mask = joined(mask, ops::expand_dims(own, -2));
-  }
-  mask = joined(mask, window(inputs[0], inputs[1], causal));
-  if (inputs.size() < 4) return mask;
-  const DTensor& given = inputs[3];
-  return joined(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool), mask);
-}
-
 /// Whether a step that may attend to nothing gives zeros, not the values' mean: as in Keras.
 bool MultiHeadAttentionLayer::gives_zeros() const {
   return options_.dropout > 0 || options_.return_attention_scores ||
          query_->built_for()[0].size() != 3;
 }
 
-/// Whether one operation does it without moving what is cut: nobody sees the scores, and they are
-/// of whole steps and features.
+/// Whether one operation does it without moving what is cut: nobody sees the scores.
 bool MultiHeadAttentionLayer::can_fuse(const DTensor& q, const DTensor& k,
                                        const CallContext& context) const {
   if (options_.return_attention_scores || (context.training && options_.dropout > 0)) return false;
   const std::vector<int64_t> attended = axes(q.rank() - 1);
-  const auto whole = [](const DTensor& x, int64_t axis) {
-    return x.layout().num_shards(axis) == 1;
-  };
-  return attended.size() == 1 && whole(q, q.rank() - 1) && whole(k, k.rank() - 1) &&
-         whole(k, attended[0]) && (whole(q, attended[0]) || !options_.use_causal_mask);
+  return attended.size() == 1 && attends_at_once(q, k, attended[0]);
 }
 
 DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const DTensor& k, const DTensor& v,
@@ -309,29 +235,14 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const DTensor& k, const
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  DTensor mask = attention_mask(inputs, false);
-  if (mask.defined()) mask = widened(mask, 2, q.rank());
-  const DTensor y =
-      ops::attention(moved(q, axis, steps), moved(k, axis, steps), moved(v, axis, steps), mask,
-                     {.causal = options_.use_causal_mask, .zeros = gives_zeros()});
+  ops::AttentionForm form{.causal = options_.use_causal_mask,
+                          .zeros = gives_zeros(),
+                          .window = options_.sliding_window,
+                          .masks = call_masks(inputs)};
+  for (DTensor& mask : form.masks) mask = widened_mask(mask, 2, q.rank());
+  const DTensor y = ops::attention(moved(q, axis, steps), moved(k, axis, steps),
+                                   moved(v, axis, steps), {}, form);
   return moved(y, steps, axis);
-}
-
-DTensor MultiHeadAttentionLayer::probabilities(const DTensor& scores, const DTensor& mask) const {
-  const auto attended = static_cast<int64_t>(axes(query_->built_for()[0].size()).size());
-  // Sums of half-precision numbers are coarse.
-  const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
-  DTensor logits = ops::cast(scores, dtype);
-  DTensor counts;
-  if (mask.defined()) {
-    counts = widened(mask, 2 * attended, scores.rank());
-    constexpr double lowest = -std::numeric_limits<float>::max() / 2;
-    logits = ops::where(counts, logits, scalar(lowest, scores.mesh(), dtype));
-  }
-  DTensor y = ops::reshape(
-      ops::softmax(ops::flatten(logits, logits.rank() - attended), -1), logits.shape());
-  if (counts.defined() && gives_zeros()) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
-  return ops::cast(y, scores.dtype());
 }
 
 DTensor MultiHeadAttentionLayer::dropped(const DTensor& scores, const CallContext& context) const {
@@ -354,7 +265,11 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
     const Letters l = letters(x.rank());
     const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
                                        {k, q / std::sqrt(static_cast<double>(key_dim_))});
-    shares = probabilities(scores, attention_mask(inputs, options_.use_causal_mask));
+    std::vector<DTensor> masks = call_masks(inputs);
+    masks.push_back(place_mask(x.size(1), value.size(1), options_.use_causal_mask,
+                               options_.sliding_window, x.mesh()));
+    const auto attended = static_cast<int64_t>(axes(x.rank()).size());
+    shares = attention_shares(scores, joined_masks(masks), attended, gives_zeros());
     heads = ops::einsum(l.scores + "," + l.key + "->" + l.query, {dropped(shares, context), v});
   }
   if (gate_) heads = heads * (*gate_)(x, context);

@@ -204,6 +204,24 @@ TEST_CASE("attention over sharded steps sends no more than its scores need") {
   CHECK(names.has("exp"));
 }
 
+TEST_CASE("steps that are cut attend at once, causal and in a window, and make no mask of them") {
+  const Mesh mesh = create_mesh({{"steps", 3}}, virtual_cpus(3));
+  const at::Tensor x = test::random_values({{2, 8, 4}}, 1).to(at::kFloat);
+  const LayerHandle layer =
+      MultiHeadAttention(2, 3, {.sliding_window = 3, .use_causal_mask = true});
+  layer->build({{2, 8, 4}, {2, 8, 4}});
+  const DTensor whole = pack(x, Layout::replicated(default_mesh(), 3));
+  const at::Tensor expected = layer(Inputs{whole, whole}).full().clone();
+  layer->place_weights(LayoutMap(mesh));
+  const DTensor apart = pack(x, Layout({unsharded, "steps", unsharded}, mesh));
+  const test::OpNames names;
+  const DTensor y = layer(Inputs{apart, apart});
+  CHECK(y.layout() == apart.layout());
+  CHECK(names.has("attention"));
+  CHECK_FALSE(names.has("logical_and"));
+  CHECK(difference(y.full(), expected, 1e-5, 1e-6) == "");
+}
+
 TEST_CASE("attention's weights have Keras' paths and shapes") {
   const LayerHandle layer = MultiHeadAttention(2, 3, {.value_dim = 5, .name = "attention"});
   layer->build({{-1, 4, 7}, {-1, 6, 8}});
