@@ -7,6 +7,7 @@
 #include <tessera/layers/activation/relu.hpp>
 #include <tessera/layers/activation/softmax.hpp>
 #include <tessera/layers/attention/attention.hpp>
+#include <tessera/layers/attention/group_query_attention.hpp>
 #include <tessera/layers/attention/multi_head_attention.hpp>
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 #include <tessera/layers/augmentation/auto_contrast.hpp>

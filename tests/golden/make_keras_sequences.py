@@ -241,6 +241,40 @@ def attention_cases():
     ]
 
 
+def group_query_cases():
+    """In float64, with a head_dim of 4: as in attention_cases()."""
+    x, y = lambda *s: normal(*s, dtype=np.float64) * 0.6, rng.random((2, 3, 4)) < 0.6
+    G = lambda *args, **options: L.GroupQueryAttention(*args, **options, dtype="float64")
+    y[0, 0] = False
+    pair = [mask(3, 4), mask(3, 5)]
+    return [
+        attention_case(G(4, 4, 2), x(2, 3, 4), x(2, 5, 4)),
+        attention_case(G(4, 6, 2, use_bias=False), x(2, 3, 4), x(2, 3, 4), x(2, 3, 2)),
+        attention_case(G(4, 3, 1, kernel_regularizer=R.L2(0.25), bias_regularizer=R.L1(0.125),
+                         activity_regularizer=R.L2(0.0625), kernel_constraint="non_neg",
+                         bias_constraint=C.MaxNorm(1.5), kernel_initializer="he_normal",
+                         bias_initializer=I.Constant(0.2), dropout=0.5, seed=4, name="full"),
+                       x(2, 3, 4), x(2, 2, 4)),
+        attention_case(G(4, 2, 2), x(2, 3, 4), x(2, 4, 4), x(2, 4, 4), y),
+        attention_case(G(4, 4, 1), x(2, 3, 4), x(2, 4, 4), x(2, 4, 4), y,
+                       return_attention_scores=True),
+        attention_case(G(4, 4, 2), x(2, 4, 4), x(2, 4, 4), use_causal_mask=True),
+        attention_case(G(4, 2, 1), x(2, 4, 4), x(2, 3, 4), use_causal_mask=True,
+                       return_attention_scores=True),
+        attention_case(G(4, 4, 2, sliding_window=2), x(2, 4, 4), x(2, 4, 4)),
+        attention_case(G(4, 4, 2, sliding_window=2), x(2, 5, 4), x(2, 5, 4),
+                       use_causal_mask=True),
+        attention_case(G(4, 4, 2, use_gate=True), x(2, 3, 4), x(2, 2, 4)),
+        attention_case(G(4, 4, 2), x(3, 4, 4), x(3, 5, 4), masks=pair),
+        attention_case(G(4, 4, 2), x(3, 4, 4), x(3, 5, 4), x(3, 5, 2), masks=[*pair, mask(3, 5)],
+                       return_attention_scores=True),
+        attention_case(G(4, 2, 1, dropout=0.2), x(3, 4, 4), x(3, 4, 4), masks=[None, mask(3, 4)],
+                       use_causal_mask=True),
+        attention_case(L.GroupQueryAttention(3, 4, 2, use_bias=False), normal(2, 3, 4) * 0.6,
+                       normal(2, 2, 4) * 0.6),
+    ]
+
+
 def dot_attention_cases():
     x = lambda *s, **options: normal(*s, **options) * 0.6
 
@@ -325,6 +359,7 @@ def main():
         "masked": masked_cases(),
         "training": training_norms(),
         "GRU": recurrent_cases(L.GRU, 1) + recurrent_cases(L.GRU, 1, reset_after=False),
+        "GroupQueryAttention": group_query_cases(),
     })
 
 

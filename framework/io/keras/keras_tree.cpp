@@ -51,7 +51,8 @@ class TreeWalk {
       if (!name.empty()) add(name, layer.sublayers()[i].get());
     }
     if (layer.is_model()) add("layers", nullptr);
-    if (layer.class_name() == "MultiHeadAttention") {
+    const std::string kind = layer.class_name();
+    if (kind == "MultiHeadAttention" || kind == "GroupQueryAttention") {
       add("_softmax", nullptr);
       add("_dropout_layer", nullptr);
     }

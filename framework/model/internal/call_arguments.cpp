@@ -7,7 +7,7 @@
 namespace tessera::detail {
 
 std::vector<std::string> further_arguments(const std::string& layer) {
-  if (layer == "MultiHeadAttention") {
+  if (takes_query(layer)) {
     return {"value", "key", "query_mask", "value_mask", "key_mask", "attention_mask"};
   }
   if (is_recurrent(layer)) return {"initial_state", "mask"};
@@ -17,7 +17,7 @@ std::vector<std::string> further_arguments(const std::string& layer) {
 }
 
 std::string first_argument(const std::string& layer) {
-  if (layer == "MultiHeadAttention") return "query";
+  if (takes_query(layer)) return "query";
   if (layer == "RMSNormalization") return "x";
   return is_recurrent(layer) ? "sequences" : "inputs";
 }

@@ -60,7 +60,7 @@ Json keyed(const Layer& layer, const Json& values) {
 }
 
 /// As Keras' layer takes its inputs: as a list, one by one, or with first states beside them.
-/// Masks are one argument, but in MultiHeadAttention.
+/// Masks are one argument, but where there is a query.
 Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& flow) {
   if (node.layer->is_operation()) return operation_call_json(model, node);
   Json inputs = Json::array(), masks = Json::array();
@@ -73,7 +73,7 @@ Json call_json(const FunctionalModel& model, const Node& node, const MaskFlow& f
   }
   const std::string layer = node.layer->class_name();
   Json args = Json::array(), kwargs = Json::object();
-  if (layer == "MultiHeadAttention") {
+  if (takes_query(layer)) {
     if (inputs.size() > 3) kwargs["attention_mask"] = inputs[3];
     for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
       args.push_back(inputs[i]);
@@ -145,6 +145,10 @@ TensorName name_of_tensor(const Json& json, const JsonPath& path) {
   JsonObject inner(config, path.key("config"));
   const Json history = inner.take<Json>("keras_history");
   return tensor_name(history, path.key("config").key("keras_history"));
+}
+
+bool takes_query(const std::string& class_name) {
+  return class_name == "MultiHeadAttention" || class_name == "GroupQueryAttention";
 }
 
 bool is_recurrent(const std::string& class_name) {

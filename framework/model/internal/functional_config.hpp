@@ -36,6 +36,9 @@ TensorName name_of_tensor(const Json& json, const JsonPath& path);
 /// Whether layers of this class take first states beside a sequence.
 bool is_recurrent(const std::string& class_name);
 
+/// Whether layers of this class are called on a query, a value, a key and their masks by name.
+bool takes_query(const std::string& class_name);
+
 /// What the masks of MultiHeadAttention's inputs are called, in their order. Keras passes over its
 /// query_mask: the query's own mask takes its place. So the first has the name that Keras refuses.
 inline constexpr std::array<const char*, 3> attention_masks = {"mask", "value_mask", "key_mask"};

@@ -161,7 +161,7 @@ void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments
     if (!json.is_null()) call.masks.back().tensor = name_of_tensor(json, at);
   };
   const std::string kind = layer.class_name();
-  if (kind == "MultiHeadAttention") {
+  if (takes_query(kind)) {
     const auto needs_key = [&](const char* key) {
       return arguments.contains(key) && !arguments.at(key).first.is_null();
     };

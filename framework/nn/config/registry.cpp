@@ -5,6 +5,8 @@
 namespace tessera::detail {
 
 std::string snake_case(const std::string& name) {
+  // Keras exports the class under another name than it has, after which it names layers.
+  if (name == "GroupQueryAttention") return "grouped_query_attention";
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
   };
