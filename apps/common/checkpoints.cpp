@@ -79,4 +79,15 @@ std::string TrainingCheckpoints::save() {
   return manager_.save(first_step_ + model().optimizer()->steps());
 }
 
+RunCheckpoints::RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags)
+    : checkpoint_(model), manager_(checkpoint_, flags.folder), flags_(flags),
+      first_step_(newest_step(checkpoint_.mesh(), flags.folder)) {
+  if (!flags.resume) manager_.restore_latest({.weights_only = true});
+  checkpoint_.extra() = {{"first_step", first_step_}};
+}
+
+CallbackHandle RunCheckpoints::callback() {
+  return TrainingCheckpoints(checkpoint_, manager_, first_step_, flags_);
+}
+
 }  // namespace tessera::app

@@ -56,4 +56,20 @@ class TrainingCheckpoints final : public Callback, public OccasionalWeightReader
   CheckpointFlags flags_;
 };
 
+/// A model's checkpoints in one run of fit, which begins with the newest one's weights, or where
+/// the run that wrote it stopped.
+class RunCheckpoints {
+ public:
+  /// Collective. Throws as CheckpointManager does.
+  RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags);
+  /// For fit; this object outlives it.
+  CallbackHandle callback();
+
+ private:
+  Checkpoint checkpoint_;
+  CheckpointManager manager_;
+  CheckpointFlags flags_;
+  int64_t first_step_;
+};
+
 }  // namespace tessera::app

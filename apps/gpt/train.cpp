@@ -65,21 +65,6 @@ class TextAfterEpoch final : public Callback {
   bool prints_;
 };
 
-/// The checkpoints of a run.
-struct Saving {
-  Saving(const ModelHandle& model, const app::CheckpointFlags& given)
-      : checkpoint(model), manager(checkpoint, given.folder), flags(given) {
-    first_step = app::newest_step(checkpoint.mesh(), flags.folder);
-    if (!flags.resume) manager.restore_latest({.weights_only = true});
-    checkpoint.extra() = {{"first_step", first_step}};
-  }
-
-  Checkpoint checkpoint;
-  CheckpointManager manager;
-  app::CheckpointFlags flags;
-  int64_t first_step = 0;
-};
-
 /// What --summary, --plan, --plan-json and --plot-model ask for; no weight is drawn for it.
 void show_model(const ModelHandle& model, const DatasetHandle& data, const TrainFlags& flags,
                 const app::CommonOptions& common) {
@@ -98,12 +83,11 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
 History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
             const app::CommonOptions& common, const LayoutMap& layouts) {
   const Generator generator(model, corpus.vocabulary, flags.size.length, layouts);
-  std::optional<Saving> saving;
+  std::optional<app::RunCheckpoints> saving;
   std::vector<CallbackHandle> callbacks;
   if (!flags.checkpoints.folder.empty()) {
     saving.emplace(model, flags.checkpoints);
-    callbacks.push_back(app::TrainingCheckpoints(saving->checkpoint, saving->manager,
-                                                 saving->first_step, saving->flags));
+    callbacks.push_back(saving->callback());
   }
   if (!common.tensorboard.empty()) {
     callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));

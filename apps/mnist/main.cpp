@@ -103,27 +103,11 @@ mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& commo
   return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
 }
 
-/// The checkpoints of a run.
-struct Saving {
-  Saving(const ModelHandle& model, const app::CheckpointFlags& given)
-      : checkpoint(model), manager(checkpoint, given.folder), flags(given) {
-    first_step = app::newest_step(checkpoint.mesh(), flags.folder);
-    if (!flags.resume) manager.restore_latest({.weights_only = true});
-    checkpoint.extra() = {{"first_step", first_step}};
-  }
-
-  Checkpoint checkpoint;
-  CheckpointManager manager;
-  app::CheckpointFlags flags;
-  int64_t first_step = 0;
-};
-
 std::vector<CallbackHandle> callbacks_of(const app::CommonOptions& common,
-                                      std::optional<Saving>& saving) {
+                                      std::optional<app::RunCheckpoints>& saving) {
   std::vector<CallbackHandle> callbacks;
   if (saving) {
-    callbacks.push_back(app::TrainingCheckpoints(saving->checkpoint, saving->manager,
-                                                 saving->first_step, saving->flags));
+    callbacks.push_back(saving->callback());
   }
   if (!common.tensorboard.empty()) {
     callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
@@ -154,7 +138,7 @@ void print_summary(const History& history, int64_t images, double seconds) {
 /// A signal ends it after the step, and what a later run needs is saved.
 History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
             const app::CommonOptions& common, const MnistFlags& flags, bool saves) {
-  std::optional<Saving> saving;
+  std::optional<app::RunCheckpoints> saving;
   if (saves && !flags.checkpoints.folder.empty()) {
     model.build(input_shape(flags));
     saving.emplace(model, flags.checkpoints);
