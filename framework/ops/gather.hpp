@@ -11,6 +11,14 @@ namespace tessera::ops {
 /// for an index outside [0, n).
 DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
 
+/// Elements of x along an axis, by number, a row of indices for each row of x: x (a…, n, b…),
+/// indices (a…, m, b…) of an integer dtype -> (a…, m, b…); of the other axes, those of extent 1
+/// broadcast (keras.ops.take_along_axis). Numbers in [-n, 0) count from the end. Sharding of the
+/// other axes and of the indices' own passes on; a sharded axis of x is not gathered: each shard
+/// gives the elements it holds, which leaves a sum pending. The gradient of x adds up, in x's
+/// shards. Throws ShapeError for shapes that do not fit, ConfigError for a number outside [-n, n).
+DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis);
+
 /// Rows of a table by number: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,
 /// communication and errors as gather along axis 0.
 DTensor embedding(const DTensor& table, const DTensor& ids);

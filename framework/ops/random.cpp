@@ -1,15 +1,18 @@
 #include <tessera/framework/ops/random.hpp>
 
 #include <cmath>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/gpu_draw.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -160,6 +163,28 @@ struct RandomOp {
   }
 };
 
+/// x + Gumbel noise.
+struct GumbelNoiseOp {
+  static constexpr std::string_view name = "gumbel_noise";
+  auto attributes() const { return std::tuple<>(); }
+
+  Specs infer(const Specs& in) const { return infer_draw(name, in); }
+  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Tensors forward(const LocalArgs& in) const {
+    // Above 0, so that no noise is infinite: -inf plus noise stays below all other sums.
+    const at::Tensor u = drawn(in, uniform_draw, 0, 1);
+    u.clamp_min_(std::numeric_limits<float>::min());
+    const at::Tensor noise = u.log_().neg_().log_().neg_();
+    return {in[0].add(noise.to(in[0].scalar_type()))};
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return {dy[0], DTensor()}; }
+  static Samples<GumbelNoiseOp> samples() {
+    const SampleInput seed{{2}, at::kLong, 0, 1000};
+    return {{{{{5, 3}}, seed}}, {{{{2, 3, 5}}, seed}}};
+  }
+};
+
 using RandomUniformOp = RandomOp<uniform_draw>;
 using RandomNormalOp = RandomOp<normal_draw>;
 using RandomTruncatedNormalOp = RandomOp<truncated_normal_draw>;
@@ -179,6 +204,7 @@ TESSERA_REGISTER_OP(RandomNormalOp);
 TESSERA_REGISTER_OP(RandomTruncatedNormalOp);
 TESSERA_REGISTER_OP(GaussianNoiseOp);
 TESSERA_REGISTER_OP(GaussianDropoutOp);
+TESSERA_REGISTER_OP(GumbelNoiseOp);
 
 }  // namespace
 
@@ -217,6 +243,12 @@ DTensor random_normal(const Shape& shape, const DTensor& seed, double mean, doub
 DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean,
                                 double stddev, at::ScalarType dtype) {
   return run_op(RandomTruncatedNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
+}
+
+DTensor categorical(const DTensor& logits, const DTensor& seed) {
+  const bool half = logits.dtype() == at::kHalf || logits.dtype() == at::kBFloat16;
+  const DTensor x = half ? cast(logits, at::kFloat) : logits;
+  return argmax(run_op(GumbelNoiseOp(), {x, seed}), -1);
 }
 
 }  // namespace ops

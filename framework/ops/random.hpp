@@ -40,4 +40,14 @@ DTensor random_normal(const Shape& shape, const DTensor& seed, double mean = 0, 
 DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean = 0,
                                 double stddev = 1, at::ScalarType dtype = at::kFloat);
 
+/// A class drawn by each row of logits: (…, n) of a floating dtype -> (…) int64, class i with
+/// probability softmax(logits)[i] (keras.random.categorical draws several a row). It is the place
+/// of the largest logit + noise, Gumbel noise -log(-log(u)) of u = stateless_uniform(seed) at each
+/// logit's global index, in float32: the same class on every mesh. A logit of -inf is drawn only
+/// where all are. As u is of steps of 2^-23, a class below 1e-7 times the likeliest comes too
+/// seldom, or never. Sharding stays; a sharded last axis costs what argmax does. Divide logits by a
+/// temperature first; `seed` as of seed_input(). No gradient. Throws ConfigError unless logits are
+/// floating.
+DTensor categorical(const DTensor& logits, const DTensor& seed);
+
 }  // namespace tessera::ops

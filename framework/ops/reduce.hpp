@@ -27,6 +27,18 @@ DTensor any(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 DTensor argmax(const DTensor& x, int64_t axis = -1);
 DTensor argmin(const DTensor& x, int64_t axis = -1);
 
+/// The k largest elements of the last axis, the largest first, and their places (int64): both (…,
+/// k). Of equal ones the first comes first; NaN is the largest (keras.ops.top_k). A sharded last
+/// axis is gathered; the others keep their sharding. The gradient is the values', in x's shards.
+/// Throws ShapeError unless k lies in [1, extent of the last axis].
+std::pair<DTensor, DTensor> top_k(const DTensor& x, int64_t k);
+
+/// Sums of the elements along an axis up to each one, of x's shape and dtype: with `exclusive`
+/// without the element itself, from 0; with `reverse` from the end (tf.cumsum; keras.ops.cumsum has
+/// neither). Half types are summed in float32. A sharded axis is gathered; the others keep their
+/// sharding, and pending sums stay. Throws ConfigError for truth values.
+DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive = false, bool reverse = false);
+
 /// log(sum(exp(x))), stable: over shards a pending max, then a pending sum.
 DTensor logsumexp(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean, and mean of squared deviations from it (biased variance); never E[x²] − E[x]².

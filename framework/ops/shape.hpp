@@ -46,6 +46,21 @@ std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
 /// The tensor repeated along each axis (tf.tile).
 DTensor tile(const DTensor& x, const std::vector<int64_t>& repeats);
 
+/// Axes in reversed order; none: all (keras.ops.flip). Sharding stays: a sharded axis fetches what
+/// each shard lacks. Keeps pending reductions.
+DTensor flip(const DTensor& x, const std::vector<int64_t>& axes = {});
+/// Elements moved along axes, by as many places as `shifts` says, those beyond the end to the
+/// beginning (keras.ops.roll): one shift for each axis, one for all, or several that add up on one
+/// axis. Without axes it moves the elements in row-major order. A sharded axis fetches what each
+/// shard lacks. Keeps pending reductions. Throws ShapeError for other numbers of shifts.
+DTensor roll(const DTensor& x, const std::vector<int64_t>& shifts,
+             const std::vector<int64_t>& axes = {});
+/// Matrices (…, m, n) with zeros above, and below, diagonal k, which lies k columns right of the
+/// main one (keras.ops.tril, keras.ops.triu). Layout stays, pending sums too; no communication.
+/// Throws ShapeError for fewer than two axes.
+DTensor tril(const DTensor& x, int64_t k = 0);
+DTensor triu(const DTensor& x, int64_t k = 0);
+
 }  // namespace tessera::ops
 
 namespace tessera {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -78,6 +80,27 @@ struct PadOp {
   }
 };
 
+/// An axis in reversed order.
+struct FlipOp {
+  static constexpr std::string_view name = "flip";
+  int64_t axis = 0;
+  auto attributes() const { return std::tie(axis); }
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const { return window_rule(in, axis).passing(Passes::all); }
+  Interval window(size_t, int64_t, Interval out, const Specs& in) const {
+    const int64_t n = in[0].shape[size_t(axis)];
+    return {n - out.hi, n - out.lo};
+  }
+  Tensors forward(const LocalArgs& in) const { return {in[0].flip(axis)}; }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const {
+    return {run_op(*this, {dy[0]})};
+  }
+  static Samples<FlipOp> samples() {
+    return {{{{{5, 3}}}, {0}}, {{{{2, 4}}}, {1}}, {{{{7}}}, {0}}};
+  }
+};
+
 /// Tensors joined along an axis.
 struct ConcatOp {
   static constexpr std::string_view name = "concat";
@@ -139,7 +162,15 @@ struct ConcatOp {
 
 TESSERA_REGISTER_OP(SliceOp);
 TESSERA_REGISTER_OP(PadOp);
+TESSERA_REGISTER_OP(FlipOp);
 TESSERA_REGISTER_OP(ConcatOp);
+
+/// The last `shift` elements of an axis moved to its beginning.
+DTensor rolled(const DTensor& x, int64_t axis, int64_t shift) {
+  const int64_t rest = x.size(axis) - shift;
+  if (shift == 0) return x;
+  return ops::concat({ops::slice(x, axis, rest, shift), ops::slice(x, axis, 0, rest)}, axis);
+}
 
 }  // namespace
 
@@ -179,6 +210,36 @@ std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis) {
   std::vector<DTensor> list;
   for (int64_t i = 0; i < parts; ++i) list.push_back(slice(x, axis, i * (n / parts), n / parts));
   return list;
+}
+
+DTensor flip(const DTensor& x, const std::vector<int64_t>& axes) {
+  DTensor y = x;
+  for (int64_t a = 0; axes.empty() && a < x.rank(); ++a) y = run_op(FlipOp{a}, {y});
+  for (const int64_t axis : axes) {
+    y = run_op(FlipOp{normalize_axis(axis, x.rank(), "flip")}, {y});
+  }
+  return y;
+}
+
+DTensor roll(const DTensor& x, const std::vector<int64_t>& shifts,
+             const std::vector<int64_t>& axes) {
+  if (axes.empty()) return reshape(roll(flatten(x), shifts, {0}), x.shape());
+  const bool fits = shifts.size() == axes.size() || shifts.size() == 1 || axes.size() == 1;
+  if (!fits || shifts.empty()) {
+    throw ShapeError("roll", str("a shift for each of ", axes.size(), " axes, or one for all"),
+                     str(shifts.size(), " shifts"), "give as many shifts as axes");
+  }
+  // An axis may be named twice.
+  std::vector<int64_t> sums(size_t(x.rank()), 0);
+  for (size_t i = 0; i < std::max(shifts.size(), axes.size()); ++i) {
+    const int64_t a = normalize_axis(axes[axes.size() == 1 ? 0 : i], x.rank(), "roll");
+    const int64_t n = std::max<int64_t>(x.size(a), 1);
+    const int64_t shift = shifts[shifts.size() == 1 ? 0 : i] % n;
+    sums[size_t(a)] = (sums[size_t(a)] + shift + n) % n;
+  }
+  DTensor y = x;
+  for (int64_t a = 0; a < x.rank(); ++a) y = rolled(y, a, sums[size_t(a)]);
+  return y;
 }
 
 }  // namespace ops

@@ -215,6 +215,23 @@ TEST_CASE("an index out of range outside of a step is told when a value is read"
   CHECK_THROWS_WITH(ops::gather(table, ids), Contains("7 in row 1"));
 }
 
+TEST_CASE("indices that count from the end are checked on GPUs, and nothing waits for that") {
+  const Mesh mesh = gpu_mesh({{"batch", 2}});
+  const at::Tensor numbers = at::arange(10).to(at::kFloat).view({2, 5});
+  const DTensor x = pack(numbers, Layout::batch_sharded(mesh, "batch", 2));
+  const auto index = [&](int64_t first, int64_t second) {
+    const at::Tensor places = at::tensor({first, second}, at::kLong).view({2, 1});
+    return pack(places, Layout::batch_sharded(mesh, "batch", 2));
+  };
+  const DTensor good = index(-5, -1), bad = index(0, -6);
+  DTensor taken;
+  CHECK(counted([&] { taken = ops::take_along_axis(x, good, 1); }).waits == 0);
+  CHECK(taken.full().equal(at::tensor({0.0F, 9.0F}).view({2, 1})));
+  CHECK(counted([&] { taken = ops::take_along_axis(x, bad, 1); }).waits == 0);
+  CHECK_THROWS_WITH(taken.full(), Contains("[take_along_axis] indices lie in [-5, 5). "
+                                           "Received: -6 at (1, 0)"));
+}
+
 TEST_CASE("an integer divided by 0 is told when a value is read, and nothing waits for that") {
   const Mesh mesh = gpu_mesh({{"batch", 2}});
   const Layout rows = Layout::batch_sharded(mesh, "batch", 1);

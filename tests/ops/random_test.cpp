@@ -137,4 +137,45 @@ TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refuse
   CHECK_THROWS_AS(ops::dropout(key, 0.5, key), ConfigError);
 }
 
+TEST_CASE("classes are drawn as often as softmax says, the same in every layout") {
+  const int64_t rows = 20000;
+  const at::Tensor logits = at::tensor({0.0F, 2.0F, -INFINITY, 1.0F, -1.0F}).expand({rows, 5});
+  const auto drawing = [](const std::vector<DTensor>& in) {
+    return ops::categorical(in[0], ops::seed_input(seed, in[0].mesh()));
+  };
+  const Mesh one = create_mesh({{"batch", 1}});
+  const at::Tensor drawn = drawing({pack(logits.contiguous(), Layout::replicated(one, 2))}).full();
+  CHECK(drawn.scalar_type() == at::kLong);
+  const at::Tensor often = at::bincount(drawn, {}, 5).to(at::kDouble) / double(rows);
+  const at::Tensor expected = logits[0].to(at::kDouble).softmax(0);
+  CHECK(often[2].item<double>() == 0);
+  // Five standard deviations.
+  const at::Tensor margin = (expected * (1 - expected) / double(rows)).sqrt() * 5;
+  CHECK((often - expected).abs().le(margin).all().item<bool>());
+  const at::Tensor few = logits.narrow(0, 0, 24).reshape({6, 4, 5}).contiguous();
+  const at::Tensor classes = drawing({pack(few, Layout::replicated(one, 3))}).full();
+  CHECK(wrong_values({few}, drawing, classes, 0) == "");
+  const at::Tensor other =
+      ops::categorical(pack(few, Layout::replicated(one, 3)), ops::seed_input({7, -2}, one)).full();
+  CHECK(difference(other, classes) != "");
+}
+
+TEST_CASE("classes of half types are drawn in float32; a row of -inf, and other dtypes") {
+  const Mesh mesh = create_mesh({{"batch", 1}});
+  const DTensor key = ops::seed_input(seed, mesh);
+  const auto draw = [&](const at::Tensor& logits) {
+    return ops::categorical(pack(logits, Layout::replicated(mesh, logits.dim())), key);
+  };
+  const at::Tensor logits = at::zeros({200, 7});
+  CHECK(difference(draw(logits.to(at::kBFloat16)).full(), draw(logits).full()) == "");
+  // One class is left, however unlikely, and none.
+  at::Tensor masked = at::full({200, 7}, -INFINITY);
+  masked.select(1, 4).fill_(-1e30);
+  CHECK(draw(masked).full().eq(4).all().item<bool>());
+  CHECK(draw(at::full({2, 3}, -INFINITY)).full().eq(0).all().item<bool>());
+  CHECK_THROWS_AS(draw(at::zeros({2, 3}, at::kLong)), ConfigError);
+  CHECK_THROWS_AS(draw(at::zeros({})), ShapeError);
+  CHECK_THROWS_AS(draw(at::zeros({2, 0})), ShapeError);
+}
+
 }  // namespace random_test

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/function_check.hpp"
@@ -119,6 +121,67 @@ TEST_CASE("parts that do not fit are refused") {
   CHECK_THROWS_AS(ops::stack({}, 0), ShapeError);
   CHECK_THROWS_AS(ops::stack({x, row}, 0), ShapeError);
   CHECK_THROWS_AS(ops::unstack(x, 2), ShapeError);
+}
+
+TEST_CASE("flip turns any axes round in every layout") {
+  const Tensor x = at::randn({5, 2, 3}, at::kDouble);
+  const auto turned = [](const std::vector<int64_t>& axes) {
+    return [axes](const Inputs& in) { return ops::flip(in[0], axes); };
+  };
+  CHECK(wrong_values({x}, turned({0}), x.flip(0)) == "");
+  CHECK(wrong_values({x}, turned({-1, 1}), x.flip({2, 1})) == "");
+  CHECK(wrong_values({x}, turned({}), x.flip({0, 1, 2})) == "");
+  CHECK(wrong_gradients({x[0]}, turned({1})) == "");
+}
+
+TEST_CASE("roll moves elements round, along axes or all together, in every layout") {
+  const Tensor x = at::randn({5, 4}, at::kDouble);
+  const auto moved = [](const std::vector<int64_t>& shifts, const std::vector<int64_t>& axes) {
+    return [=](const Inputs& in) { return ops::roll(in[0], shifts, axes); };
+  };
+  for (int64_t shift : {0, 1, -2, 5, 13, -11}) {
+    INFO("shift " << shift);
+    CHECK(wrong_values({x}, moved({shift}, {0}), x.roll({shift}, {0})) == "");
+    CHECK(wrong_values({x}, moved({shift}, {}), x.roll({shift})) == "");
+  }
+  CHECK(wrong_values({x}, moved({1, -3}, {0, -1}), x.roll({1, -3}, {0, 1})) == "");
+  // One for all, several on one axis, and an axis twice.
+  CHECK(wrong_values({x}, moved({2}, {0, 1}), x.roll({2, 2}, {0, 1})) == "");
+  CHECK(wrong_values({x}, moved({2, 1}, {0}), x.roll({3}, {0})) == "");
+  CHECK(wrong_values({x}, moved({2, -1}, {0, -2}), x.roll({1}, {0})) == "");
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  CHECK(wrong_values({x}, moved({least, least}, {1}), x) == "");
+  CHECK(wrong_values({x[0][0]}, moved({3}, {}), x[0][0]) == "");
+  CHECK(wrong_values({at::empty({0, 2}, at::kDouble)}, moved({1}, {0}),
+                     at::empty({0, 2}, at::kDouble)) == "");
+  CHECK(wrong_gradients({x}, moved({2}, {0})) == "");
+  CHECK(wrong_gradients({x}, moved({3}, {})) == "");
+}
+
+TEST_CASE("flip and roll keep a pending sum, and do not gather a cut axis") {
+  const Mesh mesh = virtual_mesh({4});
+  CommLog log;
+  const CommLogScope scope(log);
+  const DTensor x = pack(at::randn({8, 2}), Layout({"x", unsharded}, mesh));
+  CHECK(ops::flip(x, {0}).layout() == x.layout());
+  CHECK(ops::roll(x, {1}, {0}).layout() == x.layout());
+  CHECK(log.count(CommOp::all_gather) == 0);
+  log.clear();
+  const Layout pending = Layout::replicated(mesh, 2).with_pending(1, Reduce::sum);
+  const DTensor sum = make_value(at::randn({8, 2}), pending, 0);
+  CHECK(ops::flip(sum).layout() == pending);
+  CHECK(ops::roll(sum, {1}, {1}).layout() == pending);
+  CHECK(log.to_string() == "");
+}
+
+TEST_CASE("shifts and axes that do not fit are refused") {
+  const DTensor x = one_device(at::ones({2, 3, 4}));
+  CHECK_THROWS_AS(ops::flip(x, {3}), ShapeError);
+  CHECK_THROWS_AS(ops::roll(x, {1}, {3}), ShapeError);
+  CHECK_THROWS_WITH(ops::roll(x, {1, 2, 3}, {0, 1}),
+                    Catch::Contains("[roll] a shift for each of 2 axes, or one for all. "
+                                    "Received: 3 shifts"));
+  CHECK_THROWS_AS(ops::roll(x, {}, {0}), ShapeError);
 }
 
 }  // namespace window_test

@@ -20,8 +20,8 @@ using Names = std::set<std::string>;
 
 /// Functions of namespace ops that are made of several operations, or of one by another name.
 const Names compositions = {
-    "argmax",    "argmin",  "embedding",     "expand_dims", "flatten",
-    "logsumexp", "max_pool_with_positions", "mean", "moments", "relayout_like", "seed_input",
+    "argmax", "argmin", "categorical", "embedding", "expand_dims", "flatten", "logsumexp",
+    "max_pool_with_positions", "mean", "moments", "relayout_like", "roll", "seed_input",
     "softmax_cross_entropy", "split", "squeeze", "stack", "tile", "unstack", "variance"};
 
 /// Operations that no function of their name stands for.
@@ -36,6 +36,7 @@ const Names internal = {"affine_transform_grad",
                         "first_index",
                         "gather_grad",
                         "gelu_grad",
+                        "gumbel_noise",
                         "hard_shrink_grad",
                         "hard_sigmoid_grad",
                         "hard_silu_grad",
@@ -64,6 +65,7 @@ const Names internal = {"affine_transform_grad",
                         "sparse_softmax_cross_entropy_grad",
                         "sparsemax_grad",
                         "squareplus_grad",
+                        "take_along_axis_grad",
                         "tanh_grad",
                         "tanh_shrink_grad",
                         "threshold_grad"};

@@ -21,7 +21,7 @@ void check_on_host(const void* parameters, uint64_t place) {
 
 /// Throws the error of an index that lies outside, `place` elements from the first.
 [[noreturn]] void fail_index(std::string_view op, std::string_view what,
-                             const at::Tensor& indices, int64_t count,
+                             const at::Tensor& indices, int64_t least, int64_t count,
                              std::span<const Interval> ranges, int64_t place) {
   const auto value = indices.reshape({-1})[place].item<int64_t>();
   Shape at(static_cast<size_t>(indices.dim()));
@@ -33,7 +33,8 @@ void check_on_host(const void* parameters, uint64_t place) {
   const std::string where = at.empty()       ? ""
                             : at.size() == 1 ? str(" in row ", at[0])
                                              : " at " + to_string(at);
-  throw ConfigError(std::string(op), str(what, " lie in [0, ", count, ")"), str(value, where),
+  throw ConfigError(std::string(op), str(what, " lie in [", least, ", ", count, ")"),
+                    str(value, where),
                     str("correct the data, or size the axis for ", what, " as large as that"));
 }
 
@@ -48,18 +49,18 @@ const DeviceKernel& index_kernel() {
 }
 
 at::Tensor checked_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                           int64_t count, std::span<const Interval> ranges) {
+                           int64_t count, std::span<const Interval> ranges, int64_t least) {
   if (indices.numel() == 0) return indices;
   if (indices.is_cpu()) {
     const auto [lowest, highest] = at::aminmax(indices);
-    if (lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < count) return indices;
-    const at::Tensor outside = indices.lt(0).logical_or_(indices.ge(count));
-    fail_index(op, what, indices, count, ranges,
+    if (lowest.item<int64_t>() >= least && highest.item<int64_t>() < count) return indices;
+    const at::Tensor outside = indices.lt(least).logical_or_(indices.ge(count));
+    fail_index(op, what, indices, least, count, ranges,
                outside.reshape({-1}).to(at::kByte).argmax().item<int64_t>());
   }
-  const auto fail = [op = std::string(op), what = std::string(what), indices, count,
+  const auto fail = [op = std::string(op), what = std::string(what), indices, least, count,
                      of = std::vector<Interval>(ranges.begin(), ranges.end())](int64_t place) {
-    fail_index(op, what, indices, count, of, place);
+    fail_index(op, what, indices, least, count, of, place);
   };
   const at::Tensor dense = indices.contiguous();
   const at::Tensor inside = at::empty_like(dense);
@@ -68,6 +69,7 @@ at::Tensor checked_indices(std::string_view op, std::string_view what, const at:
   const kernels::IndexParameters parameters{
       .in = static_cast<const long long*>(dense.const_data_ptr()),
       .out = static_cast<long long*>(inside.mutable_data_ptr()),
+      .least = least,
       .count = count,
       .found = static_cast<long long*>(found.mutable_data_ptr())};
   launch(index_kernel(), dense.device(), static_cast<uint64_t>(dense.numel()), &parameters);

@@ -8,11 +8,12 @@
 
 namespace tessera::detail {
 
-/// Integers that index [0, count); `ranges`: what they are of a whole. Throws ConfigError naming
-/// the first that lies outside, and its place. On a GPU that is thrown when this thread next reads
-/// from it, and until then the indices outside are those of the ends.
+/// Integers in [least, count); `ranges`: what they are of a whole. Throws ConfigError naming the
+/// first that lies outside, and its place. On a GPU that is thrown when this thread next reads from
+/// it, and until then the indices outside are those of the ends.
 at::Tensor checked_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                           int64_t count, std::span<const Interval> ranges = {});
+                           int64_t count, std::span<const Interval> ranges = {},
+                           int64_t least = 0);
 /// Indices that were checked before: on a GPU, those outside are those of the ends.
 at::Tensor clamped_indices(const at::Tensor& indices, int64_t count);
 /// What checked_indices() runs on GPUs, for tests.

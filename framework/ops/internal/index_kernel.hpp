@@ -9,13 +9,14 @@ namespace tessera::detail::kernels {
 struct IndexParameters {
   const long long* in;
   long long* out;
-  long long count;  ///< indices lie in [0, count)
+  long long least;   ///< indices lie in [least, count)
+  long long count;
   long long* found;  ///< the least place of one that does not
 };
 
 TESSERA_DEVICE void check_index(const IndexParameters& p, unsigned long long place) {
   const long long index = p.in[place];
-  const long long inside = index < 0 ? 0 : index >= p.count ? p.count - 1 : index;
+  const long long inside = index < p.least ? p.least : index >= p.count ? p.count - 1 : index;
   p.out[place] = inside;
   if (inside == index) return;
   const auto here = static_cast<long long>(place);
