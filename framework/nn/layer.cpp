@@ -247,7 +247,7 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
   }
   try {
     node->shapes = layer->output_shapes(shapes);
-    node->dtype = layer->symbolic_dtype(shapes);
+    node->dtypes = layer->symbolic_dtypes(shapes, node->shapes.size());
   } catch (const Error&) {
     rethrow_at(layer->class_name() + " " + layer->path());
   }

@@ -215,6 +215,10 @@ class Layer {
 
   /// The dtype of the outputs of a call in a graph, for input shapes.
   virtual at::ScalarType symbolic_dtype(const Shapes&) const { return policy_.compute; }
+  /// The same for each output, where they differ.
+  virtual std::vector<at::ScalarType> symbolic_dtypes(const Shapes& inputs, size_t outputs) const {
+    return std::vector<at::ScalarType>(outputs, symbolic_dtype(inputs));
+  }
 
   /// The mask of each output that call() gave none, undefined for none; the first input's for all
   /// unless overridden (keras.layers.Layer.compute_mask). `inputs` are in the compute dtype.

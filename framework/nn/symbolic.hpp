@@ -82,7 +82,7 @@ struct Node {
   std::vector<SymbolicTensor> inputs;  ///< none for an Input; masks that were given come last
   std::vector<size_t> masked;          ///< the inputs that those are the masks of
   std::vector<Shape> shapes;           ///< shapes of the outputs
-  at::ScalarType dtype = at::kFloat;
+  std::vector<at::ScalarType> dtypes;  ///< and their dtypes
   int64_t call = 0;                    ///< counts this layer's calls
 
   /// How many of the inputs the layer is called on; the others are their masks.
@@ -92,6 +92,6 @@ struct Node {
 }  // namespace detail
 
 inline const Shape& SymbolicTensor::shape() const { return node_->shapes[index_]; }
-inline at::ScalarType SymbolicTensor::dtype() const { return node_->dtype; }
+inline at::ScalarType SymbolicTensor::dtype() const { return node_->dtypes[index_]; }
 
 }  // namespace tessera

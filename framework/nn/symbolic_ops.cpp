@@ -242,6 +242,21 @@ SymbolicTensor ops::where(const SymbolicTensor& condition, const Operand& a, con
 SymbolicTensor ops::matmul(const SymbolicTensor& a, const SymbolicTensor& b) {
   return operation("Matmul", {a, b});
 }
+SymbolicTensor ops::einsum(const std::string& equation,
+                           const std::vector<SymbolicTensor>& operands) {
+  return operation("Einsum", {operands.begin(), operands.end()}, {{"subscripts", equation}});
+}
+SymbolicTensor ops::take_along_axis(const SymbolicTensor& x, const SymbolicTensor& indices,
+                                    int64_t axis) {
+  return operation("TakeAlongAxis", {x, indices}, {{"axis", axis}});
+}
+SymbolicTensor ops::cumsum(const SymbolicTensor& x, int64_t axis) {
+  return operation("Cumsum", {x}, {{"axis", axis}});
+}
+std::pair<SymbolicTensor, SymbolicTensor> ops::top_k(const SymbolicTensor& x, int64_t k) {
+  const std::vector<SymbolicTensor> both = operation_outputs("TopK", {x}, {{"k", k}});
+  return {both[0], both[1]};
+}
 SymbolicTensor ops::gather(const SymbolicTensor& x, const SymbolicTensor& indices, int64_t axis) {
   return operation("Take", {x, indices}, {{"axis", axis}});
 }
@@ -277,6 +292,19 @@ std::vector<SymbolicTensor> ops::unstack(const SymbolicTensor& x, int64_t axis) 
 }
 SymbolicTensor ops::tile(const SymbolicTensor& x, const std::vector<int64_t>& repeats) {
   return operation("Tile", {x}, {{"repeats", repeats}});
+}
+SymbolicTensor ops::flip(const SymbolicTensor& x, const std::vector<int64_t>& axes) {
+  return operation("Flip", {x}, {{"axis", symbolic_axes(axes)}});
+}
+SymbolicTensor ops::roll(const SymbolicTensor& x, const std::vector<int64_t>& shifts,
+                         const std::vector<int64_t>& axes) {
+  return operation("Roll", {x}, {{"shift", axes_json(shifts)}, {"axis", symbolic_axes(axes)}});
+}
+SymbolicTensor ops::tril(const SymbolicTensor& x, int64_t k) {
+  return operation("Tril", {x}, {{"k", k}});
+}
+SymbolicTensor ops::triu(const SymbolicTensor& x, int64_t k) {
+  return operation("Triu", {x}, {{"k", k}});
 }
 
 SymbolicTensor ops::cast(const SymbolicTensor& x, at::ScalarType dtype) {

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
@@ -119,7 +120,10 @@ SymbolicTensor clip(const SymbolicTensor& x, double lo, double hi);
 SymbolicTensor where(const SymbolicTensor& condition, const detail::Operand& a,
                      const detail::Operand& b);
 SymbolicTensor matmul(const SymbolicTensor& a, const SymbolicTensor& b);
+SymbolicTensor einsum(const std::string& equation, const std::vector<SymbolicTensor>& operands);
 SymbolicTensor gather(const SymbolicTensor& x, const SymbolicTensor& indices, int64_t axis = 0);
+SymbolicTensor take_along_axis(const SymbolicTensor& x, const SymbolicTensor& indices,
+                               int64_t axis);
 SymbolicTensor one_hot(const SymbolicTensor& labels, int64_t classes);
 SymbolicTensor cast(const SymbolicTensor& x, at::ScalarType dtype);
 
@@ -147,6 +151,9 @@ SymbolicTensor logsumexp(const SymbolicTensor& x, const std::vector<int64_t>& ax
                          bool keepdims = false);
 SymbolicTensor variance(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
                         bool keepdims = false);
+SymbolicTensor cumsum(const SymbolicTensor& x, int64_t axis);
+/// The k largest numbers of the last axis and, as int32, their places.
+std::pair<SymbolicTensor, SymbolicTensor> top_k(const SymbolicTensor& x, int64_t k);
 
 /// Where elements lie.
 SymbolicTensor reshape(const SymbolicTensor& x, const Shape& shape);
@@ -159,6 +166,11 @@ SymbolicTensor stack(const std::vector<SymbolicTensor>& parts, int64_t axis = 0)
 std::vector<SymbolicTensor> split(const SymbolicTensor& x, int64_t parts, int64_t axis = 0);
 std::vector<SymbolicTensor> unstack(const SymbolicTensor& x, int64_t axis = 0);
 SymbolicTensor tile(const SymbolicTensor& x, const std::vector<int64_t>& repeats);
+SymbolicTensor flip(const SymbolicTensor& x, const std::vector<int64_t>& axes = {});
+SymbolicTensor roll(const SymbolicTensor& x, const std::vector<int64_t>& shifts,
+                    const std::vector<int64_t>& axes = {});
+SymbolicTensor tril(const SymbolicTensor& x, int64_t k = 0);
+SymbolicTensor triu(const SymbolicTensor& x, int64_t k = 0);
 /// Elements [begin, begin + size) of one axis, as x[{":", "1:3"}] has them.
 SymbolicTensor slice(const SymbolicTensor& x, int64_t axis, int64_t begin, int64_t size);
 /// `before` and `after` elements of `value` added along an axis.

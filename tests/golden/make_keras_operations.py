@@ -140,7 +140,16 @@ def operations():
     add("where", lambda a, b: ops.where(ops.less(a, b), a, 0.0))
     add("matmul", lambda a, c: ops.matmul(a, c))
     add("take", lambda a, n: ops.take(a, n, axis=2)[0])
+    add("take_along_axis", lambda c, n: ops.take_along_axis(c[:, 0], n, axis=1))
+    add("take_along_axis_back", lambda c, n: ops.take_along_axis(c, n[:, None] - 3, axis=-1))
     add("one_hot", lambda n: ops.one_hot(n, 4))
+    add("einsum", lambda a, c: ops.einsum("bij,bjk->bki", a, c))
+    add("einsum_dots", lambda a, c: ops.einsum("...j, ...jk", a[:, 0], c))
+    add("cumsum", lambda a: ops.cumsum(a, axis=2))
+    add("cumsum_truth", lambda m: ops.cumsum(m, axis=1))
+    add("top_k", lambda a: ops.top_k(a, 3))
+    add("top_k_whole", lambda n: ops.top_k(n, 2))
+    add("top_k_places", lambda a, b: ops.take_along_axis(b, ops.top_k(a, 2)[1], axis=2))
     add("reshape", lambda a: ops.reshape(a, (-1, 3, 4)))
     add("transpose", lambda a: ops.transpose(a, (0, 2, 1)))
     add("transpose_all", lambda a: ops.transpose(a))
@@ -152,6 +161,13 @@ def operations():
     add("split", lambda a: ops.split(a, 3, axis=2))
     add("unstack", lambda a: ops.unstack(a, axis=1))
     add("tile", lambda a: ops.tile(a, (1, 2, 1)))
+    add("flip", lambda a: ops.flip(a, axis=2))
+    add("flip_all", lambda a: ops.flip(a))
+    add("roll", lambda a: ops.roll(a, 2, axis=-1))
+    add("roll_axes", lambda a: ops.roll(a, (1, -2), axis=(1, 2)))
+    add("roll_flat", lambda a: ops.roll(a, 5))
+    add("tril", lambda a: ops.tril(a))
+    add("triu_above", lambda c: ops.triu(c, k=-1))
     add("pad", lambda a: ops.pad(a, [[0, 0], [0, 0], [1, 2]]))
     add("pad_value", lambda a: ops.pad(a, [[0, 0], [1, 0], [0, 0]], constant_values=0.5))
     return cases
@@ -226,6 +242,10 @@ def read():
     add("take_place", [x], ops.take(x, 1, axis=-1))
     add("split_at", [x], list(ops.split(x, [1, 3], axis=2)))
     add("squeeze_all", [x], ops.squeeze(x[:, 0:1]))
+    add("cumsum_flat", [ids], ops.cumsum(ids, dtype="float32"))
+    add("einsum_alone", [x], ops.einsum("b...->...b", x))
+    add("top_k_unsorted", [x], list(ops.top_k(x, 2, sorted=False)))
+    add("take_along_all", [x], ops.take_along_axis(x, np.array([3, -1]), axis=None))
     add("likes", [x], [ops.ones_like(x), ops.zeros_like(x)])
     add("others", [x], [ops.celu(x - 1), ops.hard_tanh(x), ops.glu(x)])
     add("array", [x], x + np.arange(6, dtype="float32"))
@@ -258,12 +278,11 @@ def read():
 def refused():
     """What no reader of Tessera takes, with a part of what it says."""
     x = keras.Input((4, 6), name="x")
-    shifted = ops.roll(x, 1, axis=1)
-    model = keras.Model(x, L.Dense(2, name="dense")(shifted + 1.0), name="unknown")
-    sorts = keras.Model(x, ops.pad(x, [[0, 0], [1, 1], [0, 0]], mode="reflect"), name="reflect")
+    model = keras.Model(x, L.Dense(2, name="dense")(ops.sort(x, axis=1) + 1.0), name="unknown")
+    reflects = keras.Model(x, ops.pad(x, [[0, 0], [1, 1], [0, 0]], mode="reflect"), name="reflect")
     once = keras.src.ops.numpy.Add(name="once")
     twice = keras.Model(x, once(once(x, 1.0), 2.0), name="twice")
-    return [{"model": json.loads(one.to_json())} for one in (model, sorts, twice)]
+    return [{"model": json.loads(one.to_json())} for one in (model, reflects, twice)]
 
 
 def trained():

@@ -22,6 +22,8 @@ using Make = std::function<List(const List&)>;
 
 const Json& cases(const std::string& part) { return golden_part("keras_operations.json", part); }
 
+List pair_of(const std::pair<T, T>& both) { return {both.first, both.second}; }
+
 /// What make_keras_operations.py makes under these names.
 const std::map<std::string, Make> makers = {
     {"add", [](const List& x) { return List{x[0] + x[1]}; }},
@@ -145,6 +147,24 @@ const std::map<std::string, Make> makers = {
     {"where", [](const List& x) { return List{ops::where(ops::less(x[0], x[1]), x[0], 0.0)}; }},
     {"matmul", [](const List& x) { return List{ops::matmul(x[0], x[1])}; }},
     {"take", [](const List& x) { return List{ops::gather(x[0], x[1], 2)[{0}]}; }},
+    {"take_along_axis",
+     [](const List& x) { return List{ops::take_along_axis(x[0][{":", 0}], x[1], 1)}; }},
+    {"take_along_axis_back",
+     [](const List& x) {
+       const T places = x[1][{":", "None"}];
+       return List{ops::take_along_axis(x[0], places - 3, -1)};
+     }},
+    {"einsum", [](const List& x) { return List{ops::einsum("bij,bjk->bki", {x[0], x[1]})}; }},
+    {"einsum_dots",
+     [](const List& x) { return List{ops::einsum("...j, ...jk", {x[0][{":", 0}], x[1]})}; }},
+    {"cumsum", [](const List& x) { return List{ops::cumsum(x[0], 2)}; }},
+    {"cumsum_truth", [](const List& x) { return List{ops::cumsum(x[0], 1)}; }},
+    {"top_k", [](const List& x) { return pair_of(ops::top_k(x[0], 3)); }},
+    {"top_k_places",
+     [](const List& x) {
+       return List{ops::take_along_axis(x[1], ops::top_k(x[0], 2).second, 2)};
+     }},
+    {"top_k_whole", [](const List& x) { return pair_of(ops::top_k(x[0], 2)); }},
     {"one_hot", [](const List& x) { return List{ops::one_hot(x[0], 4)}; }},
     {"reshape", [](const List& x) { return List{ops::reshape(x[0], {-1, 3, 4})}; }},
     {"transpose", [](const List& x) { return List{ops::transpose(x[0], {0, 2, 1})}; }},
@@ -157,6 +177,13 @@ const std::map<std::string, Make> makers = {
     {"split", [](const List& x) { return ops::split(x[0], 3, 2); }},
     {"unstack", [](const List& x) { return ops::unstack(x[0], 1); }},
     {"tile", [](const List& x) { return List{ops::tile(x[0], {1, 2, 1})}; }},
+    {"flip", [](const List& x) { return List{ops::flip(x[0], {2})}; }},
+    {"flip_all", [](const List& x) { return List{ops::flip(x[0])}; }},
+    {"roll", [](const List& x) { return List{ops::roll(x[0], {2}, {-1})}; }},
+    {"roll_axes", [](const List& x) { return List{ops::roll(x[0], {1, -2}, {1, 2})}; }},
+    {"roll_flat", [](const List& x) { return List{ops::roll(x[0], {5})}; }},
+    {"tril", [](const List& x) { return List{ops::tril(x[0])}; }},
+    {"triu_above", [](const List& x) { return List{ops::triu(x[0], -1)}; }},
     {"pad", [](const List& x) { return List{ops::pad(x[0], 2, 1, 2)}; }},
     {"pad_value", [](const List& x) { return List{ops::pad(x[0], 1, 1, 0, 0.5)}; }},
     {"residual",
@@ -269,7 +296,7 @@ void check_made(const std::string& part) {
 }  // namespace
 
 TEST_CASE("operations of ops and C++ are written, shown and computed as in Keras") {
-  CHECK(cases("operations").size() == 126);
+  CHECK(cases("operations").size() == 142);
   check_made("operations");
 }
 

@@ -62,6 +62,25 @@ GraphOperation place_of(const std::string& name, Along function) {
           }};
 }
 
+/// Sums up to each number of an axis, or of all.
+DTensor running_sum(const OperationCall& call) {
+  DTensor x = value_of(call, Of::numbers);
+  if (const auto name = call.option<std::optional<std::string>>("dtype")) {
+    const auto dtype = dtype_of_name(*name);
+    if (!dtype || *dtype == at::kBool) json_fail(*name, call.place("dtype"), "a dtype of numbers");
+    x = ops::cast(x, *dtype);
+  }
+  const auto axis = call.option<std::optional<int64_t>>("axis");
+  return axis ? ops::cumsum(x, *axis) : ops::cumsum(ops::flatten(x), 0);
+}
+
+/// Always sorted, which Keras leaves open where it is not asked for.
+std::vector<DTensor> largest(const OperationCall& call) {
+  call.option<bool>("sorted");
+  const auto [values, places] = ops::top_k(call.tensor("x"), call.option<int64_t>("k"));
+  return {values, ops::cast(places, at::kInt)};
+}
+
 }  // namespace
 
 std::vector<GraphOperation> axis_operations() {
@@ -79,6 +98,8 @@ std::vector<GraphOperation> axis_operations() {
       reduction("Logsumexp", math, Of::floating, ops::logsumexp),
       place_of("Argmax", ops::argmax),
       place_of("Argmin", ops::argmin),
+      numpy_operation("Cumsum", {"x"}, {{"axis", nullptr}, {"dtype", nullptr}}, running_sum),
+      {"TopK", math, {"x"}, {{"k", nullptr}, {"sorted", true}}, largest},
       along("Softmax", ops::softmax),
       along("LogSoftmax", ops::log_softmax),
       along("Sparsemax", ops::sparsemax),

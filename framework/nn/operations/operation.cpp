@@ -16,7 +16,8 @@ namespace {
 const std::map<std::string, GraphOperation>& operation_table() {
   static const auto table = [] {
     std::map<std::string, GraphOperation> all;
-    for (auto* part : {elementwise_operations, axis_operations, shape_operations}) {
+    for (auto* part : {elementwise_operations, axis_operations, index_operations,
+                       product_operations, shape_operations}) {
       for (GraphOperation& one : part()) all.emplace(one.class_name, std::move(one));
     }
     return all;
@@ -48,6 +49,17 @@ at::ScalarType beside_number(at::ScalarType dtype, const Json& number) {
 }
 
 }  // namespace
+
+GraphOperation numpy_operation(const std::string& name, std::vector<std::string> arguments,
+                               Json options, DTensor (*function)(const OperationCall&)) {
+  return {name, numpy, std::move(arguments), std::move(options),
+          [=](const OperationCall& call) { return std::vector{function(call)}; }};
+}
+
+void check_parts(int64_t count, const JsonPath& path) {
+  constexpr int64_t most_parts = 1 << 20;
+  if (count > most_parts) json_fail(count, path, str("at most ", most_parts, " parts of an axis"));
+}
 
 Json tensor_place(size_t number) { return {{"tensor", number}}; }
 

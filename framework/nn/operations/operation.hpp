@@ -76,12 +76,21 @@ struct GraphOperation {
   Json named = Json::object();
 };
 
+/// An operation of Keras' NumPy with one result.
+GraphOperation numpy_operation(const std::string& name, std::vector<std::string> arguments,
+                               Json options, DTensor (*function)(const OperationCall&));
+
+/// Refuses more parts or places than a model has: a configuration must not fill memory.
+void check_parts(int64_t count, const JsonPath& path);
+
 /// The operation of this class; null if there is none.
 const GraphOperation* find_operation(const std::string& class_name);
 
 /// The tables that find_operation() looks into.
 std::vector<GraphOperation> elementwise_operations();
 std::vector<GraphOperation> axis_operations();
+std::vector<GraphOperation> index_operations();
+std::vector<GraphOperation> product_operations();
 std::vector<GraphOperation> shape_operations();
 
 }  // namespace tessera::detail

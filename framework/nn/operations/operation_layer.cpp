@@ -99,8 +99,10 @@ Shapes OperationLayer::output_shapes(const Shapes& inputs) const {
   return shapes;
 }
 
-at::ScalarType OperationLayer::symbolic_dtype(const Shapes& inputs) const {
-  return planned(inputs, unknown_extent)[0].dtype();
+std::vector<at::ScalarType> OperationLayer::symbolic_dtypes(const Shapes& inputs, size_t) const {
+  std::vector<at::ScalarType> dtypes;
+  for (const DTensor& output : planned(inputs, unknown_extent)) dtypes.push_back(output.dtype());
+  return dtypes;
 }
 
 std::vector<DTensor> OperationLayer::call_all(const Inputs& inputs, const CallContext&) {

@@ -34,7 +34,7 @@ class OperationLayer final : public Layer {
 
  protected:
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext&) override;
-  at::ScalarType symbolic_dtype(const Shapes& inputs) const override;
+  std::vector<at::ScalarType> symbolic_dtypes(const Shapes& inputs, size_t outputs) const override;
 
  private:
   std::vector<DTensor> run(const Inputs& inputs) const;
