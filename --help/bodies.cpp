@@ -1,2 +1,0 @@
-#include <tessera/tessera.hpp>
-using namespace tessera;
