@@ -25,6 +25,7 @@
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
+#include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/nn/symbolic_ops.hpp>

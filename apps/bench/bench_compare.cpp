@@ -57,7 +57,8 @@ std::vector<Work> works(const std::string& device) {
             {"memory", compare_memory},
             {"dispatch", compare_dispatch},
             {"csv", compare_csv},
-            {"pictures", compare_pictures}};
+            {"pictures", compare_pictures},
+            {"transformer", compare_transformer}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};
   for (const StepWork& work : step_works(device)) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -143,14 +144,35 @@ void compare_steps(CompareRun& run, const StepWork& work) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_steps(run, work, "step", "")};
   for (const auto& [mode, how] : torch_modes()) {
-    run.invite(all, mode, "torch", how, "torch_step.py", {work.name, data, run.device, mode});
+    run.invite(all, mode, "torch", how, "torch_step.py", {work.kind, data, run.device, mode});
   }
   run.invite(all, "jax", "jax", ", jitted", "jax_step.py",
-             {work.name, data, run.device == "cuda" ? "cuda" : "1"});
+             {work.kind, data, run.device == "cuda" ? "cuda" : "1"});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own(work.title, figures.at("own step"));
   for (const auto& [mode, how] : torch_modes()) run.add_other(figures, "own step", mode);
   run.add_other(figures, "own step", "jax");
+}
+
+void compare_transformer(CompareRun& run) {
+  for (const StepWork& work : transformer_works()) {
+    const std::string data = share_step_work(run, work);
+    const auto own = [&](const std::string& devices) {
+      return own_contender("own " + devices, "ours, " + devices_text(devices),
+                           {work.name, "--device", "cpu", "--devices", devices});
+    };
+    std::vector<Contender> all = {own("1"), own("8")};
+    run.invite(all, "torch", "torch", ", SDPA, fused Adam", "torch_step.py", {work.kind, data});
+    run.invite(all, "jax", "jax", ", jitted", "jax_step.py", {work.kind, data, "1"});
+    run.invite(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
+    // Steps are long: some of them tell as much.
+    const Figures figures =
+        take_turns(all, {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 8, 2)});
+    run.comparison.add_own(work.title, figures.at("own 1"));
+    for (const char* peer : {"torch", "jax", "keras"}) run.add_other(figures, "own 1", peer, 1.0);
+    run.comparison.add_own(work.title + ", 8 devices", figures.at("own 8"));
+    run.add_other(figures, "own 8", "own 1", 1.15);
+  }
 }
 
 void compare_uploads(CompareRun& run, const StepWork& work) {
@@ -158,9 +180,9 @@ void compare_uploads(CompareRun& run, const StepWork& work) {
   std::vector<Contender> all = {own_steps(run, work, "fit", ", fit"),
                                 own_steps(run, work, "resident", ", data on the device")};
   run.invite(all, "torch", "torch", ", a loop by hand", "torch_step.py",
-             {work.name, data, run.device, "eager"});
+             {work.kind, data, run.device, "eager"});
   run.invite(all, "torch resident", "torch", ", data on the device", "torch_step.py",
-             {work.name, data, run.device, "resident"});
+             {work.kind, data, run.device, "resident"});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own(work.title, figures.at("own fit"));
   // A CPU has nothing to bring anywhere.

@@ -110,9 +110,11 @@ TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
   };
 }
 
-/// The mesh of `bench compare --device`.
-Mesh one_device(const WorkFlags& flags) {
-  return create_mesh({{"batch", 1}}, flags.device == "cuda" ? cuda_devices(1) : virtual_cpus(1));
+/// The mesh of `bench compare --device`, of one device unless the work says more.
+Mesh mesh_of(const WorkFlags& flags) {
+  return create_mesh({{"batch", flags.devices}}, flags.device == "cuda"
+                                                     ? cuda_devices(flags.devices)
+                                                     : virtual_cpus(flags.devices));
 }
 
 /// Dropout of what is larger than caches, or a copy of it, which reads and writes as many bytes; in
@@ -120,7 +122,7 @@ Mesh one_device(const WorkFlags& flags) {
 TimedWork dropout_work(const WorkFlags& flags) {
   constexpr int together = 20;
   const bool on_gpu = flags.device == "cuda";
-  const Mesh mesh = one_device(flags);
+  const Mesh mesh = mesh_of(flags);
   const DTensor x = pack(at::ones({on_gpu ? 1 << 27 : 1 << 16}), Layout::replicated(mesh, 1));
   const DTensor seed = ops::seed_input(Seed{1, 2}, mesh);
   return [=](int64_t count) {
@@ -138,10 +140,10 @@ TimedWork dropout_work(const WorkFlags& flags) {
   };
 }
 
-/// Training on one device, as `bench compare --device` has it.
+/// Training as `bench compare --device` and `--work transformer` have it.
 TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
-  const LayoutMap layouts(one_device(flags));
+  const LayoutMap layouts(mesh_of(flags));
   const TensorDataset data = work.data();
   const auto steps = std::make_shared<TrainingSteps>(work.model(layouts), layouts, data,
                                                      work.batch_size);

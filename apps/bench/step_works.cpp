@@ -8,6 +8,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/bench/models.hpp"
+#include "apps/gpt/gpt_model.hpp"
 
 namespace tessera::bench {
 
@@ -72,7 +73,7 @@ StepWork transformer_work(const std::string& name, const TransformerSizes& s,
   const bool causal = name == "decoder";
   const std::string title = str(name, " ", s.layers, " x ", s.width, ", length ", s.length,
                                 ", batch ", s.batch, causal ? "" : ", dropout", ", ", dtype);
-  return {name, title, s.batch, dtype,
+  return {name, name, title, s.batch, dtype,
           {{"batch", s.batch}, {"layers", s.layers}, {"width", s.width}, {"heads", s.heads},
            {"length", s.length}, {"words", s.words}, {"dropout", s.dropout}, {"dtype", dtype}},
           [=] {
@@ -85,8 +86,8 @@ StepWork transformer_work(const std::string& name, const TransformerSizes& s,
 }
 
 StepWork lstm_work(const LstmSizes& s) {
-  return {"lstm", str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch), s.batch,
-          "float32",
+  return {"lstm", "lstm", str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch),
+          s.batch, "float32",
           {{"batch", s.batch}, {"length", s.length}, {"features", s.features}, {"units", s.units}},
           [=] {
             const int64_t rows = step_batches * s.batch;
@@ -104,7 +105,8 @@ StepWork lstm_work(const LstmSizes& s) {
 
 /// Images so large that bringing a batch to a GPU takes about as long as a step does.
 StepWork upload_work(int64_t batch, int64_t pixels) {
-  return {"upload", str("fit, images of ", pixels, " pixels, batch ", batch), batch, "float32",
+  return {"upload", "upload", str("fit, images of ", pixels, " pixels, batch ", batch), batch,
+          "float32",
           {{"batch", batch}, {"pixels", pixels}},
           [=] {
             const int64_t rows = step_batches * batch;
@@ -125,11 +127,44 @@ StepWork upload_work(int64_t batch, int64_t pixels) {
 /// On rows like MNIST's.
 StepWork mnist_work(const std::string& name, const std::string& title,
                     std::function<ModelHandle(const LayoutMap&)> model) {
-  return {name, str(title, ", batch ", mlp_batch_size), mlp_batch_size, "float32",
+  return {name, name, str(title, ", batch ", mlp_batch_size), mlp_batch_size, "float32",
           {{"batch", mlp_batch_size}}, mlp_data, std::move(model)};
 }
 
+/// Of a length, and a title that says what is told apart by it.
+StepWork encoder_block(int64_t length) {
+  StepWork work = transformer_work("encoder", {16, 1, 256, 4, length, 1000}, "float32");
+  work.name = str("encoder_", length);
+  work.title = str("encoder block, width 256, length ", length, ", batch 16");
+  return work;
+}
+
+StepWork mini_gpt() {
+  const gpt::ModelSize size{.vocabulary = 2000, .dropout = 0};
+  constexpr int64_t batch = 128;
+  return {"mini_gpt", "gpt", "mini GPT, 2,000 words, batch 128", batch, "float32",
+          {{"batch", batch}, {"layers", size.blocks}, {"width", size.width},
+           {"heads", size.heads}, {"head_dim", size.head_dim}, {"hidden", size.hidden},
+           {"length", size.length}, {"words", size.vocabulary}},
+          [=] {
+            const at::Tensor x =
+                random_choices({step_batches * batch, size.length}, size.vocabulary);
+            return TensorDataset(x, x.roll(-1, 1));
+          },
+          [=](const LayoutMap& layouts) -> ModelHandle {
+            const Functional model = gpt::gpt_model(size);
+            model.compile({.optimizer = Adam(1e-3),
+                           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                           .layouts = layouts});
+            return model;
+          }};
+}
+
 }  // namespace
+
+std::vector<StepWork> transformer_works() {
+  return {encoder_block(128), encoder_block(512), mini_gpt()};
+}
 
 std::vector<StepWork> step_works(const std::string& device) {
   const bool small = device == "cpu";
@@ -148,7 +183,8 @@ std::vector<StepWork> step_works(const std::string& device) {
 }
 
 StepWork find_step_work(const std::string& name, const std::string& device) {
-  const std::vector<StepWork> all = step_works(device);
+  std::vector<StepWork> all = step_works(device);
+  for (StepWork& work : transformer_works()) all.push_back(std::move(work));
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const StepWork& work) { return work.name == name; });
   if (found != all.end()) return *found;

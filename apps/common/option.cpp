@@ -29,6 +29,12 @@ std::optional<Number> whole(const std::string& text) {
   return number;
 }
 
+double read_positive(const std::string& where, const std::string& text) {
+  const auto number = whole<double>(text);
+  if (number && std::isfinite(*number) && *number > 0) return *number;
+  throw ConfigError(where, "must be a number above 0", in_quotes(text), "write for example 0.001");
+}
+
 std::string range_text(int64_t minimum, int64_t maximum) {
   if (maximum == INT64_MAX) return str("an integer of at least ", minimum);
   return str("an integer from ", minimum, " to ", maximum);
@@ -205,14 +211,16 @@ OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
 
 OptionValue positive_number(std::optional<double>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
-    const auto number = whole<double>(text);
-    if (!number || !std::isfinite(*number) || *number <= 0) {
-      throw ConfigError(where, "must be a number above 0", in_quotes(text),
-                        "write for example 0.001");
-    }
-    value = number;
+    value = read_positive(where, text);
   };
   return {"X", JsonForm::number, set, [&value] { return value ? str(*value) : ""; }};
+}
+
+OptionValue positive_number(double& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    value = read_positive(where, text);
+  };
+  return {"X", JsonForm::number, set, [&value] { return str(value); }};
 }
 
 OptionValue fraction(double& value) {
@@ -279,6 +287,14 @@ OptionValue toggle(bool& value) {
     value = text == "true";
   };
   return {"", JsonForm::boolean, set, [&value] { return value ? "true" : "false"; }};
+}
+
+OptionValue toggle(std::optional<bool>& value) {
+  const auto set = [&value](const std::string& where, const std::string& text) {
+    toggle(value.emplace()).set(where, text);
+  };
+  return {"", JsonForm::boolean, set,
+          [&value] { return !value ? "" : *value ? "true" : "false"; }};
 }
 
 }  // namespace tessera::app

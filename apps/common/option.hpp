@@ -65,6 +65,9 @@ OptionValue integers(std::vector<int64_t>& value, int64_t minimum);
 /// A finite number above zero, or absent.
 OptionValue positive_number(std::optional<double>& value);
 
+/// A finite number above zero.
+OptionValue positive_number(double& value);
+
 /// A number of at least 0 and below 1.
 OptionValue fraction(double& value);
 
@@ -87,5 +90,8 @@ OptionValue input_folder(std::string& value);
 
 /// A switch: `--name` turns it on and `--no-name` off.
 OptionValue toggle(bool& value);
+
+/// The same, or absent.
+OptionValue toggle(std::optional<bool>& value);
 
 }  // namespace tessera::app

@@ -46,7 +46,7 @@ class CleanTexts final : public TextData {
   std::vector<std::string> texts_;
 };
 
-TextVectorizationOptions vectorization(int64_t length) {
+TextVectorizationOptions vectorization(std::optional<int64_t> length) {
   return {.standardize = nullptr, .output_sequence_length = length, .name = "words"};
 }
 
@@ -69,7 +69,8 @@ std::string cleaned(std::string_view text) {
   return clean;
 }
 
-TextVectorization words_of(const std::vector<std::string>& vocabulary, int64_t length) {
+TextVectorization words_of(const std::vector<std::string>& vocabulary,
+                           std::optional<int64_t> length) {
   TextVectorizationOptions options = vectorization(length);
   options.vocabulary = vocabulary;
   return TextVectorization(options);

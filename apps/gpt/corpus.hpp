@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,9 @@ struct Corpus {
 /// Keras' example has it, which leaves a backslash where it is.
 std::string cleaned(std::string_view text);
 
-/// What adapt() learned, as a layer that makes `length` numbers of a text.
-TextVectorization words_of(const std::vector<std::string>& vocabulary, int64_t length);
+/// What adapt() learned, as a layer that makes `length` numbers of a text, or as many as it has.
+TextVectorization words_of(const std::vector<std::string>& vocabulary,
+                           std::optional<int64_t> length = std::nullopt);
 
 /// Reads the reviews of IMDB, all of both splits unless the options say fewer, and makes rows of
 /// them: `length` words of a known `vocabulary`, and the words that follow them.

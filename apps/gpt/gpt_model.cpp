@@ -1,5 +1,7 @@
 #include "apps/gpt/gpt_model.hpp"
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::gpt {
@@ -20,15 +22,51 @@ class Positions final : public Layer {
   void make_weights(const Shapes& inputs) override {
     embeddings_ = add_weight("embeddings", {length_, inputs[0].back()}, "uniform");
   }
-  DTensor call(const Inputs& inputs, const CallContext&) override {
+  DTensor call(const Inputs& inputs, const CallContext& context) override {
     const int64_t steps = inputs[0].size(1);
+    const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
     const DTensor all = read(embeddings_);
-    return inputs[0] + (steps == length_ ? all : ops::slice(all, 0, 0, steps));
+    return inputs[0] + (steps == length_ ? all : ops::slice(all, 0, first, steps));
   }
 
   int64_t length_;
   Variable embeddings_;
 };
+
+/// Products with the rows of another layer's table: logits by the words' own embeddings
+/// (keras.layers.ReversibleEmbedding called with reverse=True).
+class TiedLogits final : public Layer {
+ public:
+  TiedLogits(const LayerHandle& tokens, int64_t words, const std::string& name)
+      : Layer({.name = name}), tokens_(tokens.layer()), words_(words) {}
+  std::string class_name() const override { return "TiedLogits"; }
+  Shape output_shape(const Shapes& inputs) const override {
+    Shape shape = inputs[0];
+    shape.back() = words_;
+    return shape;
+  }
+  bool can_be_replayed() const override { return true; }
+
+ private:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    const DTensor table = read(tokens_->own_weights().front());
+    return ops::einsum("btd,vd->btv", {inputs[0], table});
+  }
+
+  std::shared_ptr<Layer> tokens_;
+  int64_t words_;
+};
+
+/// Attention to earlier steps, of heads that may share keys and values.
+LayerHandle attention_of(const ModelSize& size) {
+  const std::string name = "attention";
+  if (size.kv_heads == 0) {
+    return MultiHeadAttention(size.heads, size.head_dim,
+                              {.use_causal_mask = true, .name = name});
+  }
+  return GroupQueryAttention(size.head_dim, size.heads, size.kv_heads,
+                             {.use_causal_mask = true, .name = name});
+}
 
 /// A block of a transformer; `name` begins its layers' paths.
 LayerHandle block(const ModelSize& size, const std::string& name) {
@@ -37,8 +75,7 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
     return LayerNormalization({.epsilon = 1e-6, .name = norm_name});
   };
   const LayerHandle norm_1 = norm("norm_1"), norm_2 = norm("norm_2");
-  const MultiHeadAttention attention(size.heads, size.head_dim,
-                                     {.use_causal_mask = true, .name = "attention"});
+  const LayerHandle attention = attention_of(size);
   const Dense up(size.hidden, {.activation = "relu", .name = "up"});
   const Dense down(size.width, {.name = "down"});
   const Dropout dropout_1(size.dropout, {.name = "dropout_1"});
@@ -52,72 +89,130 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
   return Functional({x}, {y}, {.name = name});
 }
 
-void check_sizes(const ModelSize& size) {
-  if (size.head_dim == 0 && size.width % size.heads != 0) {
-    throw ConfigError("--heads", "the width is a multiple of the heads",
-                      str(size.width, " and ", size.heads), "change one, or give --head-dim");
-  }
+struct NamedSize {
+  const char* name;
+  ModelSize size;
+};
+
+/// Keras' example; those of GPT-2 (Radford et al., 2019); two of Megatron-LM's (arXiv 2205.05198).
+const std::vector<NamedSize>& named_sizes() {
+  const auto gpt2 = [](int64_t blocks, int64_t heads, int64_t width) {
+    return ModelSize{.blocks = blocks, .heads = heads, .head_dim = width / heads, .width = width,
+                     .hidden = 4 * width, .length = 1024, .vocabulary = 50257, .pre_norm = true,
+                     .tied = true};
+  };
+  const auto megatron = [&](int64_t blocks, int64_t heads, int64_t width) {
+    ModelSize size = gpt2(blocks, heads, width);
+    size.length = 2048;
+    size.vocabulary = 51200;
+    return size;
+  };
+  static const std::vector<NamedSize> sizes = {{"mini", {}},
+                                               {"small", gpt2(12, 12, 768)},
+                                               {"medium", gpt2(24, 16, 1024)},
+                                               {"large", gpt2(36, 20, 1280)},
+                                               {"xl", gpt2(48, 25, 1600)},
+                                               {"22b", megatron(48, 64, 6144)},
+                                               {"175b", megatron(96, 96, 12288)}};
+  return sizes;
 }
 
 }  // namespace
 
-void add_model_options(app::AppOptions& options, ModelSize& size) {
-  const auto add = [&](const char* name, const char* help, int64_t& value, int64_t least) {
+void add_model_options(app::AppOptions& options, ModelFlags& flags) {
+  const auto add = [&](const char* name, const char* help, std::optional<int64_t>& value,
+                       int64_t least) {
     options.add({name, "Model", help, app::integer(value, least)});
   };
-  add("blocks", "blocks of attention and dense layers", size.blocks, 1);
-  add("heads", "heads of each attention", size.heads, 1);
-  add("head-dim", "features of a head; 0: width / heads", size.head_dim, 0);
-  add("width", "features of a word", size.width, 1);
-  add("hidden", "features of a block's first dense layer", size.hidden, 1);
-  add("length", "words that the model sees", size.length, 2);
+  std::vector<std::string> names;
+  for (const NamedSize& each : named_sizes()) names.emplace_back(each.name);
+  options.add({"size", "Model", "what is not said below: Keras' example, GPT-2's sizes, Megatron's",
+               app::choice(flags.size, names)});
+  add("blocks", "blocks of attention and dense layers", flags.blocks, 1);
+  add("heads", "heads of each attention", flags.heads, 1);
+  add("kv-heads", "heads of keys and values, which those of queries share; 0: each has its own",
+      flags.kv_heads, 0);
+  add("head-dim", "features of a head; 0: width / heads", flags.head_dim, 0);
+  add("width", "features of a word", flags.width, 1);
+  add("hidden", "features of a block's first dense layer", flags.hidden, 1);
+  add("length", "words that the model sees", flags.length, 2);
   add("vocabulary", "words it knows, with one for padding and one for all others",
-      size.vocabulary, 3);
+      flags.vocabulary, 3);
   options.add({"dropout", "Model", "part of a block's sums that training leaves out",
-               app::fraction(size.dropout)});
+               app::fraction(flags.dropout)});
   options.add({"pre-norm", "Model", "normalize before attention and dense layers, not behind",
-               app::toggle(size.pre_norm)});
+               app::toggle(flags.pre_norm)});
+  options.add({"tied", "Model", "logits by the words' own embeddings", app::toggle(flags.tied)});
 }
 
-void settle_model_options(ModelSize& size) {
-  check_sizes(size);
+ModelSize model_size(const ModelFlags& flags) {
+  const auto named = std::find_if(named_sizes().begin(), named_sizes().end(),
+                                  [&](const NamedSize& each) { return each.name == flags.size; });
+  ModelSize size = named->size;
+  const auto take = [](auto& value, const auto& given) { value = given.value_or(value); };
+  take(size.blocks, flags.blocks);
+  take(size.heads, flags.heads);
+  take(size.kv_heads, flags.kv_heads);
+  take(size.head_dim, flags.head_dim);
+  take(size.width, flags.width);
+  take(size.hidden, flags.hidden);
+  take(size.length, flags.length);
+  take(size.vocabulary, flags.vocabulary);
+  take(size.pre_norm, flags.pre_norm);
+  take(size.tied, flags.tied);
+  size.dropout = flags.dropout;
+  if (size.head_dim == 0 && size.width % size.heads != 0) {
+    throw ConfigError("--heads", "the width is a multiple of the heads",
+                      str(size.width, " and ", size.heads), "change one, or give --head-dim");
+  }
   if (size.head_dim == 0) size.head_dim = size.width / size.heads;
+  if (size.kv_heads > 0 && size.heads % size.kv_heads != 0) {
+    throw ConfigError("--kv-heads", "the heads are a multiple of those of keys and values",
+                      str(size.heads, " and ", size.kv_heads), "change one of them");
+  }
+  return size;
 }
 
 Json to_json(const ModelSize& size) {
-  return {{"blocks", size.blocks},         {"heads", size.heads},   {"head_dim", size.head_dim},
-          {"width", size.width},           {"hidden", size.hidden}, {"length", size.length},
-          {"vocabulary", size.vocabulary}, {"dropout", size.dropout},
-          {"pre_norm", size.pre_norm}};
+  return {{"blocks", size.blocks},     {"heads", size.heads},   {"kv_heads", size.kv_heads},
+          {"head_dim", size.head_dim}, {"width", size.width},   {"hidden", size.hidden},
+          {"length", size.length},     {"vocabulary", size.vocabulary},
+          {"dropout", size.dropout},   {"pre_norm", size.pre_norm}, {"tied", size.tied}};
 }
 
 ModelSize model_size_from_json(const Json& json, const std::string& source) {
   JsonObject object(json, JsonPath(source));
   ModelSize size;
   const auto take = [&](const char* name, int64_t& value, int64_t least) {
-    value = object.take<int64_t>(name);
+    value = object.take_or(name, value);
     if (value < least) json_fail(json[name], object.path().key(name), str("at least ", least));
   };
   take("blocks", size.blocks, 1);
   take("heads", size.heads, 1);
+  take("kv_heads", size.kv_heads, 0);
   take("head_dim", size.head_dim, 1);
   take("width", size.width, 1);
   take("hidden", size.hidden, 1);
   take("length", size.length, 2);
   take("vocabulary", size.vocabulary, 3);
-  size.dropout = object.take<double>("dropout");
-  size.pre_norm = object.take<bool>("pre_norm");
+  size.dropout = object.take_or("dropout", size.dropout);
+  size.pre_norm = object.take_or("pre_norm", size.pre_norm);
+  size.tied = object.take_or("tied", size.tied);
   object.finish();
   return size;
 }
 
 Functional gpt_model(const ModelSize& size) {
   const SymbolicTensor words = Input({-1}, {.dtype = "int64", .name = "words"});
-  SymbolicTensor x = Embedding(size.vocabulary, size.width, {.name = "tokens"})(words);
+  const Embedding tokens(size.vocabulary, size.width, {.name = "tokens"});
+  SymbolicTensor x = tokens(words);
   x = make_layer<Positions>(size.length, "positions")(x);
   for (int64_t b = 1; b <= size.blocks; ++b) x = block(size, str("block_", b))(x);
   if (size.pre_norm) x = LayerNormalization({.epsilon = 1e-6, .name = "norm"})(x);
-  return Functional({words}, {Dense(size.vocabulary, {.name = "logits"})(x)}, {.name = "gpt"});
+  const LayerHandle logits =
+      size.tied ? make_layer<TiedLogits>(tokens, size.vocabulary, "logits")
+                : LayerHandle(Dense(size.vocabulary, {.name = "logits"}));
+  return Functional({words}, {logits(x)}, {.name = "gpt"});
 }
 
 }  // namespace tessera::gpt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <tessera/tessera.hpp>
@@ -14,6 +15,7 @@ namespace tessera::gpt {
 struct ModelSize {
   int64_t blocks = 1;
   int64_t heads = 2;
+  int64_t kv_heads = 0;    ///< that heads share their keys and values in; 0: each has its own
   int64_t head_dim = 256;  ///< features of a head's query, key and value; 0: width / heads
   int64_t width = 256;     ///< features of a step
   int64_t hidden = 256;    ///< of a block's two dense layers
@@ -21,12 +23,22 @@ struct ModelSize {
   int64_t vocabulary = 20000;
   double dropout = 0.1;
   bool pre_norm = false;   ///< normalizes before attention and dense layers, not behind the sums
+  bool tied = false;       ///< logits by the words' own embeddings, without a bias
+};
+
+/// What the command line says of the model; what is absent is that of the size by its name.
+struct ModelFlags {
+  std::string size = "mini";
+  std::optional<int64_t> blocks = {}, heads = {}, kv_heads = {}, head_dim = {}, width = {},
+                         hidden = {}, length = {}, vocabulary = {};
+  std::optional<bool> pre_norm = {}, tied = {};
+  double dropout = 0.1;
 };
 
 /// The options that say how large the model is.
-void add_model_options(app::AppOptions& options, ModelSize& size);
+void add_model_options(app::AppOptions& options, ModelFlags& flags);
 /// For after parse(). Throws ConfigError for sizes that do not go together.
-void settle_model_options(ModelSize& size);
+ModelSize model_size(const ModelFlags& flags);
 
 Json to_json(const ModelSize& size);
 /// Throws ConfigError naming `source` and the key.
@@ -36,7 +48,7 @@ ModelSize model_size_from_json(const Json& json, const std::string& source);
 ///
 /// Paths, for layouts: tokens/embeddings, positions/embeddings, then in block_1, block_2, …
 /// attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down (dense), norm_2;
-/// with `pre_norm` norm at the end; logits/{kernel,bias}.
+/// with `pre_norm` norm at the end; logits/{kernel,bias}, which a `tied` model has not.
 Functional gpt_model(const ModelSize& size);
 
 }  // namespace tessera::gpt

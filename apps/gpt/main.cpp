@@ -15,8 +15,9 @@ constexpr const char* help =
     "Writes film reviews: Keras' miniature GPT, or a larger one, trained on any mesh.\n"
     "Usage: gpt [train] [OPTIONS]                  train; prints a text after each epoch\n"
     "       gpt generate FOLDER [TEXT...]          go on with texts\n"
+    "       gpt serve FOLDER --port N              go on with texts that requests bring\n"
     "\n"
-    "gpt train --save FOLDER writes what generate takes. Each command has a --help.\n";
+    "gpt train --save FOLDER writes what generate and serve take. Each command has a --help.\n";
 
 int gpt_main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
@@ -28,8 +29,10 @@ int gpt_main(int argc, char** argv) {
   // The command takes the program's place among the arguments.
   if (command == "train") return gpt::train_main(argc - 1, argv + 1);
   if (command == "generate") return gpt::generate_main(argc - 1, argv + 1);
-  const std::string meant = nearest(command, std::vector<std::string>{"train", "generate"});
-  throw ConfigError("command line", "the command is train or generate", in_quotes(command),
+  if (command == "serve") return gpt::serve_main(argc - 1, argv + 1);
+  const std::string meant =
+      nearest(command, std::vector<std::string>{"train", "generate", "serve"});
+  throw ConfigError("command line", "the command is train, generate or serve", in_quotes(command),
                     meant.empty() ? "see gpt --help" : "write " + meant);
 }
 

@@ -24,6 +24,7 @@ using namespace detail;
 namespace {
 
 struct TrainFlags {
+  ModelFlags model;
   ModelSize size;
   Sampling sampling;
   std::string prompt = "this movie is";
@@ -34,7 +35,7 @@ struct TrainFlags {
 
 void add_options(app::AppOptions& options, TrainFlags& flags) {
   options.common().epochs = 25;
-  add_model_options(options, flags.size);
+  add_model_options(options, flags.model);
   options.add({"prompt", "Text", "what the text after each epoch begins with; empty: no text",
                app::text(flags.prompt, "TEXT")});
   add_sampling_options(options, flags.sampling);
@@ -113,7 +114,7 @@ int train_main(int argc, const char* const* argv) {
   TrainFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
-  settle_model_options(flags.size);
+  flags.size = model_size(flags.model);
   app::settle_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
   flags.sampling.seed = common.seed;

@@ -13,7 +13,10 @@
 
 namespace tessera {
 
+class KeyValueCache;
 class LayerHandle;
+
+namespace detail {
 
 /// Random numbers of one step: a draw's stream is (seed, layer path, call of that layer, step), so
 /// it is the same on every mesh, and (seed, step) is all there is to save.
@@ -35,10 +38,14 @@ class RandomStream {
   std::map<std::string, int64_t> calls_;
 };
 
+}  // namespace detail
+
 /// What a call is made in.
 struct CallContext {
   bool training = false;
-  std::shared_ptr<RandomStream> random = nullptr;  ///< null: draws use seed 0, step 0
+  std::shared_ptr<detail::RandomStream> random = nullptr;  ///< null: draws use seed 0, step 0
+  /// What layers keep of the steps before those that the call is made on; null: these are all.
+  std::shared_ptr<KeyValueCache> cache = nullptr;
 };
 
 namespace detail {

@@ -173,24 +173,27 @@ std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const DTensor v = (*value_)(value, context);
+  const AttendedSteps seen =
+      attended_steps(*this, context, inputs, k, (*value_)(value, context),
+                     {options_.use_causal_mask, options_.return_attention_scores,
+                      options_.sliding_window});
   const bool drops = context.training && options_.dropout > 0;
-  std::vector<DTensor> masks = call_masks(inputs);
+  std::vector<DTensor> masks = seen.masks;
   DTensor heads, shares;
-  if (!options_.return_attention_scores && !drops && attends_at_once(q, k, 1)) {
+  if (!options_.return_attention_scores && !drops && attends_at_once(q, seen.key, 1)) {
     for (DTensor& mask : masks) mask = widened_mask(mask, 2, 4);
-    heads = ops::attention(q, k, v, {},
-                           {.causal = options_.use_causal_mask,
+    heads = ops::attention(q, seen.key, seen.value, {},
+                           {.causal = seen.causal,
                             .zeros = gives_zeros(),
-                            .window = options_.sliding_window,
+                            .window = seen.window,
                             .masks = masks});
   } else {
-    masks.push_back(place_mask(x.size(1), value.size(1), options_.use_causal_mask,
-                               options_.sliding_window, x.mesh()));
+    masks.push_back(
+        place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const DTensor scores =
-        ops::einsum("bkuh,bquh->buqk", {repeated(k), q / std::sqrt(double(head_dim_))});
+        ops::einsum("bkuh,bquh->buqk", {repeated(seen.key), q / std::sqrt(double(head_dim_))});
     shares = attention_shares(scores, joined_masks(masks), 1, gives_zeros());
-    heads = ops::einsum("buqk,bkuh->bquh", {dropped(shares, context), repeated(v)});
+    heads = ops::einsum("buqk,bkuh->bquh", {dropped(shares, context), repeated(seen.value)});
   }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};

@@ -38,6 +38,7 @@ struct GroupQueryAttentionOptions {
 /// default the value, and attention_mask, bool (batch, T, S), which says what each step may attend
 /// to -> (batch, T, features), and with return_attention_scores the scores after softmax, (batch,
 /// query heads, T, S). Masks of query, value and key leave steps out.
+/// With use_causal_mask and a KeyValueCache the inputs are the new steps alone, and attend to all.
 /// Weights, each a kernel and a bias: query (features, query heads, head_dim), key and value
 /// (features, key and value heads, head_dim), gate with use_gate as query's, attention_output
 /// (query heads, head_dim, features).

@@ -61,7 +61,7 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
                          const Shape& output) const;
   bool gives_zeros() const;
   bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
-  DTensor fused(const DTensor& q, const DTensor& k, const DTensor& v, const Inputs& inputs) const;
+  DTensor fused(const DTensor& q, const AttendedSteps& seen) const;
   DTensor dropped(const DTensor& scores, const CallContext& context) const;
 
   int64_t num_heads_, key_dim_, value_dim_;
@@ -222,8 +222,7 @@ bool MultiHeadAttentionLayer::can_fuse(const DTensor& q, const DTensor& k,
   return attended.size() == 1 && attends_at_once(q, k, attended[0]);
 }
 
-DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const DTensor& k, const DTensor& v,
-                                       const Inputs& inputs) const {
+DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& seen) const {
   // Other axes than the attended one are a batch's.
   const int64_t axis = axes(q.rank() - 1)[0], steps = q.rank() - 3;
   const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
@@ -235,13 +234,13 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const DTensor& k, const
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::AttentionForm form{.causal = options_.use_causal_mask,
+  ops::AttentionForm form{.causal = seen.causal,
                           .zeros = gives_zeros(),
-                          .window = options_.sliding_window,
-                          .masks = call_masks(inputs)};
+                          .window = seen.window,
+                          .masks = seen.masks};
   for (DTensor& mask : form.masks) mask = widened_mask(mask, 2, q.rank());
-  const DTensor y = ops::attention(moved(q, axis, steps), moved(k, axis, steps),
-                                   moved(v, axis, steps), {}, form);
+  const DTensor y = ops::attention(moved(q, axis, steps), moved(seen.key, axis, steps),
+                                   moved(seen.value, axis, steps), {}, form);
   return moved(y, steps, axis);
 }
 
@@ -257,20 +256,24 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const DTensor v = (*value_)(value, context);
+  const AttendedSteps seen =
+      attended_steps(*this, context, inputs, k, (*value_)(value, context),
+                     {options_.use_causal_mask, options_.return_attention_scores,
+                      options_.sliding_window});
   DTensor heads, shares;
-  if (can_fuse(q, k, context)) {
-    heads = fused(q, k, v, inputs);
+  if (can_fuse(q, seen.key, context)) {
+    heads = fused(q, seen);
   } else {
     const Letters l = letters(x.rank());
     const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
-                                       {k, q / std::sqrt(static_cast<double>(key_dim_))});
-    std::vector<DTensor> masks = call_masks(inputs);
-    masks.push_back(place_mask(x.size(1), value.size(1), options_.use_causal_mask,
-                               options_.sliding_window, x.mesh()));
+                                       {seen.key, q / std::sqrt(double(key_dim_))});
+    std::vector<DTensor> masks = seen.masks;
+    masks.push_back(
+        place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const auto attended = static_cast<int64_t>(axes(x.rank()).size());
     shares = attention_shares(scores, joined_masks(masks), attended, gives_zeros());
-    heads = ops::einsum(l.scores + "," + l.key + "->" + l.query, {dropped(shares, context), v});
+    heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
+                        {dropped(shares, context), seen.value});
   }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};

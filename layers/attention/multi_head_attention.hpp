@@ -41,6 +41,7 @@ struct MultiHeadAttentionOptions {
 /// value, and attention_mask, bool (batch, T, S), which says what each step may attend to ->
 /// (batch, T, output_shape), and with return_attention_scores the scores after softmax,
 /// (batch, heads, T, S). Masks of query, value and key leave steps out.
+/// With use_causal_mask and a KeyValueCache the inputs are the new steps alone, and attend to all.
 /// Weights, each a kernel and a bias: query and key (features, heads, key_dim), gate with use_gate
 /// and value (features, heads, value_dim), attention_output (heads, value_dim, output).
 /// Communication: none if the batch is sharded; kernels sharded on the heads shard all of the

@@ -1,16 +1,39 @@
 #include <tessera/layers/internal/attention_heads.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::detail {
+
+namespace {
+
+/// The masks of a call; those of keys and values, by their inputs' numbers, as `all` has them.
+std::vector<DTensor> masks_of(const Inputs& inputs,
+                              const std::function<DTensor(size_t, const DTensor&)>& all) {
+  std::vector<DTensor> masks;
+  if (inputs.size() > 3) {
+    const DTensor& given = inputs[3];
+    masks.push_back(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool));
+  }
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
+    const DTensor own = inputs[i].mask();
+    if (!own.defined()) continue;
+    masks.push_back(i == 0 ? ops::expand_dims(own, -1) : ops::expand_dims(all(i, own), -2));
+  }
+  return masks;
+}
+
+}  // namespace
 
 std::string letters_from(int64_t first, int64_t count) {
   std::string text;
@@ -19,16 +42,35 @@ std::string letters_from(int64_t first, int64_t count) {
 }
 
 std::vector<DTensor> call_masks(const Inputs& inputs) {
-  std::vector<DTensor> masks;
-  if (inputs.size() > 3) {
-    const DTensor& given = inputs[3];
-    masks.push_back(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool));
+  return masks_of(inputs, [](size_t, const DTensor& mask) { return mask; });
+}
+
+AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
+                             const DTensor& key, const DTensor& value,
+                             const StepOptions& options) {
+  const auto& [causal, scores, window] = options;
+  if (!context.cache || !causal) return {key, value, call_masks(inputs), causal, window};
+  if (key.rank() != 4 || scores) {
+    throw ConfigError(layer.class_name() + " " + layer.path(),
+                      "with a cache inputs are (batch, steps, features), without scores",
+                      scores ? "return_attention_scores" : str("rank ", key.rank() - 1),
+                      "call the model without one");
   }
-  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
-    const DTensor own = inputs[i].mask();
-    if (own.defined()) masks.push_back(ops::expand_dims(own, i == 0 ? -1 : -2));
+  KeyValueCache& cache = *context.cache;
+  AttendedSteps all{.key = cache.extended(layer, "key", key),
+                    .value = cache.extended(layer, "value", value)};
+  all.masks = masks_of(inputs, [&](size_t input, const DTensor& mask) {
+    return cache.extended(layer, str("mask_", input), mask);
+  });
+  const int64_t steps = inputs[0].size(1), before = all.key.size(1) - steps;
+  if (before == 0) {
+    all.causal = true;
+    all.window = window;
+  } else {
+    all.masks.push_back(place_mask(steps, all.key.size(1), true, window, key.mesh(), before));
+    if (!all.masks.back().defined()) all.masks.pop_back();
   }
-  return masks;
+  return all;
 }
 
 DTensor joined_masks(const std::vector<DTensor>& masks) {
@@ -40,9 +82,10 @@ DTensor joined_masks(const std::vector<DTensor>& masks) {
 }
 
 DTensor place_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                   const Mesh& mesh) {
-  if (!causal && !window) return {};
-  const at::Tensor ahead = at::arange(t).unsqueeze(-1) - at::arange(s);
+                   const Mesh& mesh, int64_t first) {
+  const bool all_are_earlier = causal && first >= s - 1;
+  if (!window && (!causal || all_are_earlier)) return {};
+  const at::Tensor ahead = at::arange(first, first + t).unsqueeze(-1) - at::arange(s);
   at::Tensor near = at::ones_like(ahead, at::kBool);
   if (causal) near = near.logical_and(ahead.ge(0));
   if (window) near = near.logical_and(ahead.abs().lt(*window));

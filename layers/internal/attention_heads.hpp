@@ -12,6 +12,27 @@ namespace tessera::detail {
 /// Letters of einsum from the `first` on.
 std::string letters_from(int64_t first, int64_t count);
 
+/// Options of a layer of attention that say what steps attend to, and what it gives.
+struct StepOptions {
+  bool causal, scores;
+  std::optional<int64_t> window;
+};
+
+/// What the steps of a call attend to.
+struct AttendedSteps {
+  DTensor key, value;
+  std::vector<DTensor> masks = {};  ///< of call_masks()
+  bool causal = false;         ///< all steps are there, and attend to earlier ones alone
+  std::optional<int64_t> window = {};
+};
+
+/// What steps attend to that have these keys and values: with a cache in the context, and if
+/// causal, those of the calls before it too, and then `masks` say what is causal or in the window.
+/// `inputs` are the layer's, `options` those of its attention. Throws ConfigError for keys of
+/// another rank than (batch, steps, heads, dim), and if scores are asked for.
+AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
+                             const DTensor& key, const DTensor& value, const StepOptions& options);
+
 /// The masks of a call on query, value, maybe key and attention_mask: bool, broadcast to (batch, T,
 /// S); those of the inputs have an extent of 1 along what they do not know.
 std::vector<DTensor> call_masks(const Inputs& inputs);
@@ -19,9 +40,10 @@ std::vector<DTensor> call_masks(const Inputs& inputs);
 /// What all masks leave; undefined: everything.
 DTensor joined_masks(const std::vector<DTensor>& masks);
 
-/// What T steps may attend to of S by their places, bool (1, T, S); undefined: anything.
+/// What T steps, the first of which is that number `first` of S, may attend to of these by their
+/// places, bool (1, T, S); undefined: anything.
 DTensor place_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                   const Mesh& mesh);
+                   const Mesh& mesh, int64_t first = 0);
 
 /// A mask with axes of extent 1 before the last `kept`, up to a rank.
 DTensor widened_mask(const DTensor& mask, int64_t kept, int64_t rank);

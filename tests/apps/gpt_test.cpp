@@ -1,4 +1,4 @@
-#include "apps/gpt/gpt_model.hpp"
+#include "tests/apps/gpt_sample.hpp"
 
 #include <filesystem>
 #include <map>
@@ -27,90 +27,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// As numbers() of make_keras_gpt.py.
-at::Tensor numbers(const Shape& shape, int64_t seed) {
-  const at::Tensor index = at::arange(numel(shape), at::kLong);
-  const at::Tensor values =
-      at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
-  return (values.to(at::kDouble) / 1001 - 1).reshape(shape).to(at::kFloat);
-}
-
-/// The place of a weight in Keras' model, which lists a block's attention and dense layers before
-/// its norms.
-int64_t keras_number(const std::string& path, const ModelSize& size) {
-  const std::vector<std::string> in_block = {
-      "attention/query/kernel", "attention/query/bias", "attention/key/kernel",
-      "attention/key/bias", "attention/value/kernel", "attention/value/bias",
-      "attention/attention_output/kernel", "attention/attention_output/bias", "up/kernel",
-      "up/bias", "down/kernel", "down/bias", "norm_1/gamma", "norm_1/beta", "norm_2/gamma",
-      "norm_2/beta"};
-  if (path == "tokens/embeddings") return 0;
-  if (path == "positions/embeddings") return 1;
-  int64_t next = 2 + size.blocks * std::ssize(in_block);
-  if (path.starts_with("block_")) {
-    const size_t slash = path.find('/');
-    const auto found = std::find(in_block.begin(), in_block.end(), path.substr(slash + 1));
-    REQUIRE(found != in_block.end());
-    return 2 + (std::stoll(path.substr(6, slash - 6)) - 1) * std::ssize(in_block) +
-           (found - in_block.begin());
-  }
-  if (path.starts_with("norm/")) return next + (path == "norm/beta");
-  next += size.pre_norm ? 2 : 0;
-  return next + (path == "logits/bias");
-}
-
-void give_keras_weights(const Functional& model, const ModelSize& size) {
-  for (Variable weight : model.weights()) {
-    const std::string& path = weight.path();
-    at::Tensor values = numbers(weight.shape(), keras_number(path, size));
-    if (path.ends_with("gamma")) {
-      values = 1 + 0.1 * values;
-    } else if (weight.shape().size() < 2 || path.ends_with("bias")) {
-      values = 0.1 * values;
-    } else {
-      values = values * std::sqrt(3.0 / double(weight.shape()[0]));
-    }
-    weight.assign(pack(values, weight.layout()));
-  }
-}
-
-/// Rows of words in which some follow others, one longer than the model sees.
-at::Tensor words_of(int64_t rows, const ModelSize& size) {
-  const at::Tensor row = at::arange(rows, at::kLong).unsqueeze(1);
-  const at::Tensor step = at::arange(size.length + 1, at::kLong);
-  const at::Tensor mixed =
-      at::remainder(row * 31 + step * step * 7 + step * row, 97) * 2 + at::remainder(step, 2);
-  return at::remainder(mixed, size.vocabulary);
-}
-
-Examples batch_of(const at::Tensor& rows, int64_t first, int64_t count) {
-  const at::Tensor some = rows.narrow(0, first, count);
-  const int64_t length = rows.size(1) - 1;
-  return {.x = {some.narrow(1, 0, length).contiguous()},
-          .y = {some.narrow(1, 1, length).contiguous()}};
-}
-
-ModelSize size_of(const Json& json) {
-  Json all = json;
-  all["dropout"] = 0.0;
-  return model_size_from_json(all, "golden");
-}
-
-const Json& golden() {
-  static const Json json = read_json_file(golden_path("keras_gpt.json"));
-  return json;
-}
-
-CompileOptions training(const LayoutMap& layouts) {
-  return {.optimizer = Adam(1e-3),
-          .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-          .layouts = layouts};
-}
-
-/// Nothing divides: 6 heads, 40 words, a vocabulary of 203.
+/// Nothing divides: 6 heads of 2 keys and values, 40 words, a vocabulary of 203.
 ModelSize odd_size(bool pre_norm) {
-  return {.blocks = 4, .heads = 6, .head_dim = 4, .width = 24, .hidden = 20, .length = 40,
-          .vocabulary = 203, .dropout = 0, .pre_norm = pre_norm};
+  return {.blocks = 4, .heads = 6, .kv_heads = 2, .head_dim = 4, .width = 24, .hidden = 20,
+          .length = 40, .vocabulary = 203, .dropout = 0, .pre_norm = pre_norm, .tied = pre_norm};
 }
 
 std::filesystem::path layouts_folder() {
@@ -131,11 +51,11 @@ std::vector<double> losses(const ModelSize& size, const LayoutMap& layouts, int6
   const DTypeScope doubles("float64");
   const SeedScope seed(7);
   const Functional model = gpt_model(size);
-  model.compile(training(layouts));
-  const at::Tensor rows = words_of(24, size);
+  model.compile(gpt_training(layouts));
+  const at::Tensor rows = gpt_words(24, size);
   std::vector<double> all;
   for (int64_t step = 0; step < steps; ++step) {
-    all.push_back(model.train_on_batch(batch_of(rows, step % 4 * 6, 6)).front().second);
+    all.push_back(model.train_on_batch(gpt_batch(rows, step % 4 * 6, 6)).front().second);
   }
   return all;
 }
@@ -143,8 +63,8 @@ std::vector<double> losses(const ModelSize& size, const LayoutMap& layouts, int6
 /// The collectives of one training step in a block, "all_reduce model attention".
 std::map<std::string, int64_t> collectives_in(const std::string& block, const Functional& model,
                                               const LayoutMap& layouts, const ModelSize& size) {
-  model.compile(training(layouts));
-  const Examples all = batch_of(words_of(8, size), 0, 8);
+  model.compile(gpt_training(layouts));
+  const Examples all = gpt_batch(gpt_words(8, size), 0, 8);
   const StepPlan plan = model.plan(TensorDataset(all), {.batch_size = 8});
   // Those of weights are sums of gradients, once each.
   std::set<std::string> weights;
@@ -158,34 +78,6 @@ std::map<std::string, int64_t> collectives_in(const std::string& block, const Fu
 }
 
 }  // namespace
-
-TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
-  for (const Json& trace : golden().at("traces")) {
-    const ModelSize size = size_of(trace.at("size"));
-    CAPTURE(size.pre_norm);
-    const LayoutMap layouts(create_mesh({{"batch", 2}}));
-    const Functional model = gpt_model(size);
-    model.compile(training(layouts));
-    give_keras_weights(model, size);
-    const auto batch = trace.at("batch").get<int64_t>();
-    const at::Tensor rows = words_of(batch * 5, size);
-    const auto expected = trace.at("losses").get<std::vector<double>>();
-    for (size_t step = 0; step < expected.size(); ++step) {
-      const auto first = static_cast<int64_t>(step % 5) * batch;
-      const double loss = model.train_on_batch(batch_of(rows, first, batch)).front().second;
-      CAPTURE(step);
-      CHECK(loss == Approx(expected[step]).epsilon(step < 5 ? 1e-6 : 1e-5));
-    }
-    // What the text says is of no matter: words have numbers for names.
-    std::vector<std::string> vocabulary = {"", "[UNK]"};
-    for (int64_t w = 2; w < size.vocabulary; ++w) vocabulary.push_back("w" + std::to_string(w));
-    const auto greedy = trace.at("greedy").get<std::vector<int64_t>>();
-    const Generator generator(model, vocabulary, size.length, layouts);
-    std::vector<int64_t> all(greedy.begin(), greedy.begin() + 5);
-    while (all.size() < greedy.size()) all.push_back(generator.likeliest_behind(all));
-    CHECK(all == greedy);
-  }
-}
 
 TEST_CASE("gpt: every layouts file trains as one device does") {
   struct Scheme {
@@ -258,8 +150,8 @@ TEST_CASE("gpt: nothing that has the vocabulary's axis is communicated where it 
   const ModelSize size = odd_size(false);
   const LayoutMap layouts = layouts_of("vocab", {{"batch", 2}, {"model", 2}});
   const Functional model = gpt_model(size);
-  model.compile(training(layouts));
-  const Examples all = batch_of(words_of(8, size), 0, 8);
+  model.compile(gpt_training(layouts));
+  const Examples all = gpt_batch(gpt_words(8, size), 0, 8);
   int64_t reductions = 0;
   for (const CommEntry& entry :
        model.plan(TensorDataset(all), {.batch_size = 8}).collectives) {
@@ -271,6 +163,36 @@ TEST_CASE("gpt: nothing that has the vocabulary's axis is communicated where it 
     reductions += entry.bytes <= 8 * words;
   }
   CHECK(reductions == 3);  // of the largest logit, the sum and the label's
+}
+
+TEST_CASE("gpt: with keys and values kept, words are those of the whole text") {
+  const DTypeScope doubles("float64");
+  for (const bool pre_norm : {false, true}) {
+    ModelSize size = odd_size(pre_norm);
+    size.length = 12;
+    const std::vector<std::string> vocabulary = gpt_vocabulary(size);
+    std::set<std::string> texts;
+    for (const std::string file : {"", "tensor", "vocab", "sequence", "ulysses"}) {
+      CAPTURE(pre_norm, file);
+      const LayoutMap layouts = file.empty() ? LayoutMap(create_mesh({{"batch", 1}}))
+                                             : layouts_of(file, {{"batch", 1}, {"model", 3}});
+      const SeedScope seed(11);
+      const Functional model = gpt_model(size);
+      model.compile(gpt_training(layouts));
+      const Generator generator(model, vocabulary, size.length, layouts);
+      std::vector<int64_t> words = {5, 80, 7};
+      Generator::Seen seen;
+      // Behind the twelfth word the model sees the last twelve.
+      while (words.size() < 15) {
+        const at::Tensor whole = generator.logits_behind(words);
+        const at::Tensor kept = generator.logits_behind(words, seen);
+        CHECK(((kept - whole).abs().max() / whole.abs().max()).item<double>() < 1e-12);
+        words.push_back(whole.argmax().item<int64_t>());
+      }
+      texts.insert(generator.continued("w9 w10 w11", {.words = 12}));
+    }
+    CHECK(texts.size() == 1);
+  }
 }
 
 TEST_CASE("gpt: trains, saves, and goes on with texts") {
@@ -311,20 +233,25 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   const ProgramRun uneven = gpt({"--heads", "3", "--head-dim", "0", "--width", "16"});
   CHECK(uneven.exit_code == 1);
   CHECK_THAT(uneven.err, Contains("the width is a multiple of the heads"));
+  const ProgramRun shared = gpt({"--heads", "3", "--kv-heads", "2"});
+  CHECK(shared.exit_code == 1);
+  CHECK_THAT(shared.err, Contains("[--kv-heads]"));
 }
 
-TEST_CASE("gpt: texts become Keras' words") {
-  const Json& text = golden().at("text");
-  const auto texts = text.at("texts").get<std::vector<std::string>>();
-  const auto standardized = text.at("standardized").get<std::vector<std::string>>();
-  for (size_t i = 0; i < texts.size(); ++i) CHECK(cleaned(texts[i]) == standardized[i]);
-  const TextVectorization words =
-      gpt::words_of(text.at("vocabulary").get<std::vector<std::string>>(), 13);
-  const at::Tensor ids = words(standardized);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto expected = text.at("ids")[i].get<std::vector<int64_t>>();
-    CHECK(at::equal(ids[int64_t(i)], at::tensor(expected)));
+TEST_CASE("gpt: the named sizes are those of the papers") {
+  const std::vector<std::pair<std::string, double>> billions = {
+      {"mini", 0.010939168}, {"small", 0.1244}, {"medium", 0.3548}, {"large", 0.774},
+      {"xl", 1.5576},        {"22b", 22.07},    {"175b", 174.6}};
+  for (const auto& [name, expected] : billions) {
+    CAPTURE(name);
+    const Functional model = gpt_model(model_size({.size = name}));
+    model.build({-1, 8});
+    CHECK(double(model.count_params()) / 1e9 == Approx(expected).epsilon(2e-3));
   }
+  ModelFlags flags{.size = "small", .blocks = 2, .pre_norm = false};
+  CHECK(model_size(flags).blocks == 2);
+  CHECK(!model_size(flags).pre_norm);
+  CHECK(model_size(flags).tied);
 }
 
 }  // namespace gpt_test

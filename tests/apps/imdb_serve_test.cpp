@@ -1,7 +1,4 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +12,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/served_program.hpp"
 
 namespace imdb_serve_test {
 
@@ -31,58 +29,16 @@ const std::string predict = "/v1/models/imdb:predict";
 const std::string good_body = R"({"instances": ["A good film"]})";
 
 /// `imdb serve` on a free port.
-class Served {
- public:
-  explicit Served(const std::string& folder, const std::string& log = "/dev/null") {
-    int ends[2];
-    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-    const std::string program = test::app_path("imdb");
-    pid_ = fork();
-    if (pid_ == 0) {
-      ::dup2(ends[1], 1);
-      ::dup2(::open(log.c_str(), O_WRONLY | O_CREAT, 0600), 2);
-      ::execl(program.c_str(), "imdb", "serve", folder.c_str(), "--port", "0", "--access-log",
-              nullptr);
-      ::_exit(127);
-    }
-    ::close(ends[1]);
-    FILE* out = ::fdopen(ends[0], "r");
-    char line[500] = "";
-    if (std::fgets(line, sizeof(line), out)) first_line_ = line;
-    std::fclose(out);
-    const size_t at = first_line_.find("127.0.0.1:");
-    if (at != std::string::npos) port_ = std::atoi(first_line_.c_str() + at + 10);
-  }
-  ~Served() {
-    if (pid_ == 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-
-  int port() const { return port_; }
-  const std::string& first_line() const { return first_line_; }
-  void signal(int number) const { ::kill(pid_, number); }
-  /// Exit code, 128 + the signal's number if one ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-  int port_ = 0;
-  std::string first_line_;
-};
+test::ServedProgram serve(const std::string& folder, const std::string& log = "/dev/null") {
+  return test::ServedProgram("imdb", {folder}, log);
+}
 
 }  // namespace
 
 TEST_CASE("imdb serve answers until SIGTERM, and drops nothing then") {
   const test::TempFolder folder;
   test::export_reviews(folder / "e");
-  Served served(folder / "e", folder / "log");
+  test::ServedProgram served = serve(folder / "e", folder / "log");
   REQUIRE(served.port() > 0);
   CHECK_THAT(served.first_line(), Contains("serving version 1 of imdb on http://127.0.0.1:"));
   CHECK(test::http_post(served.port(), predict, good_body).status == 200);
@@ -120,7 +76,7 @@ TEST_CASE("imdb serve answers until SIGTERM, and drops nothing then") {
 TEST_CASE("imdb serve takes a newer export over") {
   const test::TempFolder folder;
   test::export_reviews(folder / "e");
-  Served served(folder / "e");
+  test::ServedProgram served = serve(folder / "e");
   REQUIRE(served.port() > 0);
   const std::string first = test::http_post(served.port(), predict, good_body).body;
   test::export_reviews(folder / "e", 9);
@@ -152,7 +108,7 @@ TEST_CASE("imdb serve says in one line what is wrong") {
   CHECK_THAT(error({folder / "none", "--batch-window", "5000"}), Contains("--batch-window"));
   CHECK_THAT(error({folder / "none", "more"}), Contains("more"));
   test::export_reviews(folder / "e");
-  Served served(folder / "e");
+  test::ServedProgram served = serve(folder / "e");
   CHECK_THAT(error({folder / "e", "--port", std::to_string(served.port())}),
              Contains("Address already in use"));
 }

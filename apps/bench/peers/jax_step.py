@@ -127,6 +127,37 @@ class Transformer:
         return dense(h if work == "decoder" else h.mean(1), weights["head"])
 
 
+class Gpt:
+    """Keras' miniature GPT: normalized behind the sums."""
+
+    @staticmethod
+    def weights():
+        width, words, inner = sizes["width"], sizes["words"], sizes["heads"] * sizes["head_dim"]
+
+        def norm():
+            return {"kernel": jnp.ones(width), "bias": jnp.zeros(width)}
+
+        blocks = [{"norms": [norm(), norm()], "qkv": layer(width, 3 * inner),
+                   "out": layer(inner, width), "wide": layer(width, sizes["hidden"]),
+                   "narrow": layer(sizes["hidden"], width)} for _ in range(sizes["layers"])]
+        return {"words": 0.05 * jax.random.normal(next(keys), (words, width)),
+                "positions": 0.05 * jax.random.normal(next(keys), (sizes["length"], width)),
+                "blocks": blocks, "head": layer(width, words)}
+
+    @staticmethod
+    def logits(weights, words, key):
+        h = weights["words"][words] + weights["positions"]
+        for block in weights["blocks"]:
+            q, k, v = jnp.moveaxis(dense(h, block["qkv"]).reshape(
+                *h.shape[:2], 3, sizes["heads"], -1), 2, 0)
+            out = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+            out = dense(out.reshape(*h.shape[:2], -1), block["out"])
+            h = Transformer.normalized(h + out, block["norms"][0])
+            wide = jax.nn.relu(dense(h, block["wide"]))
+            h = Transformer.normalized(h + dense(wide, block["narrow"]), block["norms"][1])
+        return dense(h, weights["head"])
+
+
 class Lstm:
     @staticmethod
     def weights():
@@ -153,9 +184,9 @@ shape, dtype = {"mlp": ((784,), "float32"), "cnn": ((28, 28), "float32"),
                 "lstm": ((sizes.get("length"), sizes.get("features")), "float32")}.get(
                     work, ((sizes.get("length"),), "int64"))
 x, y = read(data, *shape, dtype=dtype)
-y = y.reshape(len(x), -1) if work == "decoder" else y
+y = y.reshape(len(x), -1) if work in ("decoder", "gpt") else y
 model = {"mlp": Mlp, "cnn": Cnn, "encoder": Transformer, "decoder": Transformer,
-         "lstm": Lstm}[work]
+         "lstm": Lstm, "gpt": Gpt}[work]
 weights = jax.device_put(model.weights(), on_all)
 adam = optax.adam(1e-3, eps=1e-7)
 state = jax.device_put(adam.init(weights), on_all)

@@ -53,6 +53,38 @@ class Transformer(nn.Module):
         return self.head(x).flatten(0, 1) if work == "decoder" else self.head(x.mean(1))
 
 
+class GptBlock(nn.Module):
+    """Attention and two dense layers, each before a normalization and beside its input."""
+
+    def __init__(self):
+        super().__init__()
+        width, inner = sizes["width"], sizes["heads"] * sizes["head_dim"]
+        self.norms = nn.ModuleList(nn.LayerNorm(width, eps=1e-6) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * inner), nn.Linear(inner, width)
+        self.wide, self.narrow = nn.Linear(width, sizes["hidden"]), nn.Linear(sizes["hidden"], width)
+
+    def forward(self, x):
+        qkv = self.qkv(x).unflatten(-1, (3, sizes["heads"], -1)).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(*qkv, is_causal=True)
+        x = self.norms[0](x + self.out(attended.transpose(1, 2).flatten(2)))
+        return self.norms[1](x + self.narrow(F.relu(self.wide(x))))
+
+
+class Gpt(nn.Module):
+    """Keras' miniature GPT."""
+
+    def __init__(self):
+        super().__init__()
+        width, words = sizes["width"], sizes["words"]
+        self.tokens = nn.Embedding(words, width)
+        self.positions = nn.Parameter(torch.rand(sizes["length"], width))
+        self.blocks = nn.Sequential(*(GptBlock() for _ in range(sizes["layers"])))
+        self.head = nn.Linear(width, words)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.tokens(x) + self.positions)).flatten(0, 1)
+
+
 class LastOfLstm(nn.Module):
     """The output of the last step, as logits."""
 
@@ -91,7 +123,7 @@ class Images(nn.Module):
 
 def read_tensors():
     """The data, each row in its shape; of a GPU they are in memory that it copies from."""
-    if work in ("encoder", "decoder"):
+    if work in ("encoder", "decoder", "gpt"):
         x, y = read(data, sizes["length"], dtype="int64")
     elif work == "lstm":
         x, y = read(data, sizes["length"], sizes["features"])
@@ -108,7 +140,7 @@ def read_tensors():
 x, y = read_tensors()
 torch.manual_seed(0)
 model = {"mlp": mlp, "cnn": cnn, "encoder": Transformer, "decoder": Transformer,
-         "lstm": LastOfLstm, "upload": Images}[work]()
+         "lstm": LastOfLstm, "upload": Images, "gpt": Gpt}[work]()
 if work in ("cnn", "upload"):
     model = model.to(memory_format=torch.channels_last)
 model = model.to(device)

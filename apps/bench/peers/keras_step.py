@@ -1,0 +1,68 @@
+"""Training steps in Keras on JAX, from a batch of the host to its loss; Adam.
+
+WORK DATA: "encoder" or "gpt" of `bench compare --work transformer`, whose sizes are in DATA.json."""
+import os
+import sys
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+from lines import answer_steps, batch, quiet, read, read_sizes
+
+with quiet():
+    import keras
+    from keras import layers
+
+work, data = sys.argv[1:]
+sizes = read_sizes(data)
+
+
+def attention(x, head_dim, causal):
+    return layers.MultiHeadAttention(sizes["heads"], head_dim)(x, x, use_causal_mask=causal)
+
+
+def encoder(words):
+    """Attention and two dense layers, each behind a normalization and beside its input."""
+    x = layers.Embedding(sizes["words"], sizes["width"])(words)
+    for _ in range(sizes["layers"]):
+        x = x + attention(layers.LayerNormalization(epsilon=1e-5)(x),
+                          sizes["width"] // sizes["heads"], causal=False)
+        wide = layers.Dense(4 * sizes["width"], activation="gelu")(
+            layers.LayerNormalization(epsilon=1e-5)(x))
+        x = x + layers.Dense(sizes["width"])(wide)
+    x = layers.LayerNormalization(epsilon=1e-5)(x)
+    return layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
+
+
+class Positions(layers.Layer):
+    def build(self, shape):
+        self.embeddings = self.add_weight(shape=shape[1:], initializer="uniform")
+
+    def call(self, x):
+        return x + self.embeddings
+
+
+def gpt(words):
+    """Keras' example: normalized behind the sums."""
+    x = Positions()(layers.Embedding(sizes["words"], sizes["width"])(words))
+    for _ in range(sizes["layers"]):
+        x = layers.LayerNormalization(epsilon=1e-6)(x + attention(x, sizes["head_dim"], True))
+        wide = layers.Dense(sizes["hidden"], activation="relu")(x)
+        x = layers.LayerNormalization(epsilon=1e-6)(x + layers.Dense(sizes["width"])(wide))
+    return layers.Dense(sizes["words"])(x)
+
+
+x, y = read(data, sizes["length"], dtype="int64")
+y = y.reshape(len(x), -1) if work == "gpt" else y
+words = layers.Input((sizes["length"],), dtype="int32")
+model = keras.Model(words, {"encoder": encoder, "gpt": gpt}[work](words))
+model.compile(optimizer=keras.optimizers.Adam(1e-3),
+              loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+
+def step(i):
+    model.reset_metrics()
+    float(model.train_on_batch(*batch(i, sizes["batch"], x, y)))
+
+
+answer_steps(step)

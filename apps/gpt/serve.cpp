@@ -1,0 +1,54 @@
+#include <iostream>
+
+#include <ATen/Parallel.h>
+
+#include "apps/common/serving.hpp"
+#include "apps/common/setup.hpp"
+#include "apps/gpt/generator.hpp"
+#include "apps/gpt/saved_model.hpp"
+#include "apps/gpt/text_server.hpp"
+#include "apps/gpt/train.hpp"
+
+namespace tessera::gpt {
+
+using namespace detail;
+
+int serve_main(int argc, const char* const* argv) {
+  app::AppOptions options = app::AppOptions::bare(
+      "gpt serve", "Goes on with texts over HTTP, as a model that was trained has it.");
+  std::string folder, name = "gpt";
+  app::NetworkFlags network;
+  Sampling sampling;
+  TextLimits limits;
+  int64_t threads = 1;
+  options.add_argument("DIR", "folder that gpt --save wrote", folder);
+  app::add_network_options(options, network);
+  options.add({"name", "Model", "name of the model in paths", app::text(name, "NAME")});
+  options.add({"threads", "Model", "threads of a call of the model",
+               app::integer(threads, 1, 1024)});
+  options.add({"max-texts", "Model", "texts of a request",
+               app::integer(limits.texts, 1, 1 << 20)});
+  options.add({"max-words", "Model", "words that a request may ask for",
+               app::integer(limits.words, 1, 1 << 20)});
+  add_sampling_options(options, sampling);
+  options.add({"seed", "Text", "of the words that are chosen, where a request has none",
+               app::integer(sampling.seed, INT64_MIN)});
+  if (!options.parse(argc, argv)) return 0;
+  app::check_model_name(name);
+  const HttpServerOptions http = app::http_options(network);
+  at::set_num_threads(static_cast<int>(threads));
+
+  const SavedModel saved = read_model_folder(folder);
+  const Functional model = gpt_model(saved.size);
+  const LayoutMap layouts(create_mesh({{"batch", 1}}));
+  model.compile({.layouts = layouts});
+  load_weights_of(model, folder);
+  const Generator generator(model, saved.vocabulary, saved.size.length, layouts);
+  TextServer server(generator, name, sampling, limits, http);
+  std::cout << "serving " << name << " on " << app::address_of(network, server.port())
+            << "/v1/models/" << name << ":predict" << std::endl;
+  server.run();
+  return 0;
+}
+
+}  // namespace tessera::gpt
