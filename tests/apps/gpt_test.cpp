@@ -11,6 +11,7 @@
 
 #include "apps/gpt/corpus.hpp"
 #include "apps/gpt/generator.hpp"
+#include "tests/apps/gpt_layouts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/files.hpp"
@@ -33,22 +34,10 @@ ModelSize odd_size(bool pre_norm) {
           .length = 40, .vocabulary = 203, .dropout = 0, .pre_norm = pre_norm, .tied = pre_norm};
 }
 
-std::filesystem::path layouts_folder() {
-  return std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
-}
-
-/// A layouts file over other numbers of devices.
-LayoutMap layouts_of(const std::string& name, const MeshDims& dims) {
-  LayoutFile file = read_layout_file((layouts_folder() / (name + ".json")).string());
-  REQUIRE(file.mesh);
-  REQUIRE(file.mesh->size() == dims.size());
-  for (size_t d = 0; d < dims.size(); ++d) REQUIRE((*file.mesh)[d].first == dims[d].first);
-  return make_layout_map(file, create_mesh(dims));
-}
-
-/// Losses of some steps in float64.
-std::vector<double> losses(const ModelSize& size, const LayoutMap& layouts, int64_t steps) {
-  const DTypeScope doubles("float64");
+/// Losses of some steps.
+std::vector<double> losses(const ModelSize& size, const LayoutMap& layouts, int64_t steps,
+                           const std::string& dtype = "float64") {
+  const DTypeScope digits(dtype);
   const SeedScope seed(7);
   const Functional model = gpt_model(size);
   model.compile(gpt_training(layouts));
@@ -118,6 +107,21 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
     }
   }
   CHECK(listed == there);
+}
+
+TEST_CASE("gpt: every layouts file trains as one device does, float32") {
+  const ModelSize size = odd_size(false);
+  const std::vector<double> whole =
+      losses(size, LayoutMap(create_mesh({{"batch", 1}})), 30, "float32");
+  for (const std::string& name : layouts_names()) {
+    CAPTURE(name);
+    const std::vector<double> cut = losses(size, layouts_of(name), 30, "float32");
+    double worst = 0;
+    for (size_t i = 0; i < cut.size(); ++i) {
+      worst = std::max(worst, std::abs(cut[i] / whole[i] - 1));
+    }
+    CHECK(worst < 1e-5);
+  }
 }
 
 TEST_CASE("gpt: a tensor-parallel block costs two all-reduces forward and two backward") {
