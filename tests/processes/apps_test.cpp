@@ -43,14 +43,18 @@ Processes::Variables environment() {
   return {{"TESSERA_DATA", real_data_folder()}, {"XDG_CACHE_HOME", cache.path()}};
 }
 
+/// Without real data.
+Processes::Variables synthetic() { return replaced(environment(), {{"TESSERA_DATA", ""}}); }
+
 /// Runs the program on `count` processes; what its history file says.
-Json trained(const Training& training, int count, const Words& more) {
+Json trained(const Training& training, int count, const Words& more,
+             const Processes::Variables& variables = environment()) {
   const TempFolder folder;
   const std::string file = folder / "history.json";
   Words words = training.scheme;
   words.insert(words.end(), {"--verbose", "0", "--history", file});
   words.insert(words.end(), more.begin(), more.end());
-  Processes processes(count, app_path(training.app), words, environment());
+  Processes processes(count, app_path(training.app), words, variables);
   for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
     CAPTURE(training.app, words, count, end.out, end.err);
     REQUIRE(end.exit_code == 0);
@@ -74,7 +78,36 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
   CHECK(most <= bar);
 }
 
+/// gpt, in a size that no number of devices divides, on one device and with each of its layouts
+/// files on 2 and 4 processes: 30 steps with the same losses.
+void check_gpt_layouts(const std::string& dtype, double bar) {
+  const Words words = {"--blocks", "2",  "--heads", "6",  "--head-dim", "4",  "--width", "24",
+                       "--hidden", "20", "--length", "40", "--vocabulary", "203",
+                       "--dropout", "0", "--prompt", "", "--train-size", "48",
+                       "--batch-size", "8", "--epochs", "5", "--dtype", dtype};
+  const Training alone = {"gpt", {"--mesh", "batch=1"}};
+  const std::vector<double> expected = steps(trained(alone, 1, words, synthetic()));
+  REQUIRE(expected.size() == 30);
+  const auto folder = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    for (const int count : {2, 4}) {
+      CAPTURE(file.path().filename(), count, dtype);
+      const Training cut = {"gpt", {"--layouts", file.path()}};
+      check_close(steps(trained(cut, count, words, synthetic())), expected, bar);
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("gpt, each layouts file on 2 and 4 processes: the losses of one device, float64") {
+  check_gpt_layouts("float64", 1e-12);
+}
+
+TEST_CASE("gpt, each layouts file on 2 and 4 processes: the losses of one device, float32",
+          "[nightly]") {
+  check_gpt_layouts("float32", 1e-5);
+}
 
 TEST_CASE("eight devices in 1, 2, 4 or 8 processes: the same losses, float64") {
   const Training training = GENERATE(from_range(trainings()));
