@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -25,7 +26,11 @@ namespace {
 DTensor with_own_memory(const DTensor& value) {
   const c10::InferenceMode inference;
   Blocks copies;
-  for (const at::Tensor& block : value.blocks()) copies.push_back(block.contiguous().clone());
+  const std::vector<BlockInfo>& infos = value.sharding()->blocks;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    const DeviceMemory::For memory(infos[b].devices.front());
+    copies.push_back(value.blocks()[b].contiguous().clone());
+  }
   return DTensor(value.sharding(), std::move(copies));
 }
 

@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -62,13 +63,15 @@ DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, con
   const bool per_device = block_policy() == BlockPolicy::per_device;
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
+    const DeviceMemory::For memory(block.devices.front());
     const at::Tensor piece = cut(part, first, block);
     const c10::Device device = block_device(sharding->mesh(), block);
     if (piece.device() != device) {
       blocks.push_back(piece.is_cpu() ? uploaded(piece, device, /*kept=*/!copy)
                                       : moved_to(piece, device));
     } else {
-      blocks.push_back(copy || (per_device && !blocks.empty()) ? piece.clone() : piece);
+      // A device of its own has no part of what the host read.
+      blocks.push_back(copy || per_device ? piece.clone() : piece);
     }
   }
   return DTensor(sharding, std::move(blocks));
@@ -118,6 +121,7 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
   Blocks blocks(sharding->blocks.size());
   run_blocks(int64_t(blocks.size()), numel(shape) >= inline_elements, [&](int64_t b) {
     const BlockInfo& block = sharding->blocks[size_t(b)];
+    const DeviceMemory::For memory(block.devices.front());
     const at::Tensor out = at::empty(extents(block.intervals), at::kFloat);
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
     blocks[size_t(b)] = moved_to(out.to(dtype), block_device(sharding->mesh(), block));
@@ -175,6 +179,7 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
                         str("shard ", i, " is ", dtype_name(per_device[i].scalar_type())),
                         "give all shards one dtype");
     }
+    const DeviceMemory::For memory(shards->blocks[i].devices.front());
     const c10::Device device = block_device(shards->mesh(), shards->blocks[i]);
     const at::Tensor& shard = per_device[i];
     blocks.push_back(shard.device() == device ? shard.clone() : moved_to(shard, device));
@@ -229,6 +234,7 @@ DTensor filled(const Shape& shape, double value, at::ScalarType dtype, const Lay
   const ShardingPtr sharding = intern(shape, dtype, layout);
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
+    const DeviceMemory::For memory(block.devices.front());
     blocks.push_back(at::full(extents(block.intervals), value, block_options(*sharding, block)));
   }
   return made_constant(DTensor(sharding, std::move(blocks)));

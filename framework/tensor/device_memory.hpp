@@ -32,7 +32,8 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// The most bytes that device `device` (a position in Mesh::local_devices()) held at a time.
+  /// The most bytes that device `device` (a position in Mesh::local_devices()) held at a time; for
+  /// -1 what was made for no device in particular.
   int64_t peak(int64_t device) const;
 
   /// The most bytes that tensors on the GPU "cuda:index" held at a time since then, as ATen's

@@ -15,6 +15,7 @@
 #include <tessera/framework/nn/optimizer/optimizer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -35,7 +36,10 @@ const Blocks& writable_blocks(Variable& variable) {
 DTensor copy_in_layout(const Variable& variable, const ShardingPtr& form) {
   const DTensor pieces = relayout_to(variable.value(), form);
   Blocks copies;
-  for (const at::Tensor& block : pieces.blocks()) copies.push_back(block.contiguous().clone());
+  for (size_t b = 0; b < form->blocks.size(); ++b) {
+    const DeviceMemory::For memory(form->blocks[b].devices.front());
+    copies.push_back(pieces.blocks()[b].contiguous().clone());
+  }
   return DTensor(form, std::move(copies));
 }
 
@@ -325,6 +329,7 @@ void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>
   const std::vector<BlockInfo>& infos = update.gradient.sharding()->blocks;
   for (size_t b = 0; b < infos.size(); ++b) {
     if (infos[b].empty) continue;
+    const DeviceMemory::For memory(infos[b].devices.front());
     UpdateArgs args{update.weight.blocks()[b],
                     update.gradient.blocks()[b].contiguous(),
                     {},

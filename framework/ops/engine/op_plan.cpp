@@ -259,6 +259,7 @@ namespace {
 Blocks complete(const Sharding& sharding, Blocks blocks) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (blocks[b].defined()) continue;
+    const DeviceMemory::For memory(sharding.blocks[b].devices.front());
     blocks[b] = reduce_identity(sharding.layout.pending_kind(),
                                 extents(sharding.blocks[b].intervals),
                                 block_options(sharding, sharding.blocks[b]));

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/comm/reduce_dtype.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
@@ -123,6 +124,8 @@ void Bucket::start() {
   Communicator& communicator = communicator_of(key_.mesh);
   const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);
   for (auto& [place, flat] : flats_) {
+    const auto first = static_cast<size_t>(flat.members.front());
+    const DeviceMemory::For memory(cut_[0].sharding()->blocks[first].devices.front());
     fill(flat);
     flat.work = communicator.all_reduce(group, key_.kind, {flat.addends}, flat.result);
   }
@@ -142,6 +145,7 @@ DTensor Bucket::resolved(const DTensor& cut) {
   Blocks blocks;
   std::map<Coordinates, at::Tensor> given;
   for (const BlockInfo& block : form->blocks) {
+    const DeviceMemory::For memory(block.devices.front());
     at::Tensor& value = given[coordinates_of(block)];
     if (value.defined()) {
       // Every device has memory of its own under per_device.

@@ -46,6 +46,7 @@ Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
   Communicator& communicator = communicator_of(sharding.mesh());
   Matrix send, recv;
   for (size_t i = 0; i < row.size(); ++i) {
+    const DeviceMemory::For device(row[i]);
     const size_t me = static_cast<size_t>(group.local[i]);
     const at::Tensor& mine = blocks[size_t(row[i])];
     std::vector<at::Tensor> out(to.size()), in(to.size());

@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 
@@ -13,6 +14,7 @@ namespace {
 /// One block of another cut of the same layout: a view where one block covers it, else a copy; on
 /// its device.
 at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
+  const DeviceMemory::For memory(want.devices.front());
   Shape shape;
   for (Interval i : want.intervals) shape.push_back(i.size());
   const at::TensorOptions options = block_options(*value.sharding(), want);

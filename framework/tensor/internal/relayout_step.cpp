@@ -5,10 +5,13 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/cross_device.hpp>
+#include <tessera/framework/comm/internal/collective_bytes.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera::detail {
@@ -97,9 +100,15 @@ class Executor {
     return block_options(from_, from_.blocks[static_cast<size_t>(block)]);
   }
 
+  /// The device that a block's memory counts for.
+  int64_t device_of(int block) const {
+    return from_.blocks[static_cast<size_t>(block)].devices.front();
+  }
+
   at::Tensor part(int block) const {
     const at::Tensor& tensor = in_[static_cast<size_t>(block)];
     if (tensor.defined()) return tensor;
+    const DeviceMemory::For memory(device_of(block));
     return reduce_identity(from_.layout.pending_kind(),
                            extents(from_.blocks[size_t(block)].intervals), options(block));
   }
@@ -116,13 +125,16 @@ class Executor {
   /// device.
   std::vector<at::Tensor> addends(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
-    for (int block : members) {
-      if (in_[static_cast<size_t>(block)].defined()) list.push_back(part(block));
-    }
-    if (list.empty()) list.push_back(part(members.front()));
     const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.pending_kind());
     const c10::Device device = options(members.front()).device();
-    for (at::Tensor& addend : list) addend = moved_to(addend, device).to(wide);
+    const auto add = [&](int block) {
+      const DeviceMemory::For memory(device_of(block));
+      list.push_back(moved_to(part(block), device).to(wide));
+    };
+    for (int block : members) {
+      if (in_[static_cast<size_t>(block)].defined()) add(block);
+    }
+    if (list.empty()) add(members.front());
     return list;
   }
 
@@ -160,6 +172,7 @@ class Executor {
         continue;
       }
       // Every device has memory of its own under per_device.
+      const DeviceMemory::For memory(to_.blocks[b].devices.front());
       out_[b] = given ? value.clone() : value;
       given = true;
     }
@@ -179,6 +192,8 @@ class Executor {
   void all_reduce(const std::vector<int>& members) {
     DeviceReducer* reducer = device_reducer(communicator());
     if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
+    // What is made once is for the first; store() has copies made for the others.
+    const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
     wait(communicator().all_reduce(group_, from_.layout.pending_kind(), addends(members), out));
     store(members, out.to(from_.dtype));
@@ -189,6 +204,7 @@ class Executor {
     for (Interval i : pieces(from_, from_.blocks[size_t(members.front())], step_.axis)) {
       counts.push_back(i.size());
     }
+    const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
     wait(communicator().all_gather(group_, step_.axis, counts, parts(members), out));
     store(members, out);
@@ -199,11 +215,35 @@ class Executor {
     std::vector<Interval> mine = pieces(to_, like, step_.axis);
     const int64_t base = like.intervals[size_t(step_.axis)].lo;
     for (Interval& piece : mine) piece = {piece.lo - base, piece.hi - base};
+    const bool per_device = block_policy() == BlockPolicy::per_device;
+    if (per_device && group_.is_local() && !on_gpus(from_.mesh())) {
+      return add_up_parts(members, mine);
+    }
+    const DeviceMemory::For memory(device_of(members.front()));
     std::vector<at::Tensor> out;
     wait(communicator().reduce_scatter(group_, from_.layout.pending_kind(), step_.axis, mine,
                                        addends(members), out));
     for (size_t m = 0; m < members.size(); ++m) {
       give_member(members[m], out[m].to(from_.dtype));
+    }
+  }
+
+  /// A reduce-scatter of which no device holds the whole sum: each adds up what it keeps.
+  void add_up_parts(const std::vector<int>& members, const std::vector<Interval>& mine) {
+    const std::vector<at::Tensor> all = addends(members);
+    const ProfileSpan span(SpanKind::collective, "reduce_scatter", addend_bytes(all));
+    for (size_t m = 0; m < members.size(); ++m) {
+      const DeviceMemory::For memory(device_of(members[m]));
+      const Interval piece = mine[size_t(group_.local[m])];
+      std::vector<at::Tensor> here;
+      for (const at::Tensor& addend : all) {
+        here.push_back(addend.narrow(step_.axis, piece.lo, piece.size()));
+      }
+      at::Tensor out;
+      wait(communicator().all_reduce(group_, from_.layout.pending_kind(), here, out));
+      // The sum of one addend is that addend, of which nobody is to keep more than this.
+      if (all.size() == 1) out = out.clone();
+      give_member(members[m], out.to(from_.dtype));
     }
   }
 
@@ -214,6 +254,7 @@ class Executor {
     const int64_t base = like.intervals[size_t(step_.to_axis)].lo;
     std::vector<std::vector<at::Tensor>> send, recv;
     for (size_t i = 0; i < members.size(); ++i) {
+      const DeviceMemory::For memory(device_of(members[i]));
       const at::TensorOptions here = options(members[i]);
       const at::Tensor mine = part(members[i]);
       std::vector<at::Tensor> row, space;
@@ -230,6 +271,7 @@ class Executor {
     }
     wait(communicator().all_to_all(group_, send, recv));
     for (size_t i = 0; i < members.size(); ++i) {
+      const DeviceMemory::For memory(device_of(members[i]));
       for (at::Tensor& piece : recv[i]) piece = moved_to(piece, options(members[i]).device());
       give_member(members[i], at::cat(recv[i], step_.axis));
     }

@@ -3,20 +3,25 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera::detail {
 
-/// Calls run(b) for every block, given one tensor of each: small ones of the CPU in parallel.
+/// Calls run(b) for every block, given one tensor of each: small ones of the CPU in parallel. What
+/// it allocates counts for `owners`, where they are given: the device of each block.
 template <class Run>
-void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run) {
+void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run,
+                    const std::vector<int64_t>& owners = {}) {
   int64_t largest = 0;
   int64_t total = 0;
   std::vector<c10::Device> devices;
@@ -27,7 +32,11 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run) {
   }
   // ATen shares the elements of a large block among threads better than blocks can be shared out.
   const bool parallel = total >= inline_elements && largest * worker_count() <= total;
-  run_blocks(devices, parallel, [&](int64_t b) { run(static_cast<size_t>(b)); });
+  run_blocks(devices, parallel, [&](int64_t b) {
+    std::optional<DeviceMemory::For> memory;
+    if (!owners.empty()) memory.emplace(owners[static_cast<size_t>(b)]);
+    run(static_cast<size_t>(b));
+  });
 }
 
 /// Places of blocks that ATen's functions on lists (_foreach_…) take at once, for one launch on a
@@ -53,10 +62,10 @@ inline std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& blocks,
 /// those of GPUs that are alike.
 template <class Run, class Together>
 void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run,
-                   const Together& together) {
+                   const Together& together, const std::vector<int64_t>& owners = {}) {
   const bool on_host = std::all_of(blocks.begin(), blocks.end(),
                                    [](const at::Tensor& block) { return block.is_cpu(); });
-  if (on_host) return for_each_block(blocks, run);
+  if (on_host) return for_each_block(blocks, run, owners);
   for (const std::vector<size_t>& places : alike(blocks)) {
     if (blocks[places[0]].is_cpu()) {
       for (size_t place : places) run(place);
@@ -74,6 +83,17 @@ inline std::vector<at::Tensor> blocks_of(const std::vector<DTensor>& values) {
     blocks.insert(blocks.end(), value.blocks().begin(), value.blocks().end());
   }
   return blocks;
+}
+
+/// The device that the memory of each of blocks_of(values) counts for.
+inline std::vector<int64_t> owners_of_memory(const std::vector<DTensor>& values) {
+  std::vector<int64_t> devices;
+  for (const DTensor& value : values) {
+    for (const BlockInfo& block : value.sharding()->blocks) {
+      devices.push_back(block.devices.front());
+    }
+  }
+  return devices;
 }
 
 /// Values that lie where others do, of what blocks_of() gives of them.

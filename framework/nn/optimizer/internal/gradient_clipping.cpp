@@ -35,7 +35,8 @@ std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) 
   const std::vector<at::Tensor> blocks = blocks_of(values);
   const std::vector<size_t> owners = owners_of(values);
   std::vector<at::Tensor> made(blocks.size());
-  for_each_block(blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); });
+  for_each_block(
+      blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); }, owners_of_memory(values));
   return values_of(values, made);
 }
 
@@ -50,7 +51,8 @@ std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
       [&](const std::vector<size_t>& places) {
         const std::vector<at::Tensor> list = together(chosen(blocks, places));
         for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list[i];
-      });
+      },
+      owners_of_memory(values));
   return values_of(values, made);
 }
 
@@ -72,7 +74,8 @@ struct Addends {
   std::vector<at::Tensor> norms;
 };
 
-Addends addends_of(Sum sum, const std::vector<at::Tensor>& blocks) {
+Addends addends_of(Sum sum, const std::vector<DTensor>& values) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
   const double order = sum == Sum::squares ? 2 : std::numeric_limits<double>::infinity();
   Addends made{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
   for_each_list(
@@ -82,7 +85,8 @@ Addends addends_of(Sum sum, const std::vector<at::Tensor>& blocks) {
         const at::ScalarType wide = at::toOpMathType(list[0].scalar_type());
         const std::vector<at::Tensor> norms = at::_foreach_norm(list, order, wide);
         for (size_t i = 0; i < places.size(); ++i) made.norms[places[i]] = norms[i];
-      });
+      },
+      owners_of_memory(values));
   return made;
 }
 
@@ -182,7 +186,7 @@ std::vector<std::vector<size_t>> parts_of(const CutSet& set, const std::vector<D
 
 /// Sums over whole values. Collective; nothing is read from GPUs.
 std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
-  const Addends addends = addends_of(sum, blocks_of(values));
+  const Addends addends = addends_of(sum, values);
   std::vector<size_t> first = {0};
   for (const DTensor& value : values) first.push_back(first.back() + value.blocks().size());
   std::vector<ValueSet> results;

@@ -1,0 +1,154 @@
+#include "tests/apps/gpt_layouts.hpp"
+
+#include <functional>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+
+#include "apps/gpt/gpt_model.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/seed_scope.hpp"
+
+namespace gpt_memory_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::gpt;
+using namespace tessera::test;
+
+namespace {
+
+/// Of what is made for no device, which counts for all of them.
+constexpr int64_t no_device = -1;
+
+/// Most of it is the vocabulary's, whose axis is a multiple of four.
+ModelSize wordy_size() {
+  return {.blocks = 2, .heads = 4, .head_dim = 8, .width = 32, .hidden = 64, .length = 32,
+          .vocabulary = 1024, .dropout = 0.1, .pre_norm = true};
+}
+
+Functional compiled(const ModelSize& size, const LayoutMap& layouts) {
+  const Functional model = gpt_model(size);
+  model.compile({.optimizer = Adam(1e-3, {.global_clipnorm = 0.01}),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = layouts});
+  return model;
+}
+
+Examples words(const ModelSize& size, int64_t rows) {
+  const at::Tensor all = at::arange(rows * (size.length + 1), at::kLong)
+                             .mul(7)
+                             .remainder(size.vocabulary)
+                             .view({rows, size.length + 1});
+  return {.x = {all.narrow(1, 0, size.length).contiguous()},
+          .y = {all.narrow(1, 1, size.length).contiguous()}};
+}
+
+/// The most bytes that a device held at a time while f() worked, the same on each.
+int64_t peak_of(const Mesh& mesh, const std::function<void()>& f) {
+  const DeviceMemory memory;
+  f();
+  CHECK(memory.peak(no_device) == 0);
+  for (int64_t d = 1; d < mesh.size(); ++d) CHECK(memory.peak(d) == memory.peak(0));
+  return memory.peak(0);
+}
+
+/// What a device holds at most of the layer of logits, whose vocabulary is cut over all devices.
+struct LogitsBytes {
+  int64_t weights, slots, outputs, gradients;
+};
+
+LogitsBytes logits_bytes(int64_t devices) {
+  const SeedScope seed(7);
+  const BlockPolicyScope policy(BlockPolicy::per_device);
+  const ModelSize size = wordy_size();
+  const LayoutMap layouts = layouts_of("vocab", {{"batch", 1}, {"model", devices}});
+  const Mesh& mesh = layouts.mesh();
+  const Functional model = compiled(size, layouts);
+  const LayerHandle logits = model.get_layer("logits");
+  const Variable kernel = logits->weights()[0];
+  REQUIRE(kernel.path() == "logits/kernel");
+  LogitsBytes bytes = {};
+  bytes.weights = peak_of(mesh, [&] { kernel.value(); });
+  Optimizer& optimizer = *model->optimizer();
+  optimizer.build({kernel});
+  bytes.slots = peak_of(mesh, [&] {
+    for (const Variable& slot : optimizer.variables_of(kernel)) slot.value();
+  });
+  for (const Variable& weight : logits->weights()) weight.value();
+  const auto features = [&](int64_t rows) {
+    return pack(at::ones({rows, size.length, size.width}), Layout({"batch", {}, {}}, mesh));
+  };
+  const DTensor many = features(16), few = features(1);
+  bytes.outputs = peak_of(mesh, [&] { const DTensor y = logits(many); });
+  GradientTape tape;
+  const DTensor loss = ops::sum(logits(few));
+  bytes.gradients = peak_of(mesh, [&] { tape.gradient(loss, {kernel.value()}); });
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("gpt: of the vocabulary's weights, slots, logits and gradients a device has its part") {
+  const ModelSize size = wordy_size();
+  const LogitsBytes whole = logits_bytes(1);
+  const int64_t kernel = 4 * size.width * size.vocabulary;
+  CHECK(whole.weights >= kernel);
+  CHECK(whole.slots >= 2 * kernel);
+  CHECK(whole.outputs >= 4 * 16 * size.length * size.vocabulary);
+  CHECK(whole.gradients >= kernel);
+  for (const int64_t k : {2, 4}) {
+    CAPTURE(k);
+    const LogitsBytes part = logits_bytes(k);
+    CHECK(k * part.weights == whole.weights);
+    CHECK(k * part.slots == whole.slots);
+    CHECK(k * part.outputs == whole.outputs);
+    CHECK(k * part.gradients == whole.gradients);
+  }
+}
+
+TEST_CASE("gpt: what a training step allocates counts for the device that it is for") {
+  const ModelSize size = wordy_size();
+  const Examples batch = words(size, 16);
+  for (const std::string& name : layouts_names()) {
+    const SeedScope seed(7);
+    const LayoutMap layouts = layouts_of(name);
+    const DeviceMemory memory;
+    const Functional model = compiled(size, layouts);
+    // The third step is the first that is replayed.
+    for (int step = 0; step < 4; ++step) model.train_on_batch(batch);
+    int64_t most = 0, least = memory.peak(0);
+    for (int64_t d = 0; d < layouts.mesh().size(); ++d) {
+      most = std::max(most, memory.peak(d));
+      least = std::min(least, memory.peak(d));
+    }
+    CAPTURE(name, memory.peak(no_device), most, least);
+    CHECK(memory.peak(no_device) * 100 <= least);
+    // No device has what is there once, such as a sum of all.
+    CHECK(most * 10 <= least * 11);
+  }
+}
+
+TEST_CASE("gpt: a fourth of the vocabulary takes less than half of a step's memory") {
+  const ModelSize size = wordy_size();
+  const Examples batch = words(size, 16);
+  const auto peak = [&](int64_t devices) {
+    const SeedScope seed(7);
+    const LayoutMap layouts = layouts_of("vocab", {{"batch", 1}, {"model", devices}});
+    const DeviceMemory memory;
+    const Functional model = compiled(size, layouts);
+    for (int step = 0; step < 2; ++step) model.train_on_batch(batch);
+    int64_t most = 0;
+    for (int64_t d = 0; d < devices; ++d) most = std::max(most, memory.peak(d));
+    return most;
+  };
+  const int64_t whole = peak(1), part = peak(4);
+  CAPTURE(whole, part);
+  // Where the vocabulary is cut the loss is made of several operations, which takes more at a time
+  // than the fused one's fourth.
+  CHECK(part * 2 < whole);
+}
+
+}  // namespace gpt_memory_test
