@@ -143,7 +143,8 @@ TEST_CASE("a call without a context is made in that of the call around it", "[su
   // Dropout and the batch's own mean change what comes out.
   const LayerHandle block = make_layer<Block>();
   const DTensor x = pack(at::rand({64, 4}), Layout::replicated(default_mesh(), 2));
-  const CallContext training{.training = true, .random = std::make_shared<RandomStream>(1, 0)};
+  const CallContext training{.training = true,
+                             .random = std::make_shared<tessera::detail::RandomStream>(1, 0)};
   const at::Tensor inference = block(x).full().clone();
   CHECK(difference(block(x).full(), inference) == "");
   const std::vector<Variable> weights = block->weights();
