@@ -116,7 +116,7 @@ void Trainer::compile(const CompileOptions& given) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
   layouts.set_data_names(input_names(), output_names());
-  auto state = std::make_shared<TrainingState>(options, layouts);
+  auto state = std::make_shared<TrainingState>(options, layouts, layer_);
   state->given_optimizer = given.optimizer;
   state->executor = scoped_step_executor();
   // A subclass tells how many outputs it has only when it is called.

@@ -152,10 +152,16 @@ void MetricTracker::name_metrics(const std::vector<std::string>& names) {
   }
 }
 
+NamedMetrics MetricTracker::metrics() const {
+  NamedMetrics all = metrics_;
+  for (auto& of_layer : layer_metrics(model_)) all.push_back(std::move(of_layer));
+  return all;
+}
+
 void MetricTracker::reset() {
   loss_ = RowMean();
   restored_ = nullptr;
-  for (const auto& [name, metric] : metrics_) metric->reset();
+  for (const auto& [name, metric] : metrics()) metric->reset();
   if (sums_) sums_->clear();
 }
 
@@ -173,18 +179,23 @@ void MetricTracker::begin_epoch(int64_t first_step) {
   loss_ = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
   if (sums_) {
     restore_sums();
-  } else if (!metrics_.empty()) {
-    restore_metrics();
+    return;
   }
+  // A batch adds to those of layers before it tells which others there are.
+  restore(layer_metrics(model_), kept);
+  if (!metrics_.empty()) restore_metrics();
 }
 
 /// Metrics of other names than then begin anew.
 void MetricTracker::restore_metrics() {
   const Json kept = std::exchange(restored_, nullptr);
-  if (kept.is_null()) return;
-  for (const auto& [name, metric] : metrics_) {
-    const auto found = kept["metrics"].find(name);
-    if (found != kept["metrics"].end()) {
+  if (!kept.is_null()) restore(metrics_, kept);
+}
+
+void MetricTracker::restore(const NamedMetrics& metrics, const Json& totals) {
+  for (const auto& [name, metric] : metrics) {
+    const auto found = totals["metrics"].find(name);
+    if (found != totals["metrics"].end()) {
       metric->restore((*found)["totals"].get<std::vector<double>>());
     }
   }
@@ -203,12 +214,13 @@ void MetricTracker::restore_sums() {
 Json MetricTracker::totals() const {
   const ProfileSpan span(SpanKind::metrics, "read metrics");
   if (sums_) return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", summed()}};
+  const NamedMetrics all = metrics();
   std::vector<const Metric*> list;
-  for (const auto& [name, metric] : metrics_) list.push_back(metric.get());
+  for (const auto& [name, metric] : all) list.push_back(metric.get());
   const std::vector<std::vector<double>> sums = Metric::totals(list);
   Json values = Json::object();
   for (size_t i = 0; i < list.size(); ++i) {
-    values[metrics_[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
+    values[all[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
   }
   // The epoch goes on, but without a batch that would tell which metrics there are.
   if (!restored_.is_null()) values = restored_["metrics"];
@@ -235,12 +247,13 @@ void MetricTracker::add(const StepTotals& step) {
 }
 
 Json MetricTracker::summed() const {
+  const NamedMetrics all = metrics();
   Json values = Json::object();
   for (const StepTotals::Of& sum : *sums_) {
-    const auto found = std::find_if(metrics_.begin(), metrics_.end(),
+    const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const auto& entry) { return entry.first == sum.name; });
     const double rows = static_cast<double>(std::max<int64_t>(1, loss_.rows()));
-    const bool known = found != metrics_.end();
+    const bool known = found != all.end();
     // They may be restored ones.
     if (known && !sum.totals.empty()) found->second->check_totals(sum.totals.size());
     const double value = known ? found->second->result(sum.totals) : sum.value / rows;

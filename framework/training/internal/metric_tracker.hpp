@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/nn/internal/layer_metrics.hpp>
 #include <tessera/framework/nn/losses/loss.hpp>
 #include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
@@ -62,7 +63,9 @@ struct CompiledOutput {
 /// added up step by step, and read as logs.
 class MetricTracker {
  public:
-  explicit MetricTracker(const CompileOptions& options) : options_(options) {}
+  /// `model` has the layers that have metrics of their own; it outlives this.
+  MetricTracker(const CompileOptions& options, const Layer& model)
+      : options_(options), model_(model) {}
 
   /// Throws ConfigError for a name in compile() that is no output's.
   static void check_names(const CompileOptions& options, const std::vector<std::string>& outputs);
@@ -71,11 +74,9 @@ class MetricTracker {
               const std::vector<DTensor>& y_pred);
   /// Empty before the first batch.
   const std::vector<CompiledOutput>& outputs() const { return outputs_; }
-  /// The metrics by their names in logs, the outputs' losses included; empty before the first
-  /// batch.
-  const std::vector<std::pair<std::string, std::shared_ptr<Metric>>>& metrics() const {
-    return metrics_;
-  }
+  /// The metrics by their names in logs: the outputs' losses and what compile() chose, once there
+  /// was a batch, then those of layers.
+  NamedMetrics metrics() const;
 
   /// The loss since reset().
   const RowMean& loss() const { return loss_; }
@@ -105,12 +106,14 @@ class MetricTracker {
  private:
   void name_metrics(const std::vector<std::string>& names);
   void restore_metrics();
+  static void restore(const NamedMetrics& metrics, const Json& totals);
   void restore_sums();
   Json summed() const;
 
   CompileOptions options_;
+  const Layer& model_;
   std::vector<CompiledOutput> outputs_;
-  std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics_;
+  NamedMetrics metrics_;  ///< without those of layers
   RowMean loss_;
   /// What totals() gave to an epoch that goes on, until its metrics are known.
   Json restored_ = nullptr;

@@ -25,8 +25,8 @@ struct FitProgress {
 
 /// What compile() leaves in a model, and what runs of fit, evaluate and predict work on.
 struct TrainingState {
-  TrainingState(const CompileOptions& given, const LayoutMap& lie)
-      : options(given), layouts(lie), metrics(given), exchange(lie.mesh()) {}
+  TrainingState(const CompileOptions& given, const LayoutMap& lie, const Layer& model)
+      : options(given), layouts(lie), metrics(given, model), exchange(lie.mesh()) {}
 
   CompileOptions options;
   OptimizerHandle given_optimizer;  ///< what compile() may have put a LossScaleOptimizer around
