@@ -44,6 +44,7 @@
 #include <tessera/layers/core/embedding.hpp>
 #include <tessera/layers/core/identity.hpp>
 #include <tessera/layers/core/masking.hpp>
+#include <tessera/layers/experts/mixture_of_experts.hpp>
 #include <tessera/layers/merging/concatenate.hpp>
 #include <tessera/layers/merging/dot.hpp>
 #include <tessera/layers/merging/merge.hpp>

@@ -9,6 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/fans.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
 namespace tessera {
@@ -42,12 +43,6 @@ class MatrixInitializer final : public Initializer {
   InitializerHandle of_matrix_;
   int64_t rows_;
 };
-
-bool scales_by_fans(const InitializerHandle& initializer) {
-  const std::string name = initializer->class_name();
-  return name == "VarianceScaling" || name.starts_with("Glorot") || name.starts_with("He") ||
-         name.starts_with("Lecun");
-}
 
 class EinsumDenseLayer final : public Layer {
  public:

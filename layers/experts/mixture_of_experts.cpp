@@ -1,0 +1,245 @@
+#include <tessera/layers/experts/mixture_of_experts.hpp>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/layer_metrics.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/layers/experts/internal/expert_initializer.hpp>
+#include <tessera/layers/experts/internal/expert_metrics.hpp>
+#include <tessera/layers/experts/internal/expert_routing.hpp>
+#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/noise.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+template <class Visit>
+void fields(MixtureOfExpertsOptions& o, const Visit& visit) {
+  visit("num_experts", o.num_experts);
+  visit("hidden_dim", o.hidden_dim);
+  visit("top_k", o.top_k);
+  visit("capacity_factor", o.capacity_factor);
+  visit("eval_capacity_factor", o.eval_capacity_factor);
+  visit("aux_loss", o.aux_loss);
+  visit("z_loss", o.z_loss);
+  visit("activation", o.activation);
+  visit("second_expert_policy", o.second_expert_policy);
+  visit("second_expert_threshold", o.second_expert_threshold);
+  visit("legacy_mtf_behavior", o.legacy_mtf_behavior);
+  visit("dispatch", o.dispatch);
+  visit("use_bias", o.use_bias);
+  visit("router_initializer", o.router_initializer);
+  kernel_fields(o, visit);
+  visit("seed", o.seed);
+}
+
+namespace {
+
+const std::map<std::string, SecondExpert> second_experts = {{"all", SecondExpert::all},
+                                                            {"sampling", SecondExpert::sampling},
+                                                            {"random", SecondExpert::random}};
+
+class MixtureOfExpertsLayer final : public Layer, public HasMetrics {
+ public:
+  explicit MixtureOfExpertsLayer(const MixtureOfExpertsOptions& options);
+  std::string class_name() const override { return "MixtureOfExperts"; }
+  Json config() const override { return layer_config(*this, options_); }
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return true; }
+  bool can_be_replayed() const override { return true; }
+  std::map<std::string, int64_t> value_names() const override {
+    return {{"router", 3}, {"dispatched", 4}, {"combined", 4}};
+  }
+  std::vector<std::shared_ptr<Metric>> metrics() const override { return {load_, dropped_}; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  /// One of an expert's two layers.
+  struct DenseWeights {
+    Variable kernel, bias;
+  };
+  DenseWeights dense_weights(const std::string& name, int64_t in, int64_t out);
+  RoutingForm routing_form(const DTensor& x, const CallContext& context) const;
+  void report(const Routing& routing);
+  DTensor dense(const DTensor& x, const DenseWeights& weights) const;
+  DTensor work(const DTensor& slots) const;
+  DTensor by_einsum(const DTensor& x, const Routing& routing, int64_t capacity) const;
+  DTensor by_sort(const DTensor& x, const Routing& routing, int64_t capacity) const;
+
+  MixtureOfExpertsOptions options_;
+  SecondExpert second_ = SecondExpert::all;
+  std::shared_ptr<RoutingMetric> load_, dropped_;
+  Variable router_;
+  DenseWeights expert_1_, expert_2_;
+};
+
+const RegisteredLayer registered_mixture_of_experts("MixtureOfExperts", [](JsonObject& config) {
+  return MixtureOfExperts(layer_options_from<MixtureOfExpertsOptions>(config));
+});
+
+MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& options)
+    : Layer(common_options(options)), options_(options) {
+  const std::string where = "MixtureOfExperts " + options.name;
+  const auto check = [&](bool fits, const std::string& expected, const auto& received,
+                         const char* fix) {
+    if (!fits) throw ConfigError(where, expected, str(received), fix);
+  };
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (const int64_t size : {options.num_experts, options.hidden_dim}) {
+    check(size >= 1 && size <= most, str("num_experts and hidden_dim lie in [1, ", most, "]"), size,
+          "give how many experts there are, and the features between an expert's layers");
+  }
+  check(options.top_k == 1 || options.top_k == 2, "top_k is 1 or 2", options.top_k,
+        "choose how many experts work on a token");
+  check(options.top_k <= options.num_experts, "a token has top_k different experts",
+        options.num_experts, "set top_k = 1, or give more experts");
+  for (const double factor : {options.capacity_factor, options.eval_capacity_factor}) {
+    check(std::isfinite(factor) && factor > 0, "capacity factors are positive", factor,
+          "give the slots for each token, such as 1.25");
+  }
+  for (const double factor : {options.aux_loss, options.z_loss, options.second_expert_threshold}) {
+    check(std::isfinite(factor) && factor >= 0,
+          "aux_loss, z_loss and second_expert_threshold are not negative", factor, "0 is none");
+  }
+  check(options.dispatch == "einsum" || options.dispatch == "sort",
+        "dispatch is \"einsum\" or \"sort\"", in_quotes(options.dispatch), "choose one");
+  const auto second = second_experts.find(options.second_expert_policy);
+  check(second != second_experts.end(),
+        "second_expert_policy is \"all\", \"sampling\" or \"random\"",
+        in_quotes(options.second_expert_policy), "choose one");
+  second_ = second->second;
+  load_ = std::make_shared<LoadEntropy>(options.num_experts);
+  dropped_ = std::make_shared<DroppedShare>();
+  if (options.activation.layer()) track("activation", options.activation.layer());
+}
+
+Shape MixtureOfExpertsLayer::output_shape(const Shapes& inputs) const {
+  const Shape& shape = single_input(inputs);
+  const std::string where = "MixtureOfExperts " + path();
+  if (shape.size() != 3 || shape.back() < 1) {
+    throw ShapeError(where, "the input is (batch, tokens, features), of known features",
+                     to_string(shape), "reshape it, with one group of tokens a row");
+  }
+  if (built() && shape.back() != router_.shape()[0]) {
+    throw ShapeError(where, str("tokens have ", router_.shape()[0], " features, as when built"),
+                     to_string(shape), "pass inputs of that size");
+  }
+  return shape;
+}
+
+MixtureOfExpertsLayer::DenseWeights MixtureOfExpertsLayer::dense_weights(const std::string& name,
+                                                                         int64_t in, int64_t out) {
+  const int64_t experts = options_.num_experts;
+  DenseWeights weights;
+  weights.kernel = add_weight(
+      name + "/kernel", {experts, in, out}, each_alone(options_.kernel_initializer, experts),
+      {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
+  if (!options_.use_bias) return weights;
+  weights.bias = add_weight(
+      name + "/bias", {experts, out}, options_.bias_initializer,
+      {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
+  return weights;
+}
+
+void MixtureOfExpertsLayer::make_weights(const Shapes& inputs) {
+  const int64_t features = inputs[0].back();
+  router_ = add_weight("router/kernel", {features, options_.num_experts},
+                       options_.router_initializer);
+  expert_1_ = dense_weights("expert_1", features, options_.hidden_dim);
+  expert_2_ = dense_weights("expert_2", options_.hidden_dim, features);
+}
+
+RoutingForm MixtureOfExpertsLayer::routing_form(const DTensor& x,
+                                                const CallContext& context) const {
+  const double factor =
+      context.training ? options_.capacity_factor : options_.eval_capacity_factor;
+  return {.top_k = options_.top_k,
+          .capacity = expert_capacity(x.size(1), options_.num_experts, options_.top_k, factor),
+          .legacy = options_.legacy_mtf_behavior,
+          .second = context.training ? second_ : SecondExpert::all,
+          .threshold = options_.second_expert_threshold,
+          .seed = [&context, mesh = x.mesh(), this] {
+            return draw_seed(context, path(), mesh, options_.seed);
+          }};
+}
+
+void MixtureOfExpertsLayer::report(const Routing& routing) {
+  if (options_.aux_loss > 0) add_loss(routing.aux_loss * options_.aux_loss);
+  if (options_.z_loss > 0) add_loss(routing.z_loss * options_.z_loss);
+  // A plan has no numbers to count.
+  if (is_abstract()) return;
+  load_->add_routing(routing);
+  dropped_->add_routing(routing);
+}
+
+/// (E, G, C, in) -> (E, G, C, out).
+DTensor MixtureOfExpertsLayer::dense(const DTensor& x, const DenseWeights& weights) const {
+  const DTensor y = ops::einsum("egci,eio->egco", {x, read(weights.kernel)});
+  if (!weights.bias.defined()) return y;
+  return y + ops::reshape(read(weights.bias), {x.size(0), 1, 1, y.size(3)});
+}
+
+/// What the experts make of tokens in slots; both (E, G, C, d).
+DTensor MixtureOfExpertsLayer::work(const DTensor& slots) const {
+  const DTensor hidden = options_.activation(dense(place("dispatched", slots), expert_1_));
+  return place("combined", dense(hidden, expert_2_));
+}
+
+DTensor MixtureOfExpertsLayer::by_einsum(const DTensor& x, const Routing& routing,
+                                         int64_t capacity) const {
+  const DTensor dispatch = ops::cast(dispatch_tensor(routing, capacity), x.dtype());
+  const DTensor combine = ops::cast(combine_tensor(routing, capacity), x.dtype());
+  const DTensor made = work(ops::einsum("gsec,gsd->egcd", {dispatch, x}));
+  return ops::einsum("gsec,egcd->gsd", {combine, made});
+}
+
+DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
+                                       int64_t capacity) const {
+  const int64_t groups = x.size(0), experts = options_.num_experts, slots = experts * capacity;
+  const auto [tokens, filled] = slot_tokens(routing, capacity);
+  const auto row = [&](const DTensor& numbers) { return ops::reshape(numbers, {groups, -1, 1}); };
+  DTensor rows = ops::take_along_axis(x, row(tokens), 1) * ops::cast(row(filled), x.dtype());
+  rows = ops::transpose(ops::reshape(rows, {groups, experts, capacity, x.size(2)}), {1, 0, 2, 3});
+  const DTensor made = ops::reshape(ops::transpose(work(rows), {1, 0, 2, 3}),
+                                    {groups, slots, x.size(2)});
+  DTensor y;
+  for (const ExpertChoice& choice : routing.choices) {
+    const DTensor part = ops::take_along_axis(made, row(token_slots(choice, capacity)), 1) *
+                         ops::cast(ops::expand_dims(choice.gate, -1), x.dtype());
+    y = y.defined() ? y + part : part;
+  }
+  return y;
+}
+
+DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& context) {
+  const DTensor x = inputs[0].with_mask({});
+  const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
+  const DTensor logits =
+      place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
+  const RoutingForm form = routing_form(x, context);
+  const Routing routing = route_tokens(logits, inputs[0].mask(), form);
+  report(routing);
+  const DTensor y = options_.dispatch == "sort" ? by_sort(x, routing, form.capacity)
+                                                : by_einsum(x, routing, form.capacity);
+  penalize(options_.activity_regularizer, y);
+  return y;
+}
+
+}  // namespace
+
+MixtureOfExperts::MixtureOfExperts(const MixtureOfExpertsOptions& options)
+    : LayerHandle(std::make_shared<MixtureOfExpertsLayer>(options)) {}
+
+}  // namespace tessera
