@@ -78,13 +78,21 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
   const LayerHandle attention = attention_of(size);
   const Dense up(size.hidden, {.activation = "relu", .name = "up"});
   const Dense down(size.width, {.name = "down"});
+  const auto dense = [&](const SymbolicTensor& seen) {
+    if (size.experts == 0) return down(up(seen));
+    // Outside of training none is dropped, so that no word depends on those behind it.
+    return MixtureOfExperts({.num_experts = size.experts,
+                             .hidden_dim = size.hidden,
+                             .eval_capacity_factor = double(size.experts),
+                             .name = "experts"})(seen);
+  };
   const Dropout dropout_1(size.dropout, {.name = "dropout_1"});
   const Dropout dropout_2(size.dropout, {.name = "dropout_2"});
 
   const SymbolicTensor seen = size.pre_norm ? norm_1(x) : x;
   const SymbolicTensor attended = x + dropout_1(attention({seen, seen}));
   const SymbolicTensor middle = size.pre_norm ? attended : norm_1(attended);
-  const SymbolicTensor worked = dropout_2(down(up(size.pre_norm ? norm_2(middle) : middle)));
+  const SymbolicTensor worked = dropout_2(dense(size.pre_norm ? norm_2(middle) : middle));
   const SymbolicTensor y = size.pre_norm ? middle + worked : norm_2(middle + worked);
   return Functional({x}, {y}, {.name = name});
 }
@@ -135,6 +143,8 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
   add("head-dim", "features of a head; 0: width / heads", flags.head_dim, 0);
   add("width", "features of a word", flags.width, 1);
   add("hidden", "features of a block's first dense layer", flags.hidden, 1);
+  add("experts", "experts in place of a block's dense layers, of 2 or more; 0: none",
+      flags.experts, 0);
   add("length", "words that the model sees", flags.length, 2);
   add("vocabulary", "words it knows, with one for padding and one for all others",
       flags.vocabulary, 3);
@@ -156,6 +166,7 @@ ModelSize model_size(const ModelFlags& flags) {
   take(size.head_dim, flags.head_dim);
   take(size.width, flags.width);
   take(size.hidden, flags.hidden);
+  take(size.experts, flags.experts);
   take(size.length, flags.length);
   take(size.vocabulary, flags.vocabulary);
   take(size.pre_norm, flags.pre_norm);
@@ -177,7 +188,8 @@ Json to_json(const ModelSize& size) {
   return {{"blocks", size.blocks},     {"heads", size.heads},   {"kv_heads", size.kv_heads},
           {"head_dim", size.head_dim}, {"width", size.width},   {"hidden", size.hidden},
           {"length", size.length},     {"vocabulary", size.vocabulary},
-          {"dropout", size.dropout},   {"pre_norm", size.pre_norm}, {"tied", size.tied}};
+          {"dropout", size.dropout},   {"experts", size.experts},
+          {"pre_norm", size.pre_norm}, {"tied", size.tied}};
 }
 
 ModelSize model_size_from_json(const Json& json, const std::string& source) {
@@ -195,6 +207,7 @@ ModelSize model_size_from_json(const Json& json, const std::string& source) {
   take("hidden", size.hidden, 1);
   take("length", size.length, 2);
   take("vocabulary", size.vocabulary, 3);
+  take("experts", size.experts, 0);
   size.dropout = object.take_or("dropout", size.dropout);
   size.pre_norm = object.take_or("pre_norm", size.pre_norm);
   size.tied = object.take_or("tied", size.tied);

@@ -22,6 +22,7 @@ struct ModelSize {
   int64_t length = 80;     ///< words that the model sees
   int64_t vocabulary = 20000;
   double dropout = 0.1;
+  int64_t experts = 0;     ///< in place of a block's two dense layers; 0: none
   bool pre_norm = false;   ///< normalizes before attention and dense layers, not behind the sums
   bool tied = false;       ///< logits by the words' own embeddings, without a bias
 };
@@ -30,7 +31,7 @@ struct ModelSize {
 struct ModelFlags {
   std::string size = "mini";
   std::optional<int64_t> blocks = {}, heads = {}, kv_heads = {}, head_dim = {}, width = {},
-                         hidden = {}, length = {}, vocabulary = {};
+                         hidden = {}, experts = {}, length = {}, vocabulary = {};
   std::optional<bool> pre_norm = {}, tied = {};
   double dropout = 0.1;
 };
@@ -47,8 +48,9 @@ ModelSize model_size_from_json(const Json& json, const std::string& source);
 /// Token ids, int64 (batch, T), T at most `length` -> logits (batch, T, vocabulary).
 ///
 /// Paths, for layouts: tokens/embeddings, positions/embeddings, then in block_1, block_2, …
-/// attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down (dense), norm_2;
-/// with `pre_norm` norm at the end; logits/{kernel,bias}, which a `tied` model has not.
+/// attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down (dense) or
+/// experts/{router,expert_1,expert_2}/{kernel,bias}, norm_2; with `pre_norm` norm at the end;
+/// logits/{kernel,bias}, which a `tied` model has not.
 Functional gpt_model(const ModelSize& size);
 
 }  // namespace tessera::gpt

@@ -35,6 +35,8 @@ struct TrainFlags {
 
 void add_options(app::AppOptions& options, TrainFlags& flags) {
   options.common().epochs = 25;
+  options.add({"epochs", "Training", "passes over the reviews; 0: none, for --summary and --plan",
+               app::integer(options.common().epochs, 0)});
   add_model_options(options, flags.model);
   options.add({"prompt", "Text", "what the text after each epoch begins with; empty: no text",
                app::text(flags.prompt, "TEXT")});
@@ -110,7 +112,7 @@ History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& fl
 int train_main(int argc, const char* const* argv) {
   app::AppOptions options("gpt train",
                           "Trains a transformer that writes film reviews, as Keras' miniature GPT.",
-                          {"test-size"});
+                          {"test-size", "epochs"});
   TrainFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
@@ -128,6 +130,7 @@ int train_main(int argc, const char* const* argv) {
   const bool prints = app::verbosity(common) > 0;
   if (prints) std::cout << "mesh " << describe_place(setup.layouts.mesh()) << std::endl;
   show_model(model, corpus.data, flags, common);
+  if (common.epochs == 0) return 0;
 
   app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();

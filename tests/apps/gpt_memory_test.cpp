@@ -110,9 +110,10 @@ TEST_CASE("gpt: of the vocabulary's weights, slots, logits and gradients a devic
 }
 
 TEST_CASE("gpt: what a training step allocates counts for the device that it is for") {
-  const ModelSize size = wordy_size();
+  ModelSize size = wordy_size();
   const Examples batch = words(size, 16);
   for (const std::string& name : layouts_names()) {
+    size.experts = experts_of(name);
     const SeedScope seed(7);
     const LayoutMap layouts = layouts_of(name);
     const DeviceMemory memory;

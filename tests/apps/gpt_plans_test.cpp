@@ -69,7 +69,7 @@ TEST_CASE("gpt: the table of layouts in the documentation is what plans say") {
     names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
-  const ModelSize size;
+  ModelSize size;
   const TensorDataset rows(at::zeros({128, size.length}, at::kLong),
                            at::zeros({128, size.length}, at::kLong));
   std::string table =
@@ -78,6 +78,7 @@ TEST_CASE("gpt: the table of layouts in the documentation is what plans say") {
   for (const std::string& name : names) {
     const LayoutFile file =
         read_layout_file((root / "apps/gpt/layouts" / (name + ".json")).string());
+    size.experts = name == "experts" ? 8 : 0;
     const Functional model = gpt_model(size);
     model.compile({.optimizer = "adam",
                    .loss = SparseCategoricalCrossentropy({.from_logits = true}),

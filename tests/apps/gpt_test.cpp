@@ -72,6 +72,7 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
   struct Scheme {
     std::string file;
     std::vector<std::string> meshes;
+    int64_t experts = 0;
   };
   const std::vector<Scheme> schemes = {
       {"data", {"batch=4", "batch=3", "batch=5"}},
@@ -83,17 +84,21 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
       {"tensor_2d", {"row=2,col=2", "row=3,col=1", "row=1,col=5"}},
       {"tensor_2p5d", {"depth=2,row=2,col=2", "depth=1,row=1,col=3"}},
       {"tensor_3d", {"x=2,y=2,z=2", "x=1,y=3,z=1", "x=1,y=1,z=5"}},
+      {"experts", {"batch=2,expert=4", "batch=1,expert=3", "batch=2,expert=2"}, 4},
   };
   std::set<std::string> there, listed;
   for (const auto& entry : std::filesystem::directory_iterator(layouts_folder())) {
     there.insert(entry.path().stem().string());
   }
   for (const bool pre_norm : {false, true}) {
-    const ModelSize size = odd_size(pre_norm);
-    const std::vector<double> whole = losses(size, LayoutMap(create_mesh({{"batch", 1}})), 30);
-    REQUIRE(whole.back() < whole.front());
+    std::map<int64_t, std::vector<double>> wholes;
     for (const Scheme& scheme : schemes) {
       listed.insert(scheme.file);
+      ModelSize size = odd_size(pre_norm);
+      size.experts = scheme.experts;
+      std::vector<double>& whole = wholes[scheme.experts];
+      if (whole.empty()) whole = losses(size, LayoutMap(create_mesh({{"batch", 1}})), 30);
+      REQUIRE(whole.back() < whole.front());
       for (const std::string& mesh : scheme.meshes) {
         CAPTURE(scheme.file, mesh, pre_norm);
         const std::vector<double> cut =
@@ -110,11 +115,15 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
 }
 
 TEST_CASE("gpt: every layouts file trains as one device does, float32") {
-  const ModelSize size = odd_size(false);
-  const std::vector<double> whole =
-      losses(size, LayoutMap(create_mesh({{"batch", 1}})), 30, "float32");
+  ModelSize size = odd_size(false);
+  std::map<int64_t, std::vector<double>> wholes;
   for (const std::string& name : layouts_names()) {
     CAPTURE(name);
+    size.experts = experts_of(name);
+    std::vector<double>& whole = wholes[size.experts];
+    if (whole.empty()) {
+      whole = losses(size, LayoutMap(create_mesh({{"batch", 1}})), 30, "float32");
+    }
     const std::vector<double> cut = losses(size, layouts_of(name), 30, "float32");
     double worst = 0;
     for (size_t i = 0; i < cut.size(); ++i) {
@@ -134,6 +143,14 @@ TEST_CASE("gpt: a tensor-parallel block costs two all-reduces forward and two ba
     CHECK(found.size() == 1);
     CHECK(found.at("all_reduce model") == 4);
   }
+}
+
+TEST_CASE("gpt: a block's experts cost two all-to-alls forward and two backward") {
+  ModelSize size = odd_size(true);
+  size.experts = 4;
+  const LayoutMap layouts = layouts_of("experts", {{"batch", 2}, {"expert", 4}});
+  const auto found = collectives_in("block_2", gpt_model(size), layouts, size);
+  CHECK(found == std::map<std::string, int64_t>{{"all_to_all expert", 4}});
 }
 
 TEST_CASE("gpt: sums in parts of the sequence, and heads in place of steps, are what they cost") {
@@ -230,6 +247,11 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   cut.insert(cut.end() - 2, {"--layouts", (layouts_folder() / "vocab.json").string(), "--mesh",
                              "batch=1,model=2"});
   CHECK(gpt(cut).out == text.out);
+
+  const ProgramRun plan = gpt({"--size", "22b", "--mesh", "batch=2", "--train-size", "64", "--plan",
+                               "--batch-size", "2", "--epochs", "0"});
+  CHECK(plan.exit_code == 0);
+  CHECK_THAT(plan.out, Contains("block_48"));
 
   const ProgramRun none = gpt({"generate", folder / "none"});
   CHECK(none.exit_code == 1);

@@ -1,13 +1,18 @@
 """Writes keras_gpt.json: losses and greedy words of Keras' miniature GPT, as the example "Text generation with
-a miniature GPT" builds it, at small sizes, and what the example makes of a few texts.
+a miniature GPT" builds it, at small sizes and at its own, and what the example makes of texts: of a few, and as
+hashes of the reviews of IMDB.
 
 Weights and words come from formulas, so that nothing else is stored. Made with keras 3.15.1 on jax 0.10.2 and tensorflow
-2.21.0 from PyPI. Run it in this folder: python3 make_keras_gpt.py
+2.21.0 from PyPI. Run it in this folder: python3 make_keras_gpt.py FOLDER, where FOLDER is $TESSERA_DATA.
 """
+import hashlib
 import json
 import os
 import pathlib
+import re
 import string
+import sys
+import tarfile
 
 os.environ["KERAS_BACKEND"] = "jax"
 
@@ -86,12 +91,25 @@ def gpt(size):
 def words_of(rows, length, vocabulary):
     """Rows of words in which some follow others."""
     row, step = np.mgrid[:rows, :length + 1]
-    return ((row * 31 + step * step * 7 + step * row) % 97 * 2 + (step % 2)) % vocabulary
+    kinds = 9973 if vocabulary > 9973 else 97
+    return ((row * 31 + step * step * 7 + step * row) % kinds * 2 + (step % 2)) % vocabulary
 
 
-def trace(size, steps, batch):
+def add_noise(model, random):
+    """Puts weights one step of their numbers away, up or down."""
+    for weight in model.trainable_weights:
+        values = keras.ops.convert_to_numpy(weight)
+        ways = np.where(random.random(values.shape) < 0.5, np.inf, -np.inf)
+        weight.assign(np.nextafter(values, ways.astype(np.float32)))
+
+
+def trace(size, steps, batch, noise=None):
+    """With noise, of that seed: in the weights, and in all sums over a batch, whose rows come in another order."""
     model = gpt(size)
     give_weights(model)
+    random = np.random.default_rng(noise)
+    if noise is not None:
+        add_noise(model, random)
     model.compile(keras.optimizers.Adam(1e-3),
                   loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     rows = words_of(batch * 5, size["length"], size["vocabulary"])
@@ -99,6 +117,8 @@ def trace(size, steps, batch):
     for step in range(steps):
         model.reset_metrics()
         some = rows[(step % 5) * batch:(step % 5 + 1) * batch]
+        if noise is not None:
+            some = random.permutation(some)
         losses.append(float(model.train_on_batch(some[:, :-1], some[:, 1:])))
     words = list(map(int, rows[0, :5]))
     for _ in range(12):
@@ -124,10 +144,44 @@ def texts():
             "vocabulary": layer.get_vocabulary(), "ids": np.asarray(layer(TEXTS)).tolist()}
 
 
+def trace_with_drift(size, steps, batch, noises):
+    """A trace, and how far its losses drift at most with noise."""
+    plain = trace(size, steps, batch)
+    losses = np.array(plain["losses"])
+    drift = np.max([np.abs(np.array(trace(size, steps, batch, seed)["losses"]) / losses - 1)
+                    for seed in range(noises)], axis=0)
+    return {**plain, "drift": [float(f"{d:.3g}") for d in drift]}
+
+
+def reviews():
+    """Hashes of the vocabulary of all reviews, and of the numbers of the first 1,000."""
+    splits = {"train": {}, "test": {}}
+    with tarfile.open(pathlib.Path(sys.argv[1]) / "imdb/aclImdb_v1.tar.gz") as archive:
+        for member in archive:
+            found = re.fullmatch(r"aclImdb/(train|test)/(neg|pos)/[^/]+\.txt", member.name)
+            if found:
+                splits[found[1]][member.name] = archive.extractfile(member).read()
+    names = sorted(splits["train"])
+    rows = [splits["train"][names[i * 7919 % len(names)]] for i in range(len(names))]
+    layer = layers.TextVectorization(standardize=custom_standardization, max_tokens=20000 - 1,
+                                     output_mode="int", output_sequence_length=81)
+    layer.adapt(tf.data.Dataset.from_tensor_slices(rows + list(splits["test"].values())).batch(256))
+    words = "".join(word + "\n" for word in layer.get_vocabulary())
+    ids = np.concatenate([np.asarray(layer(rows[i:i + 100])) for i in range(0, 1000, 100)])
+    return {"words": words.count("\n"), "vocabulary_sha256": hashlib.sha256(words.encode()).hexdigest(),
+            "ids_sha256": hashlib.sha256(ids.astype("<i8").tobytes()).hexdigest()}
+
+
 def main():
     small = {"blocks": 2, "heads": 3, "head_dim": 8, "width": 24, "hidden": 40, "length": 20, "vocabulary": 203}
     traces = [trace({**small, "pre_norm": pre_norm}, 20, 6) for pre_norm in (False, True)]
-    golden = json.dumps({"traces": traces, "text": texts()}, ensure_ascii=False, indent=1)
+    mini = {"blocks": 1, "heads": 2, "head_dim": 256, "width": 256, "hidden": 256, "length": 80, "vocabulary": 20000,
+            "pre_norm": False}
+    deep = {"blocks": 4, "heads": 4, "head_dim": 16, "width": 64, "hidden": 64, "length": 64, "vocabulary": 2000,
+            "pre_norm": False}
+    golden = json.dumps({"traces": traces, "mini": trace_with_drift(mini, 50, 128, 1),
+                         "long": trace_with_drift(deep, 300, 16, 3), "text": texts(), "reviews": reviews()},
+                        ensure_ascii=False, indent=1)
     pathlib.Path("keras_gpt.json").write_text(golden + "\n", encoding="utf-8")
 
 

@@ -153,6 +153,16 @@ void check_equal(const Run& run, const Run& whole, double tolerance = 1e-12) {
   }
 }
 
+/// Goes on behind the first step of an epoch.
+struct GoOn : Callback {
+  explicit GoOn(Json from) : totals(std::move(from)) {}
+  void on_train_begin() override {
+    model().set_fit_position({.epoch = 0, .step = 1});
+    model().restore_metric_totals(totals);
+  }
+  Json totals;
+};
+
 LayoutMap one_device() { return LayoutMap(create_mesh({{"batch", 1}})); }
 
 }  // namespace
@@ -269,6 +279,28 @@ TEST_CASE("fit shows the load of experts and what they drop, of each epoch") {
   CHECK(all[1] == parts[1]);
   CHECK(all[2] == parts[2]);
   CHECK(all[1].second == history.at("val_moe/dropped")[1]);
+}
+
+TEST_CASE("an epoch that goes on counts on what experts dropped before") {
+  const DTypeScope doubles("float64");
+  const TensorDataset data(batch(0));
+  const auto made = [] {
+    const SeedScope seed(5);
+    const Functional model = model_of("einsum");
+    model.compile(training(one_device()));
+    return model;
+  };
+  const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
+  const History whole = made().fit(data, options);
+  const Functional model = made();
+  FitOptions first = options;
+  first.steps_per_epoch = 1;
+  const History half = model.fit(data, first);
+  CHECK(half.at("moe/load_entropy") != whole.at("moe/load_entropy"));
+  FitOptions rest = options;
+  rest.callbacks = {std::make_shared<GoOn>(model->metric_totals())};
+  const History both = model.fit(data, rest);
+  for (const auto& [name, values] : whole.history) CHECK(both.at(name) == values);
 }
 
 }  // namespace experts_on_meshes_test

@@ -1,0 +1,218 @@
+#include "tests/apps/gpt_sample.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include <tessera/datasets/files/sha256.hpp>
+#include <tessera/framework/base/internal/file.hpp>
+
+#include "apps/gpt/corpus.hpp"
+#include "apps/gpt/generator.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/skip.hpp"
+
+namespace gpt_keras_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::gpt;
+using namespace tessera::test;
+
+namespace {
+
+/// As numbers() of make_keras_gpt.py.
+at::Tensor numbers(const Shape& shape, int64_t seed) {
+  const at::Tensor index = at::arange(numel(shape), at::kLong);
+  const at::Tensor values =
+      at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
+  return (values.to(at::kDouble) / 1001 - 1).reshape(shape).to(at::kFloat);
+}
+
+/// The place of a weight in Keras' model, which lists a block's attention and dense layers before
+/// its norms.
+int64_t keras_number(const std::string& path, const ModelSize& size) {
+  const std::vector<std::string> in_block = {
+      "attention/query/kernel", "attention/query/bias", "attention/key/kernel",
+      "attention/key/bias", "attention/value/kernel", "attention/value/bias",
+      "attention/attention_output/kernel", "attention/attention_output/bias", "up/kernel",
+      "up/bias", "down/kernel", "down/bias", "norm_1/gamma", "norm_1/beta", "norm_2/gamma",
+      "norm_2/beta"};
+  if (path == "tokens/embeddings") return 0;
+  if (path == "positions/embeddings") return 1;
+  int64_t next = 2 + size.blocks * std::ssize(in_block);
+  if (path.starts_with("block_")) {
+    const size_t slash = path.find('/');
+    const auto found = std::find(in_block.begin(), in_block.end(), path.substr(slash + 1));
+    REQUIRE(found != in_block.end());
+    return 2 + (std::stoll(path.substr(6, slash - 6)) - 1) * std::ssize(in_block) +
+           (found - in_block.begin());
+  }
+  if (path.starts_with("norm/")) return next + (path == "norm/beta");
+  next += size.pre_norm ? 2 : 0;
+  return next + (path == "logits/bias");
+}
+
+void give_keras_weights(const Functional& model, const ModelSize& size) {
+  for (Variable weight : model.weights()) {
+    const std::string& path = weight.path();
+    at::Tensor values = numbers(weight.shape(), keras_number(path, size));
+    if (path.ends_with("gamma")) {
+      values = 1 + 0.1 * values;
+    } else if (weight.shape().size() < 2 || path.ends_with("bias")) {
+      values = 0.1 * values;
+    } else {
+      values = values * std::sqrt(3.0 / double(weight.shape()[0]));
+    }
+    weight.assign(pack(values, weight.layout()));
+  }
+}
+
+ModelSize size_of(const Json& json) {
+  Json all = json;
+  all["dropout"] = 0.0;
+  return model_size_from_json(all, "golden");
+}
+
+const Json& golden() {
+  static const Json json = read_json_file(golden_path("keras_gpt.json"));
+  return json;
+}
+
+/// The losses of a trace's first steps.
+std::vector<double> losses_of(const Functional& model, const Json& trace, size_t steps) {
+  const ModelSize size = size_of(trace.at("size"));
+  give_keras_weights(model, size);
+  const auto batch = trace.at("batch").get<int64_t>();
+  const at::Tensor rows = gpt_words(batch * 5, size);
+  std::vector<double> losses;
+  for (size_t step = 0; step < steps; ++step) {
+    const auto first = static_cast<int64_t>(step % 5) * batch;
+    losses.push_back(model.train_on_batch(gpt_batch(rows, first, batch)).front().second);
+  }
+  return losses;
+}
+
+/// The first five losses within 1e-6, others within 1e-5.
+void check_losses(const std::vector<double>& losses, const Json& trace) {
+  const auto expected = trace.at("losses").get<std::vector<double>>();
+  REQUIRE(losses.size() <= expected.size());
+  for (size_t step = 0; step < losses.size(); ++step) {
+    CAPTURE(step);
+    CHECK(losses[step] == Approx(expected[step]).epsilon(step < 5 ? 1e-6 : 1e-5));
+  }
+}
+
+void check_greedy(const Functional& model, const Json& trace, const LayoutMap& layouts) {
+  const ModelSize size = size_of(trace.at("size"));
+  const auto greedy = trace.at("greedy").get<std::vector<int64_t>>();
+  // What the text says is of no matter: words have numbers for names.
+  const Generator generator(model, gpt_vocabulary(size), size.length, layouts);
+  std::vector<int64_t> all(greedy.begin(), greedy.begin() + 5);
+  while (all.size() < greedy.size()) all.push_back(generator.likeliest_behind(all));
+  CHECK(all == greedy);
+}
+
+std::string sha256(const std::string& bytes) {
+  const TempFolder folder;
+  write_file_atomically(folder / "bytes", bytes);
+  const int descriptor = ::open((folder / "bytes").c_str(), O_RDONLY | O_CLOEXEC);
+  const std::string sum = sha256_of(descriptor);
+  ::close(descriptor);
+  return sum;
+}
+
+/// Trains as Keras did, whole on one device.
+void check_mini(size_t steps) {
+  const Json& trace = golden().at("mini");
+  const LayoutMap layouts(create_mesh({{"batch", 1}}));
+  const Functional model = gpt_model(size_of(trace.at("size")));
+  model.compile(gpt_training(layouts));
+  check_losses(losses_of(model, trace, steps), trace);
+  if (steps == trace.at("losses").size()) check_greedy(model, trace, layouts);
+}
+
+}  // namespace
+
+TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
+  for (const Json& trace : golden().at("traces")) {
+    const ModelSize size = size_of(trace.at("size"));
+    CAPTURE(size.pre_norm);
+    const LayoutMap layouts(create_mesh({{"batch", 2}}));
+    const Functional model = gpt_model(size);
+    model.compile(gpt_training(layouts));
+    check_losses(losses_of(model, trace, trace.at("losses").size()), trace);
+    check_greedy(model, trace, layouts);
+  }
+}
+
+TEST_CASE("gpt: at its full size twenty losses are Keras'") { check_mini(20); }
+
+TEST_CASE("gpt: at its full size fifty losses are Keras', and greedy words", "[nightly]") {
+  check_mini(50);
+}
+
+TEST_CASE("gpt: 300 losses drift from Keras' no further than its own do") {
+  const Json& trace = golden().at("long");
+  const Functional model = gpt_model(size_of(trace.at("size")));
+  model.compile(gpt_training(LayoutMap(create_mesh({{"batch", 1}}))));
+  const auto expected = trace.at("losses").get<std::vector<double>>();
+  // Of weights that begin one step of their numbers away.
+  const auto drift = trace.at("drift").get<std::vector<double>>();
+  REQUIRE(expected.size() == 300);
+  const std::vector<double> losses = losses_of(model, trace, expected.size());
+  double most = 0;
+  for (size_t step = 0; step < losses.size(); ++step) {
+    most = std::max(most, drift[step]);
+    CAPTURE(step, losses[step], expected[step], most);
+    CHECK(std::abs(losses[step] / expected[step] - 1) < 3 * most + 1e-6);
+  }
+}
+
+TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers", "[imdb]") {
+  const std::string folder = real_data_folder();
+  if (folder.empty() || !std::filesystem::exists(folder + "/imdb/aclImdb_v1.tar.gz")) {
+    return skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
+  }
+  app::CommonOptions common;
+  common.data_dir = folder;
+  common.verbose = 0;
+  const Corpus corpus = read_corpus(common, 80, 20000);
+  CHECK(corpus.data.size() == 50000);
+  std::string words;
+  for (const std::string& word : corpus.vocabulary) words += word + "\n";
+  const Json& expected = golden().at("reviews");
+  CHECK(std::ssize(corpus.vocabulary) == expected.at("words").get<int64_t>());
+  CHECK(sha256(words) == expected.at("vocabulary_sha256").get<std::string>());
+  std::vector<int64_t> rows(1000);
+  std::iota(rows.begin(), rows.end(), 0);
+  const Examples examples = corpus.data.get(rows);
+  // The last word of a row is the last of what follows.
+  const at::Tensor ids =
+      at::cat({examples.x[0], examples.y[0].narrow(1, 79, 1)}, 1).contiguous();
+  CHECK(ids.sizes() == at::IntArrayRef({1000, 81}));
+  const std::string bytes(static_cast<const char*>(ids.data_ptr()), ids.nbytes());
+  CHECK(sha256(bytes) == expected.at("ids_sha256").get<std::string>());
+}
+
+TEST_CASE("gpt: texts become Keras' words") {
+  const Json& text = golden().at("text");
+  const auto texts = text.at("texts").get<std::vector<std::string>>();
+  const auto standardized = text.at("standardized").get<std::vector<std::string>>();
+  for (size_t i = 0; i < texts.size(); ++i) CHECK(cleaned(texts[i]) == standardized[i]);
+  const TextVectorization words =
+      gpt::words_of(text.at("vocabulary").get<std::vector<std::string>>(), 13);
+  const at::Tensor ids = words(standardized);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto expected = text.at("ids")[i].get<std::vector<int64_t>>();
+    CHECK(at::equal(ids[int64_t(i)], at::tensor(expected)));
+  }
+}
+
+}  // namespace gpt_keras_test
