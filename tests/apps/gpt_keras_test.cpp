@@ -128,16 +128,6 @@ std::string sha256(const std::string& bytes) {
   return sum;
 }
 
-/// Trains as Keras did, whole on one device.
-void check_mini(size_t steps) {
-  const Json& trace = golden().at("mini");
-  const LayoutMap layouts(create_mesh({{"batch", 1}}));
-  const Functional model = gpt_model(size_of(trace.at("size")));
-  model.compile(gpt_training(layouts));
-  check_losses(losses_of(model, trace, steps), trace);
-  if (steps == trace.at("losses").size()) check_greedy(model, trace, layouts);
-}
-
 }  // namespace
 
 TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
@@ -152,27 +142,11 @@ TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
   }
 }
 
-TEST_CASE("gpt: at its full size twenty losses are Keras'") { check_mini(20); }
-
-TEST_CASE("gpt: at its full size fifty losses are Keras', and greedy words", "[nightly]") {
-  check_mini(50);
-}
-
-TEST_CASE("gpt: 300 losses drift from Keras' no further than its own do") {
-  const Json& trace = golden().at("long");
+TEST_CASE("gpt: at its full size twenty losses are Keras'") {
+  const Json& trace = golden().at("mini");
   const Functional model = gpt_model(size_of(trace.at("size")));
   model.compile(gpt_training(LayoutMap(create_mesh({{"batch", 1}}))));
-  const auto expected = trace.at("losses").get<std::vector<double>>();
-  // Of weights that begin one step of their numbers away.
-  const auto drift = trace.at("drift").get<std::vector<double>>();
-  REQUIRE(expected.size() == 300);
-  const std::vector<double> losses = losses_of(model, trace, expected.size());
-  double most = 0;
-  for (size_t step = 0; step < losses.size(); ++step) {
-    most = std::max(most, drift[step]);
-    CAPTURE(step, losses[step], expected[step], most);
-    CHECK(std::abs(losses[step] / expected[step] - 1) < 3 * most + 1e-6);
-  }
+  check_losses(losses_of(model, trace, 20), trace);
 }
 
 TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers", "[imdb]") {
