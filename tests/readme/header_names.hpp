@@ -20,7 +20,7 @@ using namespace strategy;
 
 extern ModelHandle model;
 extern LayerHandle hidden;
-extern DTensor x;
+extern DTensor x, prompt, next;
 extern FitOptions options;
 extern OptimizerHandle optimizer;
 extern Mesh mesh;
