@@ -100,7 +100,7 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
       for (size_t i = 0; i < y_pred.size(); ++i) names.push_back(str("output_", i + 1));
     }
     const Choices chosen(options_, names);
-    if (!chosen.needs_labels()) return;
+    if (!chosen.needs_labels()) return restore_metrics();
     if (batch.y.empty()) {
       throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
     }
@@ -183,7 +183,7 @@ void MetricTracker::begin_epoch(int64_t first_step) {
   }
   // A batch adds to those of layers before it tells which others there are.
   restore(layer_metrics(model_), kept);
-  if (!metrics_.empty()) restore_metrics();
+  if (!outputs_.empty()) restore_metrics();
 }
 
 /// Metrics of other names than then begin anew.
