@@ -19,13 +19,15 @@ std::string to_string(CommOp op) {
       return "all_to_all";
     case CommOp::exchange:
       return "exchange";
+    case CommOp::collective_permute:
+      return "collective_permute";
   }
   return "?";
 }
 
 double detail::received_bytes(CommOp op, double bytes, int64_t members) {
   if (members <= 1) return 0;
-  if (op == CommOp::exchange) return bytes;
+  if (op == CommOp::exchange || op == CommOp::collective_permute) return bytes;
   const double share = static_cast<double>(members - 1) / static_cast<double>(members);
   return (op == CommOp::all_reduce ? 2 : 1) * share * bytes;
 }

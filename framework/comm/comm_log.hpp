@@ -14,7 +14,8 @@ enum class CommOp : uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
-  exchange
+  exchange,
+  collective_permute
 };
 
 /// "all_reduce", "all_gather", …
@@ -24,7 +25,7 @@ namespace detail {
 
 /// Bytes that each of `members` receives when the collective handles `bytes` per member:
 /// all_reduce 2(k-1)/k of its addend, all_gather (k-1)/k of its result, reduce_scatter and
-/// all_to_all (k-1)/k of its input.
+/// all_to_all (k-1)/k of its input, exchange and collective_permute all of it.
 double received_bytes(CommOp op, double bytes, int64_t members);
 
 }  // namespace detail

@@ -140,7 +140,8 @@ std::vector<std::string> Layer::placed_values() const {
 bool Layer::places_output() const { return values_ && values_->places_output(); }
 
 DTensor Layer::place_output(const DTensor& value) const {
-  if (!places_output()) return value;
+  // What is complete is placed behind its bias, whose gradient then comes from what is cut as well.
+  if (!places_output() || !value.layout().is_pending()) return value;
   std::vector<DTensor> outputs = {value};
   values_->bring_outputs(outputs);
   return outputs[0];

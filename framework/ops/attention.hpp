@@ -18,6 +18,9 @@ struct AttentionForm {
   std::optional<int64_t> window = std::nullopt;
   std::vector<DTensor> masks = {};  ///< more masks; a step attends to what all of them allow
   DTensor lengths = {};  ///< whole numbers (batch…): of each row that many first keys count
+  /// Whether the devices of a ring swap half of their steps, so that each of them has as much to
+  /// compute; if absent, they do where it is `causal` without a window.
+  std::optional<bool> zigzag = std::nullopt;
 };
 
 /// softmax(scale · query · key) · value for each head, without the scores in memory where ATen has
@@ -29,8 +32,12 @@ struct AttentionForm {
 /// attend to; it may be left out. `causal`, `window`, `lengths` and masks of extent 1 along T or S
 /// make no tensor of (T, S).
 ///
-/// Batch axes, heads, T and the value's width may be cut, at no cost; S and dim are gathered. Where
-/// the query's heads are cut, blocks take the shared heads that theirs read: what lies elsewhere is
+/// Batch axes, heads, T and the value's width may be cut, at no cost; S and dim are gathered. But
+/// keys and values that are as long as the query and cut over the same k shards stay cut and go
+/// round (ring attention): k - 1 hops forward, and k - 1 backward, behind which their gradients are
+/// home after k; fewer where a causal window ends before. With `zigzag` half of each part changes
+/// places before and after. To have keys and values gathered, give them whole. Where the query's
+/// heads are cut, blocks take the shared heads that theirs read: what lies elsewhere is
 /// fetched, less than two heads of key and value for each device where shared heads are cut alike,
 /// and of their gradients less than two of the query's groups. Throws ShapeError for what does not
 /// fit, ConfigError for dtypes and a window below 1.

@@ -81,7 +81,10 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
       {"vocab", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
       {"sequence", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
       {"ulysses", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
+      {"ring", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
+      {"context", {"batch=2,model=4", "batch=1,model=3", "batch=1,model=5"}},
       {"fsdp", {"batch=8", "batch=3", "batch=5"}},
+      {"tensor_fsdp", {"batch=2,fsdp=2,model=2", "batch=1,fsdp=3,model=1"}},
       {"tensor_2d", {"row=2,col=2", "row=3,col=1", "row=1,col=5"}},
       {"tensor_2p5d", {"depth=2,row=2,col=2", "depth=1,row=1,col=3"}},
       {"tensor_3d", {"x=2,y=2,z=2", "x=1,y=3,z=1", "x=1,y=1,z=5"}},
@@ -163,6 +166,9 @@ TEST_CASE("gpt: sums in parts of the sequence, and heads in place of steps, are 
     };
     CHECK(found("sequence") == Counts{{"all_gather model", 4}, {"reduce_scatter model", 4}});
     CHECK(found("ulysses") == Counts{{"all_to_all model", 8}});
+    // Keys and values go round once, their gradients twice; halves are swapped in and out.
+    CHECK(found("context") == Counts{{"all_gather model", 2}, {"reduce_scatter model", 2}});
+    CHECK(found("ring") == Counts{{"collective_permute model", 1 + 2 + 1 + 2 + 2}});
   }
 }
 
@@ -192,7 +198,7 @@ TEST_CASE("gpt: with keys and values kept, words are those of the whole text") {
     size.length = 12;
     const std::vector<std::string> vocabulary = gpt_vocabulary(size);
     std::set<std::string> texts;
-    for (const std::string file : {"", "tensor", "vocab", "sequence", "ulysses"}) {
+    for (const std::string file : {"", "tensor", "vocab", "sequence", "ulysses", "ring"}) {
       CAPTURE(pre_norm, file);
       const LayoutMap layouts = file.empty() ? LayoutMap(create_mesh({{"batch", 1}}))
                                              : layouts_of(file, {{"batch", 1}, {"model", 3}});

@@ -53,6 +53,8 @@ const Names internal = {"affine_transform_grad",
                         "relu6_grad",
                         "relu_grad",
                         "resample_grad",
+                        "ring_attention",
+                        "ring_attention_grad",
                         "selu_grad",
                         "shared_heads_sum",
                         "sigmoid_grad",
@@ -75,8 +77,9 @@ const Names internal = {"affine_transform_grad",
 const Names without_derivative = {
     "all", "any", "arg_extreme", "attention_grad", "ctc_loss_grad", "elu_grad", "first_index",
     "gather_grad", "gelu_grad", "hard_silu_grad", "log_sigmoid_grad", "log_softmax_grad",
-    "max_pool_grad", "mish_grad", "one_hot", "pick_grad", "prod_grad", "searchsorted", "selu_grad",
-    "shared_heads_sum", "softmax_grad", "softsign_grad", "sparse_plus_grad",
+    "max_pool_grad", "mish_grad", "one_hot", "pick_grad", "prod_grad", "ring_attention_grad",
+    "searchsorted", "selu_grad", "shared_heads_sum", "softmax_grad", "softsign_grad",
+    "sparse_plus_grad",
     "sparse_softmax_cross_entropy_grad", "sparsemax_grad", "squareplus_grad", "tanh_shrink_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.

@@ -121,6 +121,16 @@ concept BlockOp = requires(const Op& op, const Specs& in, const LocalArgs& args)
   { op.forward(args) } -> std::same_as<Tensors>;
 };
 
+/// All blocks of an operation that this process computes; see block_grid.hpp.
+struct BlockGrid;
+
+/// An operation on blocks that communicates on its way: it is given all blocks of this process at
+/// once, and called where there is none, too. `forward` is what a single device computes.
+template <class Op>
+concept CommunicatingOp = requires(const Op& op, const BlockGrid& grid) {
+  { op.forward_all(grid) } -> std::same_as<std::vector<Tensors>>;
+};
+
 /// An operation that moves blocks itself: relayout, reshape.
 template <class Op>
 concept WholeOp = requires(const Op& op, const std::vector<DTensor>& in) {
@@ -158,6 +168,7 @@ struct OpInfo {
   Rule (*rule)(const void*, const Specs&) = nullptr;
   Specs (*infer)(const void*, const Specs&) = nullptr;
   Tensors (*forward)(const void*, const LocalArgs&) = nullptr;
+  std::vector<Tensors> (*forward_all)(const void*, const BlockGrid&) = nullptr;
   DTensor (*run)(const void*, const std::vector<DTensor>&) = nullptr;
   Interval (*window)(const void*, size_t, int64_t, Interval, const Specs&) = nullptr;
   double (*fill)(const void*) = nullptr;
@@ -217,6 +228,11 @@ OpInfo make_info() {
   } else {
     info.run = [](const void* op, const std::vector<DTensor>& in) {
       return static_cast<const Op*>(op)->run(in);
+    };
+  }
+  if constexpr (CommunicatingOp<Op>) {
+    info.forward_all = [](const void* op, const BlockGrid& grid) {
+      return static_cast<const Op*>(op)->forward_all(grid);
     };
   }
   if constexpr (HasWindow<Op>) {

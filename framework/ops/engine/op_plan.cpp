@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/ops/engine/block_grid.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -174,12 +175,15 @@ void OpPlan::add_points() {
   }
   for (int64_t p = 0; p < total; ++p) {
     std::vector<Interval> coordinates(rank);
+    std::vector<int64_t> place(rank);
     int64_t rest = p;
     for (size_t d = rank; d-- > 0;) {
-      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], first[d] + rest % count[d]);
+      place[d] = first[d] + rest % count[d];
+      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], place[d]);
       rest /= count[d];
     }
     points_.push_back(make_point(coordinates));
+    points_.back().place = std::move(place);
     devices_.push_back(points_.back().device);
   }
 }
@@ -294,10 +298,14 @@ std::vector<DTensor> OpPlan::run(std::span<const DTensor> in) {
   }
   std::vector<Blocks> out;
   for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
-  run_blocks(devices_, parallel_, [&](int64_t p) {
-    const DeviceMemory::For device(p);
-    run_point(points_[size_t(p)], blocks, out);
-  });
+  if (info_.forward_all) {
+    run_all(blocks, out);
+  } else {
+    run_blocks(devices_, parallel_, [&](int64_t p) {
+      const DeviceMemory::For device(p);
+      run_point(points_[size_t(p)], blocks, out);
+    });
+  }
   std::vector<DTensor> results;
   for (size_t o = 0; o < out_.size(); ++o) results.emplace_back(out_[o], std::move(out[o]));
   return results;
@@ -334,15 +342,42 @@ bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
   return true;
 }
 
+/// Makes the outputs of a point where there is nothing to compute.
+bool OpPlan::gives_nothing(const Point& point, std::vector<Blocks>& out) const {
+  if (!point.empty && !point.absent) return false;
+  for (size_t o = 0; o < out.size(); ++o) {
+    const bool addend = point.absent && out_[o]->layout.is_pending();
+    if (!addend) out[o][size_t(point.out_blocks[o])] = identity(point, o);
+  }
+  return true;
+}
+
+/// Also where there is nothing to compute: what others need may pass through here.
+void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) const {
+  const c10::InferenceMode inference;
+  std::vector<Tensors> tensors(points_.size());
+  BlockGrid grid{specs_, propagation_.inputs, groups_};
+  grid.devices = devices_;
+  grid.parallel = parallel_;
+  for (size_t p = 0; p < points_.size(); ++p) {
+    const Point& point = points_[p];
+    gather_tensors(point, in, tensors[p]);
+    grid.blocks.emplace_back(std::span(tensors[p].data(), tensors[p].size()), point.ranges,
+                             point.out_ranges, specs_);
+    grid.places.push_back(point.place);
+  }
+  std::vector<Tensors> results = info_.forward_all(op_.get(), grid);
+  for (size_t p = 0; p < points_.size(); ++p) {
+    if (gives_nothing(points_[p], out)) continue;
+    for (size_t o = 0; o < out.size(); ++o) {
+      out[o][size_t(points_[p].out_blocks[o])] = std::move(results[p][o]);
+    }
+  }
+}
+
 void OpPlan::run_point(const Point& point, const std::vector<Blocks>& in,
                      std::vector<Blocks>& out) const {
-  if (point.empty || point.absent) {
-    for (size_t o = 0; o < out.size(); ++o) {
-      const bool addend = point.absent && out_[o]->layout.is_pending();
-      if (!addend) out[o][size_t(point.out_blocks[o])] = identity(point, o);
-    }
-    return;
-  }
+  if (gives_nothing(point, out)) return;
   Tensors tensors;
   if (!gather_tensors(point, in, tensors)) return;
   const LocalArgs args({tensors.data(), tensors.size()}, point.ranges, point.out_ranges, specs_);

@@ -30,6 +30,7 @@ class OpPlan {
     std::vector<std::pair<int64_t, Interval>> cuts;  ///< axis, interval within the block
   };
   struct Point {
+    std::vector<int64_t> place;  ///< its group along every mesh dimension
     std::vector<Operand> operands;
     std::vector<std::vector<Interval>> ranges;
     std::vector<std::vector<Interval>> out_ranges;
@@ -56,6 +57,8 @@ class OpPlan {
   bool is_whole_window(size_t input, size_t axis) const;
   Interval reference(int factor, const std::vector<Interval>& coordinates) const;
   void run_point(const Point& point, const std::vector<Blocks>& in, std::vector<Blocks>& out) const;
+  void run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) const;
+  bool gives_nothing(const Point& point, std::vector<Blocks>& out) const;
   bool gather_tensors(const Point& point, const std::vector<Blocks>& in, Tensors& tensors) const;
   at::Tensor identity(const Point& point, size_t output) const;
 

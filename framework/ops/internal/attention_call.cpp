@@ -12,7 +12,7 @@ using namespace detail;
 
 AttentionCall::Kernel AttentionCall::kernel() const {
   const int64_t dim = query.size(-1);
-  if (value.size(-1) != dim) return Kernel::none;
+  if (shares_sums || value.size(-1) != dim) return Kernel::none;
   if (query.is_cpu()) return Kernel::cpu;
   if (!query.is_cuda() || query.scalar_type() == at::kDouble || dim % 8 != 0) return Kernel::none;
   // Flash takes no bias, and counts what is causal from the last step.

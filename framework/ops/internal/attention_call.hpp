@@ -19,6 +19,9 @@ struct AttentionCall {
   double scale = 1;
   bool causal = false;
   std::optional<at::Tensor> bias = {};  ///< 0, or -inf for what is masked
+  /// Others compute the same sums for other features of the value: all do so by the formula, as
+  /// kernels, which want as many features as the query has, round sums otherwise.
+  bool shares_sums = false;
 
   AttentionResult forward() const;
   /// Gradients of query, key and value.

@@ -95,7 +95,7 @@ Tensors LocalAttention::new_gradients(const at::TensorOptions& sums) const {
 /// Whether the kernel finds the shared head of each by itself.
 bool LocalAttention::takes_groups() const {
   const bool even = part_.heads.lo % part_.group == 0 && part_.heads.hi % part_.group == 0;
-  AttentionCall call{query_, key_, value_, part_.scale, part_.causal};
+  AttentionCall call{query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums};
   if (!is_plain() || keys_.defined()) call.bias = at::Tensor();
   return even && call.takes_groups();
 }
@@ -203,7 +203,9 @@ void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& open) const {
 /// All steps, of a plain form.
 LocalAttention::Chunk LocalAttention::whole() const {
   const int64_t t = query_.size(2), s = key_.size(2);
-  Chunk chunk{{query_, key_, value_, part_.scale, part_.causal}, {0, t}, {0, s}};
+  Chunk chunk{{query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums},
+              {0, t},
+              {0, s}};
   if (keys_.defined()) {
     set_bias(chunk, keys_);
     at::Tensor any = keys_.any(-1, true);
@@ -222,11 +224,32 @@ LocalAttention::Chunk LocalAttention::chunk(Interval rows) const {
   const Interval keys = keys_of(rows);
   const auto of_keys = [&](const at::Tensor& x) { return x.narrow(2, keys.lo, keys.size()); };
   Chunk chunk{{rows_of(query_, rows), of_keys(key_), of_keys(value_), part_.scale}, rows, keys};
+  chunk.call.shares_sums = part_.shares_sums;
   const at::Tensor all = open(rows, keys);
   set_bias(chunk, all);
-  const at::Tensor any = all.any(-1, true);
-  chunk.alone = closed(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
+  chunk.alone = alone_among(rows, all);
   return chunk;
+}
+
+at::Tensor LocalAttention::alone_among(Interval rows, const at::Tensor& open) const {
+  const at::Tensor any = open.any(-1, true);
+  return closed(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
+}
+
+at::Tensor LocalAttention::alone() const {
+  if (part_.masks.empty()) return {};
+  const int64_t t = query_.size(2), rows = chunk_rows();
+  at::Tensor all;
+  for (int64_t at = 0; at < t; at += rows) {
+    const Interval some = {at, std::min(at + rows, t)}, keys = keys_of(some);
+    at::Tensor one = open(some, keys);
+    if (!one.defined()) one = at::ones({1, 1, 1, 1}, rows_.options());
+    one = alone_among(some, one);
+    if (!one.defined()) continue;
+    if (!all.defined()) all = at::zeros({query_.size(0), query_.size(1), t, 1}, one.options());
+    rows_of(all, some).copy_(one);
+  }
+  return all;
 }
 
 /// Whether kernels know by themselves which steps attend to which, but for a mask of keys.
@@ -251,10 +274,13 @@ AttentionResult LocalAttention::forward() const {
     auto [part, part_sums] = chunk.call.forward();
     if (chunk.alone.defined()) {
       // As scores that are all 0 would have it.
-      at::Tensor mean = part_.zeros ? at::zeros({}, part.options()) : value_.mean(2, true);
-      if (!part_.zeros && has_groups()) mean = mean.repeat_interleave(part_.group, 1);
+      const bool zeros = part_.zeros || part_.partial;
+      at::Tensor mean = zeros ? at::zeros({}, part.options()) : value_.mean(2, true);
+      if (!zeros && has_groups()) mean = mean.repeat_interleave(part_.group, 1);
       part = at::where(chunk.alone, mean, part);
-      part_sums = part_sums.masked_fill(chunk.alone.squeeze(-1), std::log(double(key_.size(2))));
+      part_sums = part_sums.masked_fill(chunk.alone.squeeze(-1),
+                                        part_.partial ? -std::numeric_limits<double>::infinity()
+                                                      : std::log(double(key_.size(2))));
     }
     if (chunk.rows.size() == t) {
       y = part;
@@ -284,7 +310,9 @@ Tensors LocalAttention::backward(const at::Tensor& dy, const at::Tensor& y,
   each_chunk([&](const Chunk& chunk) {
     at::Tensor given = rows_of(dy, chunk.rows), lost;
     if (chunk.alone.defined()) {
-      if (!part_.zeros) lost = given.masked_fill(chunk.alone.logical_not(), 0).sum(2, true).div_(s);
+      if (!part_.zeros && !part_.partial) {
+        lost = given.masked_fill(chunk.alone.logical_not(), 0).sum(2, true).div_(s);
+      }
       given = given.masked_fill(chunk.alone, 0);
     }
     Tensors part = chunk.call.backward(given, rows_of(y, chunk.rows),

@@ -12,8 +12,12 @@ namespace tessera::detail {
 struct AttentionPart {
   double scale = 1;
   bool causal = false, zeros = false;      ///< as in ops::AttentionForm
+  bool shares_sums = false;                ///< as in AttentionCall: the value has some features
   std::optional<int64_t> window;           ///< as in ops::AttentionForm
-  int64_t first = 0;                       ///< the whole's number of the query's first step
+  int64_t first = 0;  ///< how many steps the query's first one is behind the first key
+  /// These keys are some of those that the steps attend to: a step that may attend to none of them
+  /// gives 0 and -inf as the logarithm of its sum, and no gradient.
+  bool partial = false;
   Interval heads = {}, shared_heads = {};  ///< of the query; of key and value
   int64_t group = 1;                       ///< heads of the query for each of key and value
   std::vector<at::Tensor> masks = {};      ///< bool (n or 1, heads or 1, T or 1, S or 1)
@@ -32,6 +36,9 @@ class LocalAttention {
   AttentionResult forward() const;
   /// Gradients of query, key and value: for each head of the query, also those of key and value.
   Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& sums) const;
+  /// The steps that may attend to nothing, (n or 1, heads or 1, T, 1); undefined if there is none,
+  /// where that is known at no cost. Of key it reads the shape alone.
+  at::Tensor alone() const;
 
  private:
   /// Steps of the query that are computed at once, on the keys that any of them may attend to.
@@ -58,6 +65,7 @@ class LocalAttention {
   at::Tensor open(Interval rows, Interval keys) const;
   Chunk whole() const;
   Chunk chunk(Interval rows) const;
+  at::Tensor alone_among(Interval rows, const at::Tensor& open) const;
   void each_chunk(const std::function<void(const Chunk&)>& visit) const;
   void set_bias(Chunk& chunk, const at::Tensor& open) const;
 

@@ -179,24 +179,28 @@ std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
 
 }  // namespace
 
-AxisShards axis_shards(const Sharding& sharding, int64_t axis) {
-  AxisShards shards{axis, {}};
-  const std::vector<int>& dims = sharding.layout.axis(axis);
+std::vector<Interval> group_intervals(const Layout& layout, int64_t axis, int64_t extent,
+                                      const Groups& groups) {
+  std::vector<Interval> list;
+  const std::vector<int>& dims = layout.axis(axis);
   int64_t count = 1;
-  for (int dim : dims) count *= sharding.groups[size_t(dim)];
-  std::vector<Interval> range(sharding.groups.size(), {0, 1});
+  for (int dim : dims) count *= groups[size_t(dim)];
+  std::vector<Interval> range(groups.size(), {0, 1});
   for (int64_t m = 0; m < count; ++m) {
     int64_t rest = m;
     for (size_t i = dims.size(); i-- > 0;) {
       const size_t d = static_cast<size_t>(dims[i]);
-      range[d] = group_range(sharding.mesh().dim_size(dims[i]), sharding.groups[d],
-                             rest % sharding.groups[d]);
-      rest /= sharding.groups[d];
+      range[d] = group_range(layout.mesh().dim_size(dims[i]), groups[d], rest % groups[d]);
+      rest /= groups[d];
     }
-    shards.have.push_back(
-        axis_interval(sharding.layout, axis, sharding.shape[size_t(axis)], range));
+    list.push_back(axis_interval(layout, axis, extent, range));
   }
-  return shards;
+  return list;
+}
+
+AxisShards axis_shards(const Sharding& sharding, int64_t axis) {
+  return {axis, group_intervals(sharding.layout, axis, sharding.shape[size_t(axis)],
+                                sharding.groups)};
 }
 
 AxisShards layout_shards(const Sharding& sharding, int64_t axis) {

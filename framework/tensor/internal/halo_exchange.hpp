@@ -14,6 +14,9 @@ struct AxisShards {
 };
 /// The intervals into which this process's blocks cut the axis.
 AxisShards axis_shards(const Sharding& sharding, int64_t axis);
+/// The intervals into which blocks of these groups cut an axis.
+std::vector<Interval> group_intervals(const Layout& layout, int64_t axis, int64_t extent,
+                                      const Groups& groups);
 /// The intervals into which the layout cuts the axis, one for each of its shards.
 AxisShards layout_shards(const Sharding& sharding, int64_t axis);
 

@@ -217,7 +217,7 @@ TEST_CASE("steps that are cut attend at once, causal and in a window, and make n
   const test::OpNames names;
   const DTensor y = layer(Inputs{apart, apart});
   CHECK(y.layout() == apart.layout());
-  CHECK(names.has("attention"));
+  CHECK(names.has("ring_attention"));
   CHECK_FALSE(names.has("logical_and"));
   CHECK(difference(y.full(), expected, 1e-5, 1e-6) == "");
 }
