@@ -16,7 +16,8 @@ DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
 /// broadcast (keras.ops.take_along_axis). Numbers in [-n, 0) count from the end. Sharding of the
 /// other axes and of the indices' own passes on; a sharded axis of x is not gathered: each shard
 /// gives the elements it holds, which leaves a sum pending. The gradient of x adds up, in x's
-/// shards. Throws ShapeError for shapes that do not fit, ConfigError for a number outside [-n, n).
+/// shards. Indices of extent 1 behind the axis take whole rows. Throws ShapeError for shapes that
+/// do not fit, ConfigError for a number outside [-n, n).
 DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis);
 
 /// Rows of a table by number: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,

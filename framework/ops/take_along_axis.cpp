@@ -15,16 +15,38 @@ using namespace detail;
 namespace {
 
 /// Factors of take_along_axis: all axes are shared but one, which x and the indices each have.
+/// Indices of extent 1 along another axis stand for all of it.
 struct AlongFactors {
-  AlongFactors(int64_t rank, int64_t axis) {
+  AlongFactors(const Spec& taken, const Spec& indices, int64_t axis) {
+    const int rank = int(taken.rank());
     for (int a = 0; a < rank; ++a) x.push_back(a);
-    index = x;
-    index[size_t(axis)] = int(rank);
+    y = x;
+    y[size_t(axis)] = rank;
+    index = y;
+    for (size_t a = 0; a < index.size(); ++a) {
+      if (indices.shape[a] != taken.shape[a]) index[a] = Rule::none;
+    }
     kinds.assign(size_t(rank) + 1, FactorKind::pass);
   }
-  std::vector<int> x, index;
+  std::vector<int> x, y, index;
   std::vector<FactorKind> kinds;
 };
+
+/// Whether an index stands for all that lies behind the axis, so that whole rows are taken.
+bool takes_rows(const Shape& taken, const Shape& indices, int64_t axis) {
+  bool rows = false;
+  for (size_t a = size_t(axis) + 1; a < taken.size(); ++a) {
+    if (indices[a] != 1) return false;
+    rows = rows || taken[a] != 1;
+  }
+  return rows;
+}
+
+/// (…, n, width): where rows are taken, what lies behind the axis is one of n rows; where elements
+/// are, the axis is the last but one, and the width is 1.
+at::Tensor as_rows(const at::Tensor& t, int64_t axis, bool rows) {
+  return rows ? t.flatten(axis + 1) : t.movedim(axis, -1).unsqueeze(-1);
+}
 
 /// Places from a shard's first element on, of indices that count from the end if negative.
 at::Tensor places_in(const at::Tensor& indices, int64_t count, Interval shard) {
@@ -55,30 +77,40 @@ struct TakeAlongAxisGradOp {
     return {x};
   }
   Rule rule(const Specs& in) const {
-    AlongFactors factors(in[0].rank(), axis);
+    AlongFactors factors(in[0], in[1], axis);
     factors.kinds.back() = FactorKind::reduce;
     Rule rule;
-    rule.in = {factors.index, factors.index, {int(axis)}};
+    rule.in = {factors.y, factors.index, {int(axis)}};
     rule.out = {factors.x};
     rule.factors = factors.kinds;
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
     const Interval shard = in.range(2, 0);
-    const at::Tensor places = places_in(in[1], in.spec(2).shape[0], shard).movedim(axis, -1);
-    const at::Tensor dy = in[0].movedim(axis, -1);
-    // Numbers in a table of one column: ATen's kernel adds its rows in a fixed order on GPUs too,
-    // and passes over number -1.
-    const int64_t rows = places.numel() / places.size(-1);
-    std::vector<int64_t> column(size_t(places.dim()), 1);
-    std::vector<int64_t> shape = places.sizes().vec();
-    std::copy(shape.begin(), shape.end() - 1, column.begin());
+    const bool rows = takes_rows(in.spec(0).shape, in.spec(1).shape, axis);
+    const at::Tensor dy = as_rows(in[0], axis, rows);
+    std::vector<int64_t> shape = dy.sizes().vec();
+    const int64_t width = shape.back();
+    shape.back() = 1;
+    const at::Tensor places =
+        as_rows(places_in(in[1], in.spec(2).shape[0], shard), axis, rows).expand(shape);
+    // Rows of one table: ATen's kernel adds them in a fixed order on GPUs too, and passes over
+    // number -1.
+    int64_t tables = 1;
+    std::vector<int64_t> column(shape.size(), 1);
+    for (size_t a = 0; a + 2 < shape.size(); ++a) tables *= column[a] = shape[a];
     const at::Tensor starts =
-        at::arange(rows, places.options()).mul_(shard.size()).view(column);
+        at::arange(tables, places.options()).mul_(shard.size()).view(column);
     const at::Tensor numbers =
         places.add(starts).masked_fill_(outside_of(places, shard), -1).flatten();
-    const at::Tensor sums = at::embedding_dense_backward(dy.reshape({-1, 1}), numbers,
-                                                         rows * shard.size(), -1, false);
+    const at::Tensor sums = at::embedding_dense_backward(dy.reshape({numbers.size(0), width}),
+                                                         numbers, tables * shard.size(), -1, false);
+    if (rows) {
+      shape = in[0].sizes().vec();
+      shape[size_t(axis)] = shard.size();
+      return {sums.view(shape)};
+    }
+    shape.pop_back();
     shape.back() = shard.size();
     return {sums.view(shape).movedim(-1, axis).contiguous()};
   }
@@ -89,6 +121,7 @@ struct TakeAlongAxisGradOp {
   static Samples<TakeAlongAxisGradOp> samples() {
     return {{{{{4, 3}}, {{4, 3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {1}},
             {{{{3, 2, 2}}, {{3, 2, 2}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {0}},
+            {{{{2, 5, 3}}, {{2, 5, 1}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {1}},
             {{{{4}}, {{4}, at::kLong, 0, 3}, {{3}, at::kByte, 0, 1}}, {0}}};
   }
 };
@@ -100,23 +133,28 @@ struct TakeAlongAxisOp {
 
   Specs infer(const Specs& in) const {
     check_index_dtype(name, "indices", in[1]);
-    Shape expected = in[0].shape;
     const bool same_rank = in[0].rank() == in[1].rank();
-    if (same_rank) expected[size_t(axis)] = in[1].shape[size_t(axis)];
-    if (in[1].shape != expected) {
+    bool fits = same_rank;
+    for (size_t a = 0; fits && a < in[0].shape.size(); ++a) {
+      fits = int64_t(a) == axis || in[1].shape[a] == 1 || in[1].shape[a] == in[0].shape[a];
+    }
+    if (!fits) {
       throw ShapeError(std::string(name), str("shapes are equal but for axis ", axis),
                        to_string(in[0].shape) + " and " + to_string(in[1].shape),
                        "reshape the indices");
     }
+    Shape expected = in[0].shape;
+    expected[size_t(axis)] = in[1].shape[size_t(axis)];
     check_has_elements(in[0].shape, axis, expected);
     return {{expected, in[0].dtype}};
   }
   Rule rule(const Specs& in) const {
-    AlongFactors factors(in[0].rank(), axis);
+    const Spec taken = infer(in)[0];
+    AlongFactors factors(taken, in[1], axis);
     factors.kinds[size_t(axis)] = FactorKind::reduce;
     Rule rule;
     rule.in = {factors.x, factors.index};
-    rule.out = {factors.index};
+    rule.out = {factors.y};
     rule.factors = factors.kinds;
     return rule.reducing(in[0].dtype == at::kBool ? Reduce::max : Reduce::sum);
   }
@@ -126,9 +164,19 @@ struct TakeAlongAxisOp {
         checked_indices(name, "indices", in[1], count, in.ranges(1), -count);
     const Interval shard = in.range(0, axis);
     const at::Tensor places = places_in(checked, count, shard);
-    if (shard.size() == count) return {in[0].gather(axis, places)};
-    at::Tensor taken = in[0].gather(axis, places.clamp(0, shard.size() - 1));
-    return {taken.masked_fill_(outside_of(places, shard), 0)};
+    const at::Tensor inside = shard.size() == count ? places : places.clamp(0, shard.size() - 1);
+    at::Tensor taken = take(in[0], inside, takes_rows(in.spec(0).shape, in.spec(1).shape, axis));
+    return {shard.size() == count ? taken : taken.masked_fill_(outside_of(places, shard), 0)};
+  }
+  at::Tensor take(const at::Tensor& x, const at::Tensor& places, bool rows) const {
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[size_t(axis)] = places.size(axis);
+    if (!rows) return x.gather(axis, places.expand(shape));
+    int64_t tables = 1;
+    std::vector<int64_t> column(shape.size(), 1);
+    for (size_t a = 0; a < size_t(axis); ++a) tables *= column[a] = shape[a];
+    const at::Tensor starts = at::arange(tables, places.options()).mul_(x.size(axis)).view(column);
+    return x.flatten(0, axis).flatten(1).index_select(0, places.add(starts).flatten()).view(shape);
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
@@ -137,6 +185,9 @@ struct TakeAlongAxisOp {
   static Samples<TakeAlongAxisOp> samples() {
     return {{{{{4, 5}}, {{4, 3}, at::kLong, 0, 5}}, {1}},
             {{{{5, 2, 3}}, {{7, 2, 3}, at::kLong, 0, 5}}, {0}},
+            {{{{2, 5, 3}}, {{2, 4, 1}, at::kLong, 0, 5}}, {1}},
+            {{{{5, 2, 3}}, {{4, 1, 1}, at::kLong, 0, 5}}, {0}},
+            {{{{2, 5, 3}}, {{1, 4, 3}, at::kLong, 0, 5}}, {1}},
             {{{{3}}, {{4}, at::kLong, 0, 3}}, {0}},
             {{{{4, 3}, at::kLong, -5, 5}, {{4, 2}, at::kLong, 0, 3}}, {1}},
             {{{{3, 4}}, {{3, 0}, at::kLong, 0, 4}}, {1}}};
@@ -164,13 +215,9 @@ DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis) 
     return Spec{shape};
   };
   Shape of_x = broadcast_shape("take_along_axis", {others(x.shape()), others(indices.shape())});
-  Shape of_indices = of_x;
   of_x[size_t(a)] = x.size(a);
-  of_indices[size_t(a)] = indices.size(a);
-  const auto grown = [](const DTensor& t, const Shape& shape) {
-    return t.shape() == shape ? t : broadcast_to(t, shape);
-  };
-  return run_op(TakeAlongAxisOp{a}, {grown(x, of_x), grown(as_indices(indices), of_indices)});
+  const DTensor grown = x.shape() == of_x ? x : broadcast_to(x, of_x);
+  return run_op(TakeAlongAxisOp{a}, {grown, as_indices(indices)});
 }
 
 }  // namespace ops

@@ -68,8 +68,8 @@ struct MixtureOfExpertsOptions {
 /// gathered then. With the experts and "dispatched" cut by "expert" and "combined" by the batch
 /// alone, each expert stays where it is: two all-to-alls forward and two backward.
 ///
-/// "einsum" multiplies by a tensor (batch, T, E, C); "sort" takes rows by number, with less work
-/// once E · C is large, and gives the same but for rounding.
+/// "einsum" multiplies by a tensor (batch, T, E, C), where E · C is about T; "sort" takes rows by
+/// number, with less work once T is in the hundreds, and gives the same but for rounding.
 ///
 ///     MixtureOfExperts({.num_experts = 8, .hidden_dim = 1024})
 class MixtureOfExperts : public LayerHandle {

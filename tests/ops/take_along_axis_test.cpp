@@ -59,6 +59,17 @@ TEST_CASE("axes of one element broadcast to those of the other operand") {
   CHECK(wrong_gradients({row, many}, along(1)) == "");
 }
 
+TEST_CASE("an index for all that lies behind the axis takes rows") {
+  const Tensor x = at::randn({4, 5, 3}, at::kDouble), rows = places({4, 7, 1}, -5, 5);
+  const Tensor there = rows.remainder(5).expand({4, 7, 3});
+  CHECK(wrong_values({x, rows}, along(1), x.gather(1, there)) == "");
+  CHECK(wrong_gradients({x, rows}, along(1)) == "");
+  CHECK(wrong_values({x, places({1, 1, 1}, 2, 3)}, along(0), x.slice(0, 2, 3)) == "");
+  CHECK(wrong_gradients({x, places({1, 7, 1}, 0, 5)}, along(1)) == "");
+  CHECK(wrong_gradients({x.slice(2, 0, 0), rows}, along(1)) == "");
+  CHECK(wrong_gradients({x, rows.slice(1, 0, 0)}, along(1)) == "");
+}
+
 TEST_CASE("gradients of take_along_axis add up over repeated indices") {
   const Tensor x = at::randn({4, 3}, at::kDouble);
   CHECK(wrong_gradients({x, places({4, 6}, -3, 3)}, along(1)) == "");
