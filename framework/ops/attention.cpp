@@ -50,8 +50,8 @@ struct AttentionOp : AttentionTerms {
   Tensors forward(const LocalArgs& in) const { return values(in); }
   // As many masks as there are.
   static constexpr Saves saves{0xffff, 0b11};
-  Grads gradient(const Saved& saved, const Cotangents& dys, Needs) const {
-    return attention_gradient(saved, dys, [this](const std::vector<DTensor>& in) {
+  Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
+    return attention_gradient(*this, saved, dys, needs, [this](const std::vector<DTensor>& in) {
       const AttentionGradOp op{*this};
       return dispatch(op_info<AttentionGradOp>(), &op, attribute_hash(op), in);
     });
@@ -85,7 +85,12 @@ Samples<AttentionOp> AttentionOp::samples() {
           of({2, 3, 1, 2}, {2, 4, 1, 2}, {2, 4, 1, 2}, {}, {{{2}, at::kLong, 0, 5}}),
           of({2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, causal,
              {mask_sample({2, 1, 1, 3}), {{2}, at::kLong, 0, 4}}),
-          of({2, 5, 2, 2}, {2, 5, 2, 2}, {2, 5, 2, 3}, {})};
+          of({2, 5, 2, 2}, {2, 5, 2, 2}, {2, 5, 2, 3}, {}),
+          of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {{{1, 2, 3, 4}}}),
+          of({1, 3, 4, 2}, {1, 3, 2, 2}, {1, 3, 2, 1}, causal,
+             {{{1, 4, 1, 3}}, mask_sample({1, 1, 3, 3})}),
+          of({2, 3, 1, 2}, {2, 3, 1, 2}, {2, 3, 1, 2}, {.reach = 2},
+             {{{2, 1, 3, 1}}, {{2}, at::kLong, 0, 4}})};
 }
 
 Samples<AttentionGradOp> AttentionGradOp::samples() {
@@ -99,7 +104,8 @@ Samples<AttentionGradOp> AttentionGradOp::samples() {
   return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {}), of({2, 3, 1, 2}, {2, 4, 1, 2}, {.causal = true}),
           of({2, 3, 1, 2}, {2, 3, 1, 2}, {}, {mask_sample({2, 1, 3, 3})}),
           of({1, 2, 6, 2}, {1, 3, 2, 2}, {}),
-          of({2, 4, 1, 2}, {2, 4, 1, 2}, {.causal = true, .reach = 2}, {{{2}, at::kLong, 0, 5}})};
+          of({2, 4, 1, 2}, {2, 4, 1, 2}, {.causal = true, .reach = 2}, {{{2}, at::kLong, 0, 5}}),
+          of({2, 3, 2, 2}, {2, 3, 2, 2}, {}, {{{1, 2, 3, 3}}})};
 }
 
 TESSERA_REGISTER_OP(AttentionGradOp);
@@ -109,8 +115,9 @@ TESSERA_REGISTER_OP(AttentionOp);
 
 namespace ops {
 
-DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
-                  const DTensor& mask, const AttentionForm& form) {
+std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
+                                                    const DTensor& value, const DTensor& mask,
+                                                    const AttentionForm& form) {
   const AttentionTerms terms{form.scale, form.causal, form.zeros, form.window};
   std::vector<DTensor> in = {query, key, value}, masks = form.masks;
   if (mask.defined()) masks.insert(masks.begin(), mask);
@@ -123,7 +130,14 @@ DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value
   if (is_ring(query, key, value)) {
     return ring_attention(terms, form.zigzag.value_or(form.causal && !form.window), in);
   }
-  return run_op(AttentionOp{terms}, in);
+  const AttentionOp op{terms};
+  std::vector<DTensor> both = dispatch(op_info<AttentionOp>(), &op, attribute_hash(op), in);
+  return {both[0], both[1]};
+}
+
+DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
+                  const DTensor& mask, const AttentionForm& form) {
+  return attention_and_logsumexp(query, key, value, mask, form).first;
 }
 
 }  // namespace ops

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/tensor/dtensor.hpp>
@@ -28,9 +29,10 @@ struct AttentionForm {
 /// heads, width) -> (batch…, T, heads, width) (torch.nn.functional.scaled_dot_product_attention,
 /// keras.ops.dot_product_attention). Key and value may have fewer heads, a divisor of the query's:
 /// then consecutive heads of the query share one (keras.layers.GroupQueryAttention), which is not
-/// repeated in memory. The mask, bool, broadcast to (batch…, heads, T, S), says what each step may
-/// attend to; it may be left out. `causal`, `window`, `lengths` and masks of extent 1 along T or S
-/// make no tensor of (T, S).
+/// repeated in memory. The mask, broadcast to (batch…, heads, T, S), may be left out: bool, it says
+/// what each step may attend to; numbers of the query's dtype are added to the scores (ALiBi,
+/// relative positions), -inf for what it may not, and have gradients. `causal`, `window`, `lengths`
+/// and bool masks of extent 1 along T or S make no tensor of (T, S).
 ///
 /// Batch axes, heads, T and the value's width may be cut, at no cost; S and dim are gathered. But
 /// keys and values that are as long as the query and cut over the same k shards stay cut and go
@@ -43,5 +45,13 @@ struct AttentionForm {
 /// fit, ConfigError for dtypes and a window below 1.
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
                   const DTensor& mask = {}, const AttentionForm& form = {});
+
+/// The same, and the logarithm of the sum of each step's exponentials, (batch…, heads, T), float32
+/// at least: of results of several parts of the keys those weigh each (jax.nn's
+/// dot_product_attention with return_residual). Both have gradients.
+std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
+                                                    const DTensor& value,
+                                                    const DTensor& mask = {},
+                                                    const AttentionForm& form = {});
 
 }  // namespace tessera::ops

@@ -10,6 +10,7 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 
@@ -108,60 +109,74 @@ struct LocalLabels {
   at::Tensor inside;
 };
 
-/// dy at each label's class, else 0. The third input is a marker of the class axis.
-struct PickGradOp {
-  static constexpr std::string_view name = "pick_grad";
+/// exp(logits - top) dy_sum, and dy_picked added at the label: both terms at once, so that
+/// no second tensor has the class axis.
+struct ClassTermsGradOp {
+  static constexpr std::string_view name = "class_terms_grad";
   auto attributes() const { return std::tuple<>(); }
-  Specs infer(const Specs& in) const {
-    Spec out = in[0];
-    out.shape.push_back(in[2].shape[0]);
-    return {out};
-  }
+  Specs infer(const Specs& in) const { return {in[0]}; }
   Rule rule(const Specs& in) const {
     Rule rule = class_rule(in[1].rank(), FactorKind::pass);
     rule.out = {rule.in[0]};
-    rule.in = {rule.in[1], rule.in[1], {int(in[1].rank())}};
+    rule.in.resize(5, rule.in[1]);
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    const LocalLabels labels(in[1], in.range(2, 0));
-    std::vector<int64_t> shape = in[0].sizes().vec();
-    shape.push_back(in.range(2, 0).size());
-    at::Tensor dx = at::zeros(shape, in[0].options());
-    const at::Tensor dy = in[0].unsqueeze(-1);
-    return {dx.scatter_(-1, labels.index, at::where(labels.inside, dy, at::zeros_like(dy)))};
+    const LocalLabels labels(in[1], in.range(0, in[0].dim() - 1));
+    at::Tensor dx = in[0].sub(in[2].unsqueeze(-1)).exp_().mul_(in[3].unsqueeze(-1));
+    const at::Tensor picked = in[4].unsqueeze(-1);
+    return {dx.scatter_add_(-1, labels.index,
+                            at::where(labels.inside, picked, at::zeros_like(picked)))};
   }
-  static Samples<PickGradOp> samples() {
-    return {{{{{3}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}},
-            {{{{2, 3}}, {{2, 3}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}}};
+  static Samples<ClassTermsGradOp> samples() {
+    return {{{{{3, 5}}, {{3}, at::kLong, 0, 5}, {{3}}, {{3}}, {{3}}}},
+            {{{{2, 3, 4}}, {{2, 3}, at::kLong, 0, 4}, {{2, 3}}, {{2, 3}}, {{2, 3}}}}};
   }
 };
 
-/// x[…, label]; each shard of the class axis gives the labels it holds, and 0 for the others.
-struct PickOp {
-  static constexpr std::string_view name = "pick";
+/// Logits (…, c), labels (…) and top (…), a constant -> the sum of exp(logits - top), and
+/// logits[label] - top. Each shard of the class axis adds what it holds.
+struct ClassTermsOp {
+  static constexpr std::string_view name = "class_terms";
   auto attributes() const { return std::tuple<>(); }
-  Specs infer(const Specs& in) const { return infer_loss(in); }
-  Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::reduce); }
+  Specs infer(const Specs& in) const {
+    const Spec out = infer_loss(in)[0];
+    return {out, out};
+  }
+  Rule rule(const Specs& in) const {
+    Rule rule = class_rule(in[1].rank(), FactorKind::reduce);
+    rule.in.push_back(rule.in[1]);
+    rule.out.push_back(rule.out[0]);
+    return rule;
+  }
   Tensors forward(const LocalArgs& in) const {
     const LocalLabels labels(
         checked_indices(sparse_name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1)),
         in.range(0, in[0].dim() - 1));
-    const at::Tensor picked = in[0].gather(-1, labels.index);
-    return {picked.masked_fill_(labels.inside.logical_not(), 0).squeeze(-1)};
+    at::Tensor shifted = in[0].sub(in[2].unsqueeze(-1));
+    at::Tensor picked = shifted.gather(-1, labels.index);
+    picked = picked.masked_fill_(labels.inside.logical_not(), 0).squeeze(-1);
+    return {shifted.exp_().sum(-1), picked};
   }
-  static constexpr Saves saves = inputs(1);
+  static constexpr Saves saves = inputs(0, 1, 2);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    const Sharding& x = saved.form(0);
-    const int64_t axis = int64_t(x.shape.size()) - 1;
-    const DTensor marker = axis_marker(x.shape.back(), x.layout.axis(axis), {dy[0], saved.in(1)});
-    return {run_op(PickGradOp{}, {dy[0], saved.in(1), marker}), DTensor()};
+    const auto or_zeros = [&](size_t term) {
+      if (dy[term].defined()) return dy[term];
+      const Sharding& loss = saved.form(1);
+      return filled(loss.shape, 0, saved.form(0).dtype, loss.layout.resolved());
+    };
+    return {run_op(ClassTermsGradOp{},
+                   {saved.in(0), saved.in(1), saved.in(2), or_zeros(0), or_zeros(1)}),
+            DTensor(), DTensor()};
   }
-  static Samples<PickOp> samples() {
-    return {{{{{3, 5}}, {{3}, at::kLong, 0, 5}}},
-            {{{{7}}, {{}, at::kLong, 0, 7}}},
-            {{{{2, 3, 4}}, {{2, 3}, at::kLong, 0, 4}}},
-            {{{{4, 2}}, {{4}, at::kLong, 0, 2}}}};
+  static Samples<ClassTermsOp> samples() {
+    const auto of = [](const Shape& shape) {
+      const Shape rows(shape.begin(), shape.end() - 1);
+      return Sample<ClassTermsOp>{{{shape},
+                                   {rows, at::kLong, 0, double(shape.back())},
+                                   {.shape = rows, .differentiable = false}}};
+    };
+    return {of({3, 5}), of({7}), of({2, 3, 4}), of({4, 2})};
   }
 };
 
@@ -199,8 +214,8 @@ struct SigmoidCrossEntropyOp {
 
 TESSERA_REGISTER_OP(SparseCrossEntropyGradOp);
 TESSERA_REGISTER_OP(SparseCrossEntropyOp);
-TESSERA_REGISTER_OP(PickGradOp);
-TESSERA_REGISTER_OP(PickOp);
+TESSERA_REGISTER_OP(ClassTermsGradOp);
+TESSERA_REGISTER_OP(ClassTermsOp);
 TESSERA_REGISTER_OP(SigmoidCrossEntropyOp);
 
 }  // namespace
@@ -214,8 +229,11 @@ DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& label
     return run_op(SparseCrossEntropyOp{}, {logits, index});
   }
   infer_loss({{logits.shape(), logits.dtype()}, {index.shape(), index.dtype()}});
-  const DTensor shifted = logits - max(stop_gradient(logits), {axis}, true);
-  return log(sum(exp(shifted), {axis})) - run_op(PickOp{}, {shifted, index});
+  const DTensor top = max(stop_gradient(logits), {axis});
+  const ClassTermsOp op;
+  const std::vector<DTensor> terms = dispatch(op_info<ClassTermsOp>(), &op, attribute_hash(op),
+                                              std::vector<DTensor>{logits, index, top});
+  return log(terms[0]) - terms[1];
 }
 
 DTensor softmax_cross_entropy(const DTensor& logits, const DTensor& labels) {

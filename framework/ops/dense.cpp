@@ -60,10 +60,13 @@ struct DenseOp {
   static constexpr Saves saves{0b011, Relu ? 1u : 0u};
   Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
     const DTensor dy = Relu ? relu_grad(dys[0], saved.out()) : dys[0];
-    const DTensor &x = saved.in(0), &kernel = saved.in(1);
     Grads grads(3);
-    if (needs[0]) grads[0] = ops::matmul(dy, kernel, false, true);
-    if (needs[1]) grads[1] = x.rank() > 2 ? matrix_gradient(x, dy) : ops::matmul(x, dy, true);
+    // What is not read is not gathered again either.
+    if (needs[0]) grads[0] = ops::matmul(dy, saved.in(1), false, true);
+    if (needs[1]) {
+      const DTensor& x = saved.in(0);
+      grads[1] = x.rank() > 2 ? matrix_gradient(x, dy) : ops::matmul(x, dy, true);
+    }
     if (needs[2]) grads[2] = sum_to(dy, saved.shape(2));
     return grads;
   }

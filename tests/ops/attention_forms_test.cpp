@@ -285,7 +285,8 @@ TEST_CASE("attention refuses heads, windows and lengths that do not fit, in one 
   CHECK_THAT(call({2, 4, 0, 5}), Contains("(2, 4, 0, 5)"));
   CHECK_THAT(call({2, 4, 3, 5}, {.window = 0}), Contains("a window") && Contains("0"));
   CHECK_THAT(call({2, 4, 3, 5}, {.lengths = ones({3}, at::kLong)}), Contains("(3,)"));
-  CHECK_THAT(call({2, 4, 3, 5}, {.masks = {ones({2, 1, 3, 4})}}), Contains("the mask is bool"));
+  CHECK_THAT(call({2, 4, 3, 5}, {.masks = {ones({2, 1, 3, 4}, at::kDouble)}}),
+             Contains("a mask is bool"));
 }
 
 }  // namespace attention_forms_test

@@ -189,7 +189,7 @@ TEST_CASE("attention refuses what does not fit, in one line") {
   CHECK_THAT(call({2, 3, 4, 5}, {2, 6, 4, 5}, {2, 7, 4, 5}), Contains("(2, 7, 4, 5)"));
   CHECK_THAT(call({2, 3, 4, 5}, {2, 0, 4, 5}, {2, 0, 4, 5}), Contains("a step to attend to"));
   const Shape q = {2, 3, 4, 5}, k = {2, 6, 4, 5};
-  CHECK_THAT(call(q, k, k, ones({2, 4, 3, 6})), Contains("the mask is bool"));
+  CHECK_THAT(call(q, k, k, ones({2, 4, 3, 6}, at::kDouble)), Contains("a mask is bool"));
   CHECK_THAT(call(q, k, k, replicated(at::ones({2, 3, 3, 6}, at::kBool))),
              Contains("(2, 3, 3, 6)"));
   CHECK_THAT(call(q, k, k, replicated(at::ones({2, 4, 3, 7}, at::kBool))),

@@ -62,6 +62,15 @@ AttentionResult AttentionCall::forward() const {
   return {y.to(value.scalar_type()), all.logsumexp(-1)};
 }
 
+std::pair<at::Tensor, at::Tensor> AttentionCall::shares(const at::Tensor& dy, const at::Tensor& y,
+                                                        const at::Tensor& sums) const {
+  const at::Tensor share = scores().sub_(sums.unsqueeze(-1)).exp_();
+  const at::Tensor d = dy.to(share.scalar_type());
+  const at::Tensor mean = at::mul(d, y).sum(-1, true);
+  const at::Tensor v = value.to(share.scalar_type());
+  return {share, at::matmul(d, v.transpose(-1, -2)).sub_(mean).mul_(share)};
+}
+
 Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
                                 const at::Tensor& sums) const {
   // What draws would be seen by, if there were a dropout.
@@ -89,15 +98,12 @@ Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
       break;
     }
     case Kernel::none: {
-      const at::Tensor shares = scores().sub_(sums.unsqueeze(-1)).exp_();
-      const at::ScalarType dtype = shares.scalar_type();
-      const at::Tensor d = dy.to(dtype);
-      const at::Tensor mean = at::mul(d, y).sum(-1, true);
-      const at::Tensor ds =
-          at::matmul(d, value.to(dtype).transpose(-1, -2)).sub_(mean).mul_(shares).mul_(scale);
+      auto [share, ds] = shares(dy, y, sums);
+      ds.mul_(scale);
+      const at::ScalarType dtype = share.scalar_type();
       dq = at::matmul(ds, key.to(dtype)).to(query.scalar_type());
       dk = at::matmul(ds.transpose(-1, -2), query.to(dtype)).to(key.scalar_type());
-      dv = at::matmul(shares.transpose(-1, -2), d).to(value.scalar_type());
+      dv = at::matmul(share.transpose(-1, -2), dy.to(dtype)).to(value.scalar_type());
     }
   }
   return {dq, dk, dv};

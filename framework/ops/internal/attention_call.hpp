@@ -18,7 +18,7 @@ struct AttentionCall {
   at::Tensor query, key, value;
   double scale = 1;
   bool causal = false;
-  std::optional<at::Tensor> bias = {};  ///< 0, or -inf for what is masked
+  std::optional<at::Tensor> bias = {};  ///< added to the scores: -inf for what is masked
   /// Others compute the same sums for other features of the value: all do so by the formula, as
   /// kernels, which want as many features as the query has, round sums otherwise.
   bool shares_sums = false;
@@ -26,6 +26,9 @@ struct AttentionCall {
   AttentionResult forward() const;
   /// Gradients of query, key and value.
   Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& sums) const;
+  /// For each score its share of its step, and its gradient; both (n, heads, T, S).
+  std::pair<at::Tensor, at::Tensor> shares(const at::Tensor& dy, const at::Tensor& y,
+                                           const at::Tensor& sums) const;
   /// Whether the kernel finds by itself the head of key and value that heads of the query share.
   bool takes_groups() const;
 

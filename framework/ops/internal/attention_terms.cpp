@@ -8,6 +8,7 @@
 #include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -128,7 +129,7 @@ std::string AttentionTerms::masks(const Specs& in, size_t first, const std::stri
     for (int64_t a = 0; a < in[i].rank(); ++a) {
       const std::string names[] = {str("b", a), "h", "t", keys};
       const int64_t last =
-          in[i].dtype == at::kBool ? std::max<int64_t>(a + 4 - in[i].rank(), 0) : 0;
+          in[i].dtype == at::kLong ? 0 : std::max<int64_t>(a + 4 - in[i].rank(), 0);
       text += " " + (in[i].shape[size_t(a)] == 1 ? "." : names[last]);
     }
   }
@@ -179,10 +180,14 @@ Specs AttentionTerms::infer_values(std::string_view name, const Specs& in) const
       throw ShapeError(std::string(name), "there is a length for each row, " + to_string(batch),
                        to_string(in[i].shape), "reshape it");
     }
-    if (in[i].dtype != at::kBool || in[i].rank() != in[0].rank() ||
-        broadcast_shape(name, {{scores, at::kBool}, in[i]}) != scores) {
-      throw ShapeError(std::string(name), "the mask is bool, broadcast to " + to_string(scores),
-                       to_string(in[i].shape), "reshape or cast it");
+    if ((in[i].dtype != at::kBool && in[i].dtype != in[0].dtype) ||
+        in[i].rank() != in[0].rank() ||
+        broadcast_shape(name, {{scores, in[i].dtype}, in[i]}) != scores) {
+      throw ShapeError(std::string(name),
+                       "a mask is bool, or of the query's dtype to be added to the scores, and is "
+                       "broadcast to " + to_string(scores),
+                       to_string(in[i].shape) + " of " + dtype_name(in[i].dtype),
+                       "reshape or cast it");
     }
   }
   Shape out = q;
@@ -214,8 +219,8 @@ std::vector<at::Tensor> AttentionTerms::masks_of(const LocalArgs& in, size_t fir
   std::vector<at::Tensor> masks;
   const int64_t keys = in.spec(1).shape[in.spec(1).shape.size() - 3];
   for (size_t i = first; i < in.size(); ++i) {
-    masks.push_back(in[i].scalar_type() == at::kBool ? one_batch_axis(in[i], in[0])
-                                                     : first_keys(in[i], keys));
+    masks.push_back(in[i].scalar_type() == at::kLong ? first_keys(in[i], keys)
+                                                     : one_batch_axis(in[i], in[0]));
   }
   return masks;
 }
@@ -227,20 +232,77 @@ Tensors AttentionTerms::values(const LocalArgs& in) const {
   return attention_outputs(local.forward(), in[0]);
 }
 
+namespace {
+
+/// The logarithms of sums of a block, in a row, as kernels read them.
+at::Tensor sums_of(const LocalArgs& in) {
+  return in[4].to(at::toOpMathType(in[0].scalar_type()))
+      .reshape({-1, in[4].size(-2), in[4].size(-1)});
+}
+
+}  // namespace
+
 Tensors AttentionTerms::gradients(const LocalArgs& in) const {
   AttentionPart part = part_of(in);
   part.masks = masks_of(in, gradients_masks);
   const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
-  // Kernels read the sums in a row.
-  const at::Tensor sums = in[4].to(at::toOpMathType(in[0].scalar_type()))
-                              .reshape({-1, in[4].size(-2), in[4].size(-1)});
-  Tensors grads = local.backward(heads_first(in[5]), heads_first(in[3]), sums);
+  Tensors grads = local.backward(heads_first(in[5]), heads_first(in[3]), sums_of(in));
   for (size_t i = 0; i < grads.size(); ++i) grads[i] = steps_first(grads[i], in[i]);
   return grads;
 }
 
+at::Tensor AttentionTerms::mask_gradient(const LocalArgs& in, size_t mask) const {
+  AttentionPart part = part_of(in);
+  part.masks = masks_of(in, gradients_masks);
+  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
+  const at::Tensor all = local.mask_gradient(part.masks[mask], heads_first(in[5]),
+                                             heads_first(in[3]), sums_of(in));
+  // The batch in its axes again, and those summed over that the mask has once.
+  const at::Tensor& own = in[gradients_masks + mask];
+  std::vector<int64_t> shape = own.sizes().vec();
+  if (all.size(0) > 1) {
+    for (size_t a = 0; a + 3 < shape.size(); ++a) shape[a] = in[0].size(int64_t(a));
+  }
+  return all.reshape(shape).sum_to_size(own.sizes()).to(own.scalar_type());
+}
+
+namespace {
+
+/// The gradient of a mask of numbers, from what gradients of query, key and value are made of.
+/// Linear in shards of the value's width, and of what the mask has once.
+struct AttentionMaskGradOp : AttentionTerms {
+  static constexpr std::string_view name = "attention_mask_grad";
+  int64_t mask = 0;  ///< counted from gradients_masks on
+  auto attributes() const { return std::tie(scale, causal, zeros, reach, mask); }
+  Specs infer(const Specs& in) const { return {in[gradients_masks + size_t(mask)]}; }
+  Rule rule(const Specs& in) const {
+    const std::string query = term(in, "t", "!d"), keys = term(in, "!s", "!d"),
+                      values = term(in, "s", "e"), result = term(in, "t", "e");
+    Specs one(in.begin(), in.begin() + gradients_masks);
+    one.push_back(in[gradients_masks + size_t(mask)]);
+    return Rule::parse(query + " , " + keys + " , " + values + " , " + result + " , " + sums(in) +
+                       " , " + result + masks(in, gradients_masks) + " -> " +
+                       masks(one, gradients_masks).substr(2));
+  }
+  Tensors forward(const LocalArgs& in) const { return {mask_gradient(in, size_t(mask))}; }
+  static Samples<AttentionMaskGradOp> samples() {
+    const auto of = [](const Shape& q, const Shape& k, const AttentionTerms& how,
+                       const Shape& mask) {
+      const SampleInput sums{{q[0], q[2], q[1]}, at::kDouble, 0.5, 1.5};
+      return Sample<AttentionMaskGradOp>{{{q}, {k}, {k}, {q}, sums, {q}, {mask}}, {{how}, 0}};
+    };
+    return {of({2, 3, 2, 2}, {2, 4, 2, 2}, {}, {1, 2, 3, 4}),
+            of({2, 3, 1, 2}, {2, 3, 1, 2}, {.causal = true}, {2, 1, 1, 3}),
+            of({1, 2, 4, 2}, {1, 3, 2, 2}, {}, {1, 4, 2, 3})};
+  }
+};
+
+TESSERA_REGISTER_OP(AttentionMaskGradOp);
+
+}  // namespace
+
 Grads detail::attention_gradient(
-    const Saved& saved, const Cotangents& dys,
+    const AttentionTerms& terms, const Saved& saved, const Cotangents& dys, Needs needs,
     const std::function<Grads(const std::vector<DTensor>&)>& gradients) {
   DTensor value = saved.in(2), y = saved.out(0), dy = dys[0];
   const int64_t rank = y.rank(), last = rank - 1;
@@ -264,6 +326,11 @@ Grads detail::attention_gradient(
   }
   if (dys[1].defined()) grads[2] = ops::slice(grads[2], last, 0, saved.shape(2).back());
   grads.resize(saved.size());
+  for (size_t i = AttentionTerms::values_masks; i < saved.size(); ++i) {
+    if (!needs[i]) continue;
+    const auto mask = static_cast<int64_t>(i - AttentionTerms::values_masks);
+    grads[i] = run_op(AttentionMaskGradOp{terms, mask}, in);
+  }
   return grads;
 }
 

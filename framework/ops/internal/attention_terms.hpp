@@ -50,12 +50,14 @@ struct AttentionTerms {
 
   /// What a block is of the whole, without masks.
   AttentionPart part_of(const LocalArgs& in) const;
-  /// Masks (n or 1, heads or 1, T or 1, S or 1) of a block, from this input on.
+  /// Masks (n or 1, heads or 1, T or 1, S or 1) of a block, from this input on: bool, or numbers.
   static std::vector<at::Tensor> masks_of(const LocalArgs& in, size_t first);
   /// Result and logarithms of sums of one block.
   Tensors values(const LocalArgs& in) const;
   /// Gradients of query, key and value of one block.
   Tensors gradients(const LocalArgs& in) const;
+  /// The gradient of a mask of numbers by one block; `mask` counts from gradients_masks on.
+  at::Tensor mask_gradient(const LocalArgs& in, size_t mask) const;
 };
 
 /// The result and the logarithms of its sums, (n, heads, T), as outputs of a block like `query`.
@@ -63,7 +65,8 @@ Tensors attention_outputs(const AttentionResult& result, const at::Tensor& query
 
 /// The gradient of an operation on these terms, by the operation that gives those of query, key and
 /// value, the latter for each head of the query.
-Grads attention_gradient(const Saved& saved, const Cotangents& dys,
+Grads attention_gradient(const AttentionTerms& terms, const Saved& saved, const Cotangents& dys,
+                         Needs needs,
                          const std::function<Grads(const std::vector<DTensor>&)>& gradients);
 
 }  // namespace tessera::detail

@@ -73,6 +73,12 @@ LocalAttention::LocalAttention(at::Tensor query, at::Tensor key, at::Tensor valu
 }
 
 void LocalAttention::add_mask(const at::Tensor& mask) {
+  if (at::isFloatingType(mask.scalar_type())) {
+    const at::Tensor closed = mask.isneginf(), number = mask.masked_fill(closed, 0);
+    added_ = added_.defined() ? added_ + number : number;
+    add_mask(closed.logical_not());
+    return;
+  }
   at::Tensor& same = mask.size(2) == 1 ? keys_ : mask.size(3) == 1 ? rows_ : pairs_;
   same = joint(same, mask);
 }
@@ -152,7 +158,7 @@ Tensors LocalAttention::backward_by_groups(const at::Tensor& dy, const at::Tenso
 int64_t LocalAttention::chunk_rows() const {
   const int64_t t = query_.size(2), s = key_.size(2);
   int64_t masks = 1, most = most_scores, rows = t, keys = s;
-  for (const at::Tensor& mask : {keys_, pairs_}) {
+  for (const at::Tensor& mask : {keys_, pairs_, added_}) {
     if (mask.defined()) masks = std::max(masks, mask.size(0) * mask.size(1));
   }
   // As much again as what the caller has already.
@@ -189,15 +195,23 @@ at::Tensor LocalAttention::open(Interval rows, Interval keys) const {
   return joint(open, pairs_.narrow(2, rows.lo, rows.size()).narrow(3, keys.lo, keys.size()));
 }
 
+/// The bias of `open`, which is undefined where all is open, and of what is added to the scores.
 void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& open) const {
+  at::Tensor added;
+  if (added_.defined()) added = part_of(part_of(added_, 2, chunk.rows), 3, chunk.keys);
+  std::vector<int64_t> shape = {1, 1, 1, 1};
+  for (const at::Tensor& each : {open, added}) {
+    if (each.defined()) shape = at::infer_size(shape, each.sizes());
+  }
   // Rows begin at multiples of 16 numbers, as CUDA's kernels want them.
-  std::vector<int64_t> shape = open.sizes().vec();
-  const int64_t keys = shape.back() = chunk.keys.size();
+  const int64_t keys = chunk.keys.size();
   shape.back() = (keys + 15) / 16 * 16;
-  chunk.call.bias = at::zeros(shape, query_.options())
-                   .narrow(-1, 0, keys)
-                   .masked_fill_(open.logical_not(), -std::numeric_limits<double>::infinity())
-                   .expand({query_.size(0), query_.size(1), chunk.rows.size(), keys});
+  at::Tensor bias = at::zeros(shape, query_.options()).narrow(-1, 0, keys);
+  if (added.defined()) bias.copy_(added);
+  if (open.defined()) {
+    bias.masked_fill_(open.logical_not(), -std::numeric_limits<double>::infinity());
+  }
+  chunk.call.bias = bias.expand({query_.size(0), query_.size(1), chunk.rows.size(), keys});
 }
 
 /// All steps, of a plain form.
@@ -232,6 +246,7 @@ LocalAttention::Chunk LocalAttention::chunk(Interval rows) const {
 }
 
 at::Tensor LocalAttention::alone_among(Interval rows, const at::Tensor& open) const {
+  if (!open.defined()) return rows_.defined() ? closed(rows_of(rows_, rows)) : at::Tensor();
   const at::Tensor any = open.any(-1, true);
   return closed(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
 }
@@ -242,9 +257,7 @@ at::Tensor LocalAttention::alone() const {
   at::Tensor all;
   for (int64_t at = 0; at < t; at += rows) {
     const Interval some = {at, std::min(at + rows, t)}, keys = keys_of(some);
-    at::Tensor one = open(some, keys);
-    if (!one.defined()) one = at::ones({1, 1, 1, 1}, rows_.options());
-    one = alone_among(some, one);
+    const at::Tensor one = alone_among(some, open(some, keys));
     if (!one.defined()) continue;
     if (!all.defined()) all = at::zeros({query_.size(0), query_.size(1), t, 1}, one.options());
     rows_of(all, some).copy_(one);
@@ -254,7 +267,8 @@ at::Tensor LocalAttention::alone() const {
 
 /// Whether kernels know by themselves which steps attend to which, but for a mask of keys.
 bool LocalAttention::is_plain() const {
-  return !part_.window && !pairs_.defined() && !(part_.causal && part_.first > 0);
+  const bool by_kernel = !part_.causal || part_.first <= 0;
+  return by_kernel && !part_.window && !pairs_.defined() && !added_.defined();
 }
 
 void LocalAttention::each_chunk(const std::function<void(const Chunk&)>& visit) const {
@@ -330,6 +344,27 @@ Tensors LocalAttention::backward(const at::Tensor& dy, const at::Tensor& y,
     if (lost.defined()) all[2].add_(lost);
   });
   for (size_t i : {1, 2}) all[i] = all[i].to(key_.scalar_type());
+  return all;
+}
+
+at::Tensor LocalAttention::mask_gradient(const at::Tensor& mask, const at::Tensor& dy,
+                                         const at::Tensor& y, const at::Tensor& sums) const {
+  const at::Tensor all = at::zeros(mask.sizes(), in_more_digits());
+  for (int64_t head = 0; has_groups() && head < key_.size(1); ++head) {
+    const Interval own = heads_of(head);
+    const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
+    part_of(all, 1, own).add_(of_shared(head).mask_gradient(part_of(mask, 1, own), of_own(dy),
+                                                            of_own(y), of_own(sums)));
+  }
+  if (has_groups()) return all;
+  each_chunk([&](const Chunk& chunk) {
+    at::Tensor given = rows_of(dy, chunk.rows);
+    if (chunk.alone.defined()) given = given.masked_fill(chunk.alone, 0);
+    const at::Tensor scores =
+        chunk.call.shares(given, rows_of(y, chunk.rows), rows_of(sums, chunk.rows)).second;
+    const at::Tensor own = part_of(part_of(all, 2, chunk.rows), 3, chunk.keys);
+    own.add_(scores.sum_to_size(own.sizes()));
+  });
   return all;
 }
 

@@ -20,7 +20,8 @@ struct AttentionPart {
   bool partial = false;
   Interval heads = {}, shared_heads = {};  ///< of the query; of key and value
   int64_t group = 1;                       ///< heads of the query for each of key and value
-  std::vector<at::Tensor> masks = {};      ///< bool (n or 1, heads or 1, T or 1, S or 1)
+  /// (n or 1, heads or 1, T or 1, S or 1): bool, or numbers that are added to the scores.
+  std::vector<at::Tensor> masks = {};
 };
 
 /// Heads of key and value that some heads of the query read.
@@ -36,6 +37,9 @@ class LocalAttention {
   AttentionResult forward() const;
   /// Gradients of query, key and value: for each head of the query, also those of key and value.
   Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& sums) const;
+  /// The gradient of one of the masks of numbers, in its shape.
+  at::Tensor mask_gradient(const at::Tensor& mask, const at::Tensor& dy, const at::Tensor& y,
+                           const at::Tensor& sums) const;
   /// The steps that may attend to nothing, (n or 1, heads or 1, T, 1); undefined if there is none,
   /// where that is known at no cost. Of key it reads the shape alone.
   at::Tensor alone() const;
@@ -72,6 +76,7 @@ class LocalAttention {
   at::Tensor query_, key_, value_;
   AttentionPart part_;
   at::Tensor rows_, keys_, pairs_;  ///< masks: of steps, of keys, of both; undefined: none
+  at::Tensor added_;                ///< sum of the masks of numbers, finite; undefined: none
 };
 
 }  // namespace tessera::detail

@@ -67,8 +67,8 @@ struct RingAttentionOp : RingTerms {
   }
   // As many masks as there are.
   static constexpr Saves saves{0xffff, 0b11};
-  Grads gradient(const Saved& saved, const Cotangents& dys, Needs) const {
-    return attention_gradient(saved, dys, [this](const std::vector<DTensor>& in) {
+  Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
+    return attention_gradient(*this, saved, dys, needs, [this](const std::vector<DTensor>& in) {
       const RingAttentionGradOp op{*this};
       return dispatch(op_info<RingAttentionGradOp>(), &op, attribute_hash(op), in);
     });
@@ -97,6 +97,7 @@ Samples<RingAttentionOp> RingAttentionOp::samples() {
           of(plain, plain, form({}), {pairs}),
           of(plain, plain, form({.causal = true, .zeros = true}, true), {rows, keys}),
           of({2, 5, 2, 1}, {2, 5, 1, 1}, form({.causal = true}, true), {keys, lengths}),
+          of(plain, plain, form({.causal = true}, true), {{{1, 2, 5, 5}}}),
           of(plain, plain, form({.causal = true}, true), {}, at::kFloat)};
 }
 
@@ -131,9 +132,11 @@ bool detail::is_ring(const DTensor& query, const DTensor& key, const DTensor& va
   return alike(key) && alike(value);
 }
 
-DTensor detail::ring_attention(const AttentionTerms& terms, bool zigzag,
-                               const std::vector<DTensor>& in) {
-  return run_op(RingAttentionOp{{terms, zigzag}}, in);
+std::pair<DTensor, DTensor> detail::ring_attention(const AttentionTerms& terms, bool zigzag,
+                                                   const std::vector<DTensor>& in) {
+  const RingAttentionOp op{{terms, zigzag}};
+  std::vector<DTensor> both = dispatch(op_info<RingAttentionOp>(), &op, attribute_hash(op), in);
+  return {both[0], both[1]};
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/ops/internal/attention_terms.hpp>
@@ -10,7 +11,8 @@ namespace tessera::detail {
 bool is_ring(const DTensor& query, const DTensor& key, const DTensor& value);
 
 /// Attention whose keys and values go round between the devices that hold them: query, key, value,
-/// masks and, last, lengths.
-DTensor ring_attention(const AttentionTerms& terms, bool zigzag, const std::vector<DTensor>& in);
+/// masks and, last, lengths. Gives the result and the logarithms of sums.
+std::pair<DTensor, DTensor> ring_attention(const AttentionTerms& terms, bool zigzag,
+                                           const std::vector<DTensor>& in);
 
 }  // namespace tessera::detail

@@ -130,7 +130,7 @@ void RingRun::bring(std::vector<std::vector<at::Tensor>> more) {
     masks[b] = AttentionTerms::masks_of(in, first_mask_);
     for (size_t i = 0; i < masks[b].size(); ++i) {
       const Shape& shape = in.spec(first_mask_ + i).shape;
-      cut[b].push_back(masks[b][i].dim() == 4 && in.spec(first_mask_ + i).dtype == at::kBool &&
+      cut[b].push_back(masks[b][i].dim() == 4 && in.spec(first_mask_ + i).dtype != at::kLong &&
                        shape[shape.size() - 2] > 1);
       if (cut[b].back()) tensors[b].push_back(masks[b][i]);
     }
@@ -231,10 +231,10 @@ void RingRun::log(bool backward) const {
   }
   for (size_t i = first_mask_; i < in.size(); ++i) {
     const int64_t steps = in[i].rank() - 2;
-    if (in[i].dtype != at::kBool || in[i].shape[size_t(steps)] == 1) continue;
+    if (in[i].dtype == at::kLong || in[i].shape[size_t(steps)] == 1) continue;
     Shape shape = in[i].shape;
     shape.erase(shape.begin() + steps);
-    masks += shard_bytes(shape, at::kBool, grid_.layouts[i].remove({steps}));
+    masks += shard_bytes(shape, in[i].dtype, grid_.layouts[i].remove({steps}));
   }
   const auto add = [&](double bytes) {
     log_permute(layout.mesh(), layout.axis(axis_), bytes);
