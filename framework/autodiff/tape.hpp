@@ -11,6 +11,10 @@
 
 namespace tessera {
 
+namespace detail {
+class TapeWalk;
+}  // namespace detail
+
 /// The options of Tape.
 struct TapeOptions {
   bool persistent = false;       ///< gradient() may be called more than once
@@ -66,6 +70,9 @@ class GradientTape final : private detail::OpListener {
   bool took_result(std::string_view name, std::string_view maker) const;
 
  private:
+  /// Variables, and how often each had been assigned.
+  using Versions =
+      std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>>;
   struct Entry {
     const detail::OpInfo* info;
     std::shared_ptr<const void> op;
@@ -73,11 +80,20 @@ class GradientTape final : private detail::OpListener {
     std::vector<DTensor> in, out;              ///< undefined where not saved
     std::vector<detail::ShardingPtr> in_forms, out_forms;
     uint32_t tracked = 0;                      ///< inputs that may want a gradient
+    uint32_t made_again = 0;                   ///< inputs that are saved as what they are made of
     uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
-    std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>> versions;
+    Versions versions;
     std::string place;                         ///< for comm logs and communicators
   };
-  class Backward;
+  /// What a value is made of that the backward pass makes again.
+  struct Recipe {
+    const detail::OpInfo* info = nullptr;
+    std::shared_ptr<const void> op;
+    std::vector<DTensor> in;
+    Versions versions;
+    std::string place;
+  };
+  friend class detail::TapeWalk;
 
   void ran(const detail::OpInfo& info, const std::shared_ptr<const void>& op,
            const std::shared_ptr<detail::OpPlan>& plan, std::span<const DTensor> in,
@@ -90,6 +106,7 @@ class GradientTape final : private detail::OpListener {
   bool used_ = false;
   std::unordered_set<uint64_t> tracked_;
   std::vector<Entry> entries_;
+  std::unordered_map<uint64_t, Recipe> recipes_;
   std::vector<std::shared_ptr<const detail::VariableTag>> variables_;
   /// While planning: values already noted, and which values share whose memory.
   std::unordered_set<uint64_t> noted_;

@@ -34,6 +34,12 @@ std::optional<LayoutSpec> read_optional_spec(JsonObject& object, const std::stri
   return read_spec(*json, object.path().key(key));
 }
 
+bool read_reshard(const Json& json, const JsonPath& path) {
+  if (json == "never") return false;
+  if (json == "after_forward") return true;
+  json_fail(json, path, "\"never\" or \"after_forward\"");
+}
+
 LayoutRule read_rule(const Json& json, const JsonPath& path) {
   JsonObject object(json, path);
   LayoutRule rule;
@@ -41,6 +47,9 @@ LayoutRule read_rule(const Json& json, const JsonPath& path) {
   rule.layout = read_spec(object.take<Json>("layout"), path.key("layout"));
   rule.use = read_optional_spec(object, "use");
   rule.slots = read_optional_spec(object, "slots");
+  if (const auto reshard = object.take_optional<Json>("reshard")) {
+    rule.reshard_after_forward = read_reshard(*reshard, path.key("reshard"));
+  }
   rule.optional = object.take_or("optional", false);
   object.finish();
   return rule;
@@ -88,6 +97,7 @@ Json rule_json(const LayoutRule& rule) {
   json["layout"] = spec_json(rule.layout);
   if (rule.use) json["use"] = spec_json(*rule.use);
   if (rule.slots) json["slots"] = spec_json(*rule.slots);
+  if (rule.reshard_after_forward) json["reshard"] = "after_forward";
   if (rule.optional) json["optional"] = true;
   return json;
 }

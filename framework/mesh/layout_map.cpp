@@ -234,7 +234,15 @@ void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int6
 Placement LayoutMap::place(int rule_index, const std::string& path, const Shape& shape) const {
   const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
   check_rank(rule, path, static_cast<int64_t>(shape.size()), "weight", to_string(shape));
-  Placement placement{.shape = shape, .layout = Layout(rule.layout, mesh_), .rule = rule_index};
+  if (rule.reshard_after_forward && !rule.use) {
+    throw LayoutError(place_of(path),
+                      str("rule ", in_quotes(rule.match), " reshards what it gathers"), "no use",
+                      "give the layout that operations use the weight in, or leave reshard out");
+  }
+  Placement placement{.shape = shape,
+                      .layout = Layout(rule.layout, mesh_),
+                      .reshard_after_forward = rule.reshard_after_forward,
+                      .rule = rule_index};
   if (rule.use) placement.use = Layout(*rule.use, mesh_);
   if (rule.slots) placement.slots = Layout(*rule.slots, mesh_);
   return placement;
@@ -249,7 +257,9 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
   const bool follows =
       kernel && rank == 1 && !kernel->shape.empty() && kernel->shape.back() == shape[0];
   if (!follows) return {.shape = shape, .layout = Layout::replicated(mesh_, rank)};
-  Placement placement{.shape = shape, .layout = last_axis(kernel->layout)};
+  Placement placement{.shape = shape,
+                      .layout = last_axis(kernel->layout),
+                      .reshard_after_forward = kernel->reshard_after_forward};
   if (kernel->use) placement.use = last_axis(*kernel->use);
   if (kernel->slots) placement.slots = last_axis(*kernel->slots);
   return placement;
@@ -266,7 +276,8 @@ LayoutMap LayoutMap::value_rules(const std::vector<std::string>& weights) const 
   return values;
 }
 
-std::optional<Layout> LayoutMap::find_value(const std::string& path, int64_t rank) const {
+std::optional<LayoutMap::ValuePlacement> LayoutMap::find_value(const std::string& path,
+                                                               int64_t rank) const {
   const int found = match(path, "value");
   if (found < 0) return std::nullopt;
   const LayoutRule& rule = rules_[static_cast<size_t>(found)];
@@ -275,7 +286,7 @@ std::optional<Layout> LayoutMap::find_value(const std::string& path, int64_t ran
                       rule.use ? "use" : "slots", "leave it out: it is for weights");
   }
   check_rank(rule, path, rank, "value");
-  return Layout(rule.layout, mesh_);
+  return ValuePlacement{Layout(rule.layout, mesh_), rule.reshard_after_forward};
 }
 
 void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
@@ -326,6 +337,7 @@ std::string LayoutMap::describe() const {
     text += place_of(rule.match) + ": " + to_string(rule.layout);
     if (rule.use) text += ", use " + to_string(*rule.use);
     if (rule.slots) text += ", slots " + to_string(*rule.slots);
+    if (rule.reshard_after_forward) text += ", reshard after_forward";
     text += rule.optional ? ", optional\n" : "\n";
   }
   const WeightPlacement* elsewhere = weight_placement_of(mesh_);

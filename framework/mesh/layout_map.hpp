@@ -36,6 +36,10 @@ struct LayoutRule {
   std::optional<LayoutSpec> use = std::nullopt;
   /// Where optimizer slots rest: `layout`, cut further (ZeRO).
   std::optional<LayoutSpec> slots = std::nullopt;
+  /// Whether what was gathered, a weight's `use` or a value that is placed, is let go behind the
+  /// forward pass and gathered anew in the backward pass: less memory for more communication, and
+  /// the same numbers (reshard_after_forward of PyTorch's fully_shard).
+  bool reshard_after_forward = false;
   /// Whether the rule may match nothing at all.
   bool optional = false;
   bool operator==(const LayoutRule&) const = default;
@@ -47,6 +51,7 @@ struct Placement {
   Layout layout = {};
   std::optional<Layout> use = std::nullopt;
   std::optional<Layout> slots = std::nullopt;
+  bool reshard_after_forward = false;
   /// Position of the rule in LayoutMap::rules(), -1 where none matched.
   int rule = -1;
 };
@@ -64,6 +69,12 @@ struct Placement {
 /// layout of that axis; else replicated. Expressions are RE2's: no look-around, no back-references.
 class LayoutMap {
  public:
+  /// Where one value goes.
+  struct ValuePlacement {
+    Layout layout = {};
+    bool reshard_after_forward = false;
+  };
+
   /// What `layouts["path"]` returns: assigning a layout to it sets the rule, replacing any before.
   class Slot {
    public:
@@ -105,7 +116,7 @@ class LayoutMap {
 
   /// Where the weight `path` of shape `shape` goes; `kernel` is what find() returned for the
   /// layer's kernel, null if it has none. Throws LayoutError if several expressions match or the
-  /// rule's rank is not the weight's.
+  /// rule's rank is not the weight's, or it says `reshard` of a weight that is not gathered.
   Placement find(const std::string& path, const Shape& shape,
                  const Placement* kernel = nullptr) const;
 
@@ -114,7 +125,7 @@ class LayoutMap {
   LayoutMap value_rules(const std::vector<std::string>& weights) const;
   /// Where the value at `path` with `rank` axes goes, by the rules of value_rules(); nothing if
   /// none matches. Throws LayoutError if several match or the rule's rank is another.
-  std::optional<Layout> find_value(const std::string& path, int64_t rank) const;
+  std::optional<ValuePlacement> find_value(const std::string& path, int64_t rank) const;
 
   /// Throws LayoutError, with the nearest paths, if a rule that is not optional matches none of
   /// `paths`, the weights and values of the whole model.

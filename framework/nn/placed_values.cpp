@@ -46,7 +46,7 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer,
     const bool named = layer.value_names().contains(site.name);
     const std::string path = layer.path() + "/" + site.name;
     std::optional<Place> place;
-    if (const auto layout = rules.find_value(path, site.rank)) place = {path, *layout};
+    if (const auto found = rules.find_value(path, site.rank)) place = {path, *found};
     any = any || place;
     if (named) {
       if (place) values->named_[site.name] = *place;
@@ -60,18 +60,18 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer,
 }
 
 DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
-  const Layout layout = abstract_layout(place.layout);
+  const Layout layout = abstract_layout(place.placement.layout);
   // Shapes may be found on another mesh than the model lies on.
   if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
-  if (value.rank() != place.layout.rank()) {
+  if (value.rank() != layout.rank()) {
     throw LayoutError(place.path, "a value's layout has one entry per axis",
-                      str("layout ", place.layout.describe(), " for a value of shape ",
+                      str("layout ", place.placement.layout.describe(), " for a value of shape ",
                           to_string(value.shape())),
                       "call the layer on values of one rank, or place another value");
   }
   if (value.layout() == layout) return value;
   const CommLabel label(place.path);
-  const DTensor moved = ops::relayout(value, layout);
+  const DTensor moved = ops::relayout(value, layout, place.placement.reshard_after_forward);
   const DTensor mask = value.mask();
   return mask.defined() ? moved.with_mask(mask) : moved;
 }
@@ -102,7 +102,9 @@ DTensor PlacedValues::bring(const std::string& name, const DTensor& value) const
 std::vector<std::string> PlacedValues::describe() const {
   std::vector<std::string> texts;
   const auto add = [&](const Place& place) {
-    texts.push_back(place.path.substr(place.path.rfind('/') + 1) + " " + place.layout.describe());
+    const std::string again = place.placement.reshard_after_forward ? " reshard" : "";
+    texts.push_back(place.path.substr(place.path.rfind('/') + 1) + " " +
+                    place.placement.layout.describe() + again);
   };
   for (const auto* const places : {&inputs_, &outputs_}) {
     for (const auto& place : *places) {

@@ -112,18 +112,20 @@ const DTensor& Variable::value() const {
 
 DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
   DTensor result = value();
-  if (state().placement.use) {
-    const Layout use = abstract_layout(*state().placement.use);
-    if (use.mesh() == result.mesh()) {
-      result = ops::relayout(result, use);
-    } else {
-      // The gradient's reduction is for the variable.
-      const CommLabel place(path());
-      result = ops::copy_to_mesh(result, use);
-    }
+  const Placement& placement = state().placement;
+  const Layout use = placement.use ? abstract_layout(*placement.use) : Layout();
+  const bool elsewhere = placement.use && !(use.mesh() == result.mesh());
+  if (elsewhere) {
+    // The gradient's reduction is for the variable.
+    const CommLabel place(path());
+    result = ops::copy_to_mesh(result, use);
   }
+  // Before it is gathered: a copy of fewer bits is less to send, and the one to keep.
   if (wanted && *wanted != dtype() && at::isFloatingType(dtype())) {
     result = ops::cast(result, *wanted);
+  }
+  if (placement.use && !elsewhere) {
+    result = ops::relayout(result, use, placement.reshard_after_forward);
   }
   return result;
 }

@@ -22,7 +22,9 @@ struct RelayoutOp {
   static constexpr bool keeps_parameter = true;
   static constexpr bool only_moves = true;
   Layout layout;
-  auto attributes() const { return std::tie(layout); }
+  bool reshard_after_forward = false;
+  auto attributes() const { return std::tie(layout, reshard_after_forward); }
+  bool made_again() const { return reshard_after_forward; }
   DTensor run(const std::vector<DTensor>& in) const {
     const Layout target =
         layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
@@ -175,8 +177,10 @@ Shape complete(const DTensor& x, Shape shape) {
 
 namespace ops {
 
-DTensor relayout(const DTensor& x, const Layout& layout) {
-  return run_op(RelayoutOp{layout.defined() ? abstract_layout(layout) : layout}, {x});
+DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward) {
+  return run_op(RelayoutOp{layout.defined() ? abstract_layout(layout) : layout,
+                            reshard_after_forward},
+                {x});
 }
 
 DTensor relayout_like(const DTensor& x, const DTensor& like) {

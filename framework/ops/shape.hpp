@@ -7,8 +7,9 @@
 namespace tessera::ops {
 
 /// The value under another layout of its mesh; recorded, the gradient comes back in the layout
-/// that x has. Collective, free where it only slices.
-DTensor relayout(const DTensor& x, const Layout& layout);
+/// that x has. Collective, free where it only slices. With `reshard_after_forward` a tape keeps x
+/// in place of what was gathered, and moves it anew where the backward pass reads the result.
+DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward = false);
 /// The value under the layout that `like` has (tf.experimental.dtensor.relayout_like).
 DTensor relayout_like(const DTensor& x, const DTensor& like);
 /// The value on another mesh; the gradient travels back.

@@ -10,32 +10,17 @@
 
 #include <ATen/ATen.h>
 
+#include "tests/autodiff/grid.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/difference.hpp"
-#include "tests/support/virtual_meshes.hpp"
 
 namespace tape_layout_test {
 
 using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
+using namespace tessera::test::grid;
 
 namespace {
-
-const Mesh& mesh() {
-  static const Mesh grid = create_mesh({{"batch", 2}, {"model", 2}});
-  return grid;
-}
-
-at::Tensor numbers(Shape shape, uint64_t seed) {
-  return random_values({std::move(shape), at::kDouble}, seed);
-}
-
-DTensor variable(const at::Tensor& whole, const LayoutSpec& spec) {
-  const DTensor value = pack(whole, Layout(spec, mesh()));
-  value.set_tag(std::make_shared<VariableTag>(VariableTag{DTensor::next_id()}));
-  return value;
-}
 
 /// x·a, then relu(·b)·c with b and c cut over `model`, as one cuts a pair of layers.
 struct ThreeLayers {
@@ -58,10 +43,6 @@ struct ThreeLayers {
     return {x.t().mm(dh), h.t().mm(dr), r.t().mm(dy)};
   }
 };
-
-std::string same(const DTensor& actual, const at::Tensor& expected) {
-  return difference(actual.full(), expected, 1e-10, 1e-12);
-}
 
 }  // namespace
 

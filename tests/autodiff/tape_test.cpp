@@ -240,6 +240,13 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
                     Contains("[GradientTape, mul]") && Contains("assigned in between"));
   // add saves nothing that could have changed.
   CHECK(same(tape.gradient(sum, weight), at::full({3}, 2.0, at::kDouble)) == "");
+  // Nor would what is made again be what it was.
+  const DTensor moved =
+      ops::relayout(weight, Layout::replicated(weight.mesh(), 1), true);
+  const DTensor squares = moved * moved;
+  ++tag->version;
+  CHECK_THROWS_WITH(tape.gradient(squares, weight),
+                    Contains("[GradientTape, relayout]") && Contains("assigned in between"));
   // The error did not end the recording.
   const DTensor later = ops::square(weight);
   CHECK(same(tape.gradient(later, weight), 2 * x) == "");

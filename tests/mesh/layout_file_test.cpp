@@ -92,7 +92,8 @@ TEST_CASE("a layout map round-trips through JSON") {
   map.add({.match = "\xF0\x9F\x8D\x8E/.*",
            .layout = {AxisSpec{"model"}, nullptr},
            .use = LayoutSpec{nullptr, nullptr},
-           .slots = LayoutSpec{AxisSpec{"model", "batch"}, nullptr}});
+           .slots = LayoutSpec{AxisSpec{"model", "batch"}, nullptr},
+           .reshard_after_forward = true});
   map.set_data("x", {"batch", unsharded});
   map.set_data("sample_weight", {unsharded});
   const std::string text = to_json_text(to_json(map));
@@ -128,6 +129,8 @@ TEST_CASE("errors in a layouts file name the place") {
       {R"({"layouts": [{"match": "a", "layout": [["unsharded"]]}]})", "layout[0][0]]"},
       {R"({"layouts": [{"match": "a", "layout": [], "use": "x"}]})", "layouts[0].use]"},
       {R"({"layouts": [{"match": "a", "layout": [], "slots": {}}]})", "layouts[0].slots]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "reshard": true}]})", "layouts[0].reshard]"},
+      {R"({"layouts": [{"match": "a", "layout": [], "reshard": "later"}]})", "after_forward"},
       {R"({"layouts": [{"match": "a", "layout": [], "optional": 1}]})", "layouts[0].optional]"},
       {R"({"layouts": [{"match": "a", "layout": [], "optinal": true}]})", "\"optional\""},
       {R"({"on_multiple": "last"})", "[l.json: on_multiple]"},

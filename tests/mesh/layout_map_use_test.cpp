@@ -62,9 +62,9 @@ TEST_CASE("a rule that matches no weight places values; one that does, weights a
                .use = LayoutSpec{nullptr, nullptr}});
   const LayoutMap values = layouts.value_rules({"a/kernel"});
   CHECK(values.rules().size() == 3);
-  CHECK(values.find_value("b/output", 2) == Layout({"batch", unsharded}, mesh));
-  CHECK(values.find_value("a/output", 2) == Layout({"batch", unsharded}, mesh));
-  CHECK(values.find_value("c/input_1", 1) == Layout({"batch"}, mesh));
+  CHECK(values.find_value("b/output", 2)->layout == Layout({"batch", unsharded}, mesh));
+  CHECK(values.find_value("a/output", 2)->layout == Layout({"batch", unsharded}, mesh));
+  CHECK(values.find_value("c/input_1", 1)->layout == Layout({"batch"}, mesh));
   CHECK_FALSE(values.find_value("c/input", 1));
   CHECK_THROWS_MATCHES(
       values.find_value("b/output", 3), LayoutError,
@@ -77,6 +77,33 @@ TEST_CASE("a rule that matches no weight places values; one that does, weights a
   layouts["b/.*put"] = {"batch", unsharded};
   CHECK_THROWS_WITH(layouts.value_rules({}).find_value("b/output", 2),
                     Contains("at most one layout rule matches a value"));
+}
+
+TEST_CASE("a rule may let go of what it gathers, a weight's use or a value") {
+  const Mesh mesh = grid();
+  LayoutMap layouts(mesh);
+  layouts.add({.match = "a/kernel",
+               .layout = {"model", unsharded},
+               .use = LayoutSpec{nullptr, nullptr},
+               .reshard_after_forward = true});
+  layouts.add({.match = "a/input",
+               .layout = {unsharded, unsharded},
+               .reshard_after_forward = true});
+  layouts.add({.match = "b/kernel",
+               .layout = {"model", unsharded},
+               .reshard_after_forward = true});
+  const Placement kernel = layouts.find("a/kernel", {4, 4});
+  CHECK(kernel.reshard_after_forward);
+  CHECK(layouts.find("a/bias", {4}, &kernel).reshard_after_forward);
+  CHECK_FALSE(layouts.find("c/kernel", {4, 4}).reshard_after_forward);
+  CHECK(layouts.value_rules({"a/kernel"}).find_value("a/input", 2)->reshard_after_forward);
+  CHECK_THAT(layouts.describe(),
+             Contains("a/input: (unsharded, unsharded), reshard after_forward"));
+  CHECK_THROWS_MATCHES(
+      layouts.find("b/kernel", {4, 4}), LayoutError,
+      Catch::Message("[b/kernel] rule \"b/kernel\" reshards what it gathers. Received: no use. To "
+                     "fix: give the layout that operations use the weight in, or leave reshard "
+                     "out."));
 }
 
 TEST_CASE("data are placed by the names of a model's inputs and outputs") {

@@ -150,6 +150,46 @@ TEST_CASE("an input's rule moves a tensor once that the layer is called on sever
   CHECK(with.size() == 1);
 }
 
+TEST_CASE("what rules let go of trains as what they keep, for more gathers and less memory") {
+  const auto rules = [](bool reshard) {
+    LayoutMap layouts(grid());
+    layouts["up/kernel"] = {unsharded, "model"};
+    layouts.add({.match = "down/input",
+                 .layout = {"batch", unsharded},
+                 .reshard_after_forward = reshard});
+    layouts.add({.match = "head/kernel",
+                 .layout = {"model", unsharded},
+                 .use = LayoutSpec{nullptr, nullptr},
+                 .reshard_after_forward = reshard});
+    return layouts;
+  };
+  const LayoutMap kept = rules(false), let_go = rules(true);
+  const auto seeded = [](const LayoutMap& layouts) {
+    set_random_seed(7);
+    return losses(small_graph(), layouts);
+  };
+  CHECK(seeded(let_go) == seeded(kept));
+  const auto gathers = [](const LayoutMap& layouts) {
+    const std::vector<std::string> lines = exchanges(small_graph(), layouts);
+    return std::pair(count(lines, "all_gather model down/input"),
+                     count(lines, "all_gather model head"));
+  };
+  CHECK(gathers(kept) == std::pair<int64_t, int64_t>(1, 1));
+  CHECK(gathers(let_go) == std::pair<int64_t, int64_t>(2, 2));
+  const auto activations = [](const LayoutMap& layouts) {
+    const Functional model = small_graph();
+    model.compile(options_for(layouts));
+    const auto [x, y] = data();
+    double bytes = 0;
+    const StepPlan plan = model.plan(TensorDataset(x, y), {.batch_size = 8});
+    for (const StepPlan::Row& row : plan.layers) bytes += row.activations[0];
+    return bytes;
+  };
+  // Of what `up` gives the device's part is kept in both.
+  const double rows_of_up = 8 * 4 * 9, kernel = 8 * 7 * 3;
+  CHECK(activations(kept) - activations(let_go) == rows_of_up + kernel);
+}
+
 TEST_CASE("summary and plan show the values that are placed") {
   LayoutMap layouts = cut_weights();
   layouts["down/output"] = {"batch", "model"};

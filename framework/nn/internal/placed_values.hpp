@@ -41,7 +41,7 @@ class PlacedValues {
  private:
   struct Place {
     std::string path;  ///< of the value, as comm logs and plans show it
-    Layout layout;
+    LayoutMap::ValuePlacement placement;
   };
   static DTensor brought(const DTensor& value, const Place& place);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 
 #include <tessera/framework/ops/engine/rule.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
@@ -59,11 +60,16 @@ constexpr Saves nothing_saved{};
 /// What the forward pass left for a gradient.
 class Saved {
  public:
+  /// `make` fills in `in[i]` when it is read and undefined, if it can be made again; it has to
+  /// live as long.
   Saved(const std::vector<DTensor>& in, const std::vector<DTensor>& out,
-        const std::vector<ShardingPtr>& forms)
-      : in_(in), out_(out), forms_(forms) {}
+        const std::vector<ShardingPtr>& forms, c10::function_ref<void(size_t)> make)
+      : in_(in), out_(out), forms_(forms), make_(make) {}
   size_t size() const { return forms_.size(); }
-  const DTensor& in(size_t i) const { return in_[i]; }
+  const DTensor& in(size_t i) const {
+    if (!in_[i].defined()) make_(i);
+    return in_[i];
+  }
   const DTensor& out(size_t o = 0) const { return out_[o]; }
   /// Shape, dtype and layout of an input, saved or not.
   const Sharding& form(size_t i) const { return *forms_[i]; }
@@ -73,6 +79,7 @@ class Saved {
   const std::vector<DTensor>& in_;
   const std::vector<DTensor>& out_;
   const std::vector<ShardingPtr>& forms_;
+  c10::function_ref<void(size_t)> make_;
 };
 
 /// Gradients of the outputs; undefined for one that nothing depends on.
@@ -165,6 +172,9 @@ struct OpInfo {
   bool keeps_parameter = false;  ///< a Variable stays one through it: cast, transpose, reshape
   bool only_moves = false;       ///< its result is its input, elsewhere: so is the gradient
   Saves saves;
+  /// Whether a tape keeps the input in place of the result, and runs it again for the gradients
+  /// that read the result. Null: never.
+  bool (*made_again)(const void*) = nullptr;
   Rule (*rule)(const void*, const Specs&) = nullptr;
   Specs (*infer)(const void*, const Specs&) = nullptr;
   Tensors (*forward)(const void*, const LocalArgs&) = nullptr;
@@ -215,6 +225,9 @@ OpInfo make_info() {
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
   if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
   if constexpr (requires { Op::only_moves; }) info.only_moves = Op::only_moves;
+  if constexpr (requires(const Op& op) { op.made_again(); }) {
+    info.made_again = [](const void* op) { return static_cast<const Op*>(op)->made_again(); };
+  }
   if constexpr (BlockOp<Op>) {
     info.rule = [](const void* op, const Specs& in) {
       return static_cast<const Op*>(op)->rule(in);

@@ -28,7 +28,9 @@ bool CapturedStep::fits() const {
   for (const Known& known : variables_) {
     if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
     if (known.variable.value().sharding() != known.form) return false;
-    if (known.variable.placement().use != known.use) return false;
+    const Placement& placement = known.variable.placement();
+    if (placement.use != known.use) return false;
+    if (placement.reshard_after_forward != known.reshard_after_forward) return false;
   }
   return true;
 }
@@ -121,7 +123,9 @@ StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& vari
       program_(std::make_unique<CapturedStep>(std::move(buffer))) {
   for (const Variable& variable : variables) {
     variables_[variable.id()] = static_cast<int32_t>(program_->variables_.size());
-    program_->variables_.push_back({variable, variable.trainable(), variable.placement().use});
+    const Placement& placement = variable.placement();
+    program_->variables_.push_back(
+        {variable, variable.trainable(), placement.use, placement.reshard_after_forward});
   }
   each_tensor(batch, [this](const DTensor& value) {
     program_->batch_.push_back(number(value));

@@ -58,6 +58,7 @@ class CapturedStep {
     Variable variable;
     bool trainable = false;
     std::optional<Layout> use = std::nullopt;
+    bool reshard_after_forward = false;
     ShardingPtr form = {};
   };
   using Values = c10::SmallVector<DTensor, 4>;

@@ -1,0 +1,178 @@
+#include <tessera/framework/autodiff/internal/backward.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+/// What was added up is not added up again.
+void settle(Contributions& contributions, const DTensor& total) {
+  contributions = Contributions();
+  contributions.add(total);
+}
+
+}  // namespace
+
+TapeWalk::TapeWalk(GradientTape& tape, const std::vector<DTensor>& sources,
+                   const GradientOptions& options)
+    : tape_(tape), sources_(sources), options_(options), waiting_(sources.size()) {
+  for (size_t s = 0; s < sources.size(); ++s) {
+    source_of_[sources[s].id()].push_back(s);
+    wanted_.insert(sources[s].id());
+  }
+  for (const Entry& entry : tape.entries_) mark(entry);
+}
+
+std::vector<DTensor> TapeWalk::run(const DTensor& target) {
+  const DTensor one = options_.output_gradient.defined()
+                          ? options_.output_gradient
+                          : filled(target.shape(), 1, target.dtype(), fetch_layout(target));
+  gradients_[target.id()].add(one);
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    if (waiting_[s] == 0) ready(s);
+  }
+  for (size_t e = tape_.entries_.size(); e-- > 0;) {
+    Entry& entry = tape_.entries_[e];
+    visit(entry);
+    let_go(entry);
+    // The last one first, as if it came in with an operation of its own.
+    for (size_t i = entry.in_ids.size(); i-- > 0;) release(entry.in_ids[i]);
+    if (!tape_.options_.persistent) entry = Entry();
+  }
+  std::vector<DTensor> results;
+  for (const DTensor& source : sources_) results.push_back(result(source));
+  return results;
+}
+
+void TapeWalk::mark(const Entry& entry) {
+  for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+    if (entry.made_again >> i & 1) ++remade_[entry.in_ids[i]].readers;
+  }
+  bool depends = false;
+  for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+    if (!(entry.tracked >> i & 1) || !wanted_.count(entry.in_ids[i])) continue;
+    depends = true;
+  }
+  for (uint64_t id : entry.in_ids) {
+    const auto found = source_of_.find(id);
+    if (found == source_of_.end()) continue;
+    for (size_t s : found->second) ++waiting_[s];
+  }
+  if (depends) wanted_.insert(entry.out_ids.begin(), entry.out_ids.end());
+}
+
+void TapeWalk::release(uint64_t id) {
+  const auto found = source_of_.find(id);
+  if (found == source_of_.end()) return;
+  for (size_t s : found->second) {
+    if (--waiting_[s] == 0) ready(s);
+  }
+}
+
+void TapeWalk::ready(size_t s) {
+  if (!options_.on_ready) return;
+  const auto found = gradients_.find(sources_[s].id());
+  if (found == gradients_.end()) return;
+  settle(found->second, found->second.total_as_left());
+  options_.on_ready(s, found->second.total_as_left());
+}
+
+void TapeWalk::visit(Entry& entry) {
+  const CommLabel place(entry.place);
+  if (entry.info->only_moves) return hand_on(entry);
+  Cotangents dy(entry.out_ids.size());
+  bool any = false;
+  for (size_t o = 0; o < dy.size(); ++o) {
+    const auto found = gradients_.find(entry.out_ids[o]);
+    if (found == gradients_.end()) continue;
+    any = true;
+    const bool parameter = entry.out_parameters >> o & 1;
+    dy[o] = parameter ? found->second.total_as_left()
+                      : found->second.total(entry.out_forms[o]->layout.resolved());
+    if (source_of_.count(entry.out_ids[o])) {
+      settle(found->second, dy[o]);
+    } else {
+      gradients_.erase(found);
+    }
+  }
+  Needs needs;
+  for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+    const bool wanted = (entry.tracked >> i & 1) && wanted_.count(entry.in_ids[i]);
+    if (wanted) needs.mask |= 1u << i;
+  }
+  if (!any || needs.mask == 0) return;
+  check(entry);
+  const auto make = [&](size_t i) { make_again(entry, i); };
+  const Saved saved(entry.in, entry.out, entry.in_forms, make);
+  Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
+  }
+}
+
+void TapeWalk::hand_on(const Entry& entry) {
+  const auto found = gradients_.find(entry.out_ids[0]);
+  if (found == gradients_.end()) return;
+  const Contributions contributions = found->second;
+  if (!source_of_.count(entry.out_ids[0])) gradients_.erase(found);
+  if (!(entry.tracked & 1) || !wanted_.count(entry.in_ids[0])) return;
+  if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
+  gradients_[entry.in_ids[0]].add(
+      contributions.total(entry.in_forms[0]->layout.resolved()));
+}
+
+void TapeWalk::check(const Entry& entry) {
+  if (!entry.info->gradient) {
+    throw StateError("GradientTape, " + std::string(entry.info->name),
+                     "the operation has a derivative", "it has none",
+                     "keep it out of what is differentiated, or stop_gradient its input");
+  }
+  check_versions(*entry.info, entry.versions);
+}
+
+void TapeWalk::check_versions(const OpInfo& info, const Versions& versions) {
+  const std::string where = "GradientTape, " + std::string(info.name);
+  for (const auto& [tag, version] : versions) {
+    if (tag->version == version) continue;
+    throw StateError(where, "a Variable keeps its value from the forward pass to gradient()",
+                     "it was assigned in between", "call gradient() first, then assign");
+  }
+}
+
+void TapeWalk::make_again(Entry& entry, size_t i) {
+  if (!(entry.made_again >> i & 1)) return;
+  DTensor& value = remade_[entry.in_ids[i]].value;
+  if (!value.defined()) {
+    const Recipe& recipe = tape_.recipes_.at(entry.in_ids[i]);
+    check_versions(*recipe.info, recipe.versions);
+    const CommLabel place(recipe.place);
+    value = dispatch(*recipe.info, recipe.op.get(), 0, recipe.in)[0];
+  }
+  entry.in[i] = value;
+}
+
+void TapeWalk::let_go(Entry& entry) {
+  for (size_t i = 0; i < entry.in_ids.size(); ++i) {
+    if (!(entry.made_again >> i & 1)) continue;
+    entry.in[i] = DTensor();
+    const auto found = remade_.find(entry.in_ids[i]);
+    if (--found->second.readers > 0) continue;
+    remade_.erase(found);
+    if (!tape_.options_.persistent) tape_.recipes_.erase(entry.in_ids[i]);
+  }
+}
+
+DTensor TapeWalk::result(const DTensor& source) const {
+  const auto found = gradients_.find(source.id());
+  if (found == gradients_.end()) {
+    if (options_.unconnected == Unconnected::none) return DTensor();
+    return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
+  }
+  if (source.is_parameter()) return found->second.total_as_left();
+  return found->second.total(fetch_layout(source));
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,45 @@
+#include <tessera/framework/autodiff/internal/contributions.hpp>
+
+#include <utility>
+
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+/// As an operation: a tape around this one differentiates through it.
+DTensor relayouted(const DTensor& gradient, const Layout& layout) {
+  return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
+}
+
+}  // namespace
+
+void Contributions::add(const Contributions& others) {
+  if (others.complete_.defined()) add(others.complete_);
+  if (others.pending_.defined()) add(others.pending_);
+}
+
+void Contributions::add(const DTensor& gradient) {
+  DTensor& sum = gradient.layout().is_pending() ? pending_ : complete_;
+  if (!sum.defined()) {
+    sum = gradient;
+  } else {
+    // Of two that are pending otherwise, the sum may be complete.
+    add(ops::add(std::exchange(sum, DTensor()), gradient));
+  }
+}
+
+DTensor Contributions::total(const Layout& layout) const {
+  if (!complete_.defined()) return relayouted(pending_, layout);
+  if (!pending_.defined()) return relayouted(complete_, layout);
+  return ops::add(relayouted(complete_, layout), relayouted(pending_, layout));
+}
+
+DTensor Contributions::total_as_left() const {
+  if (!complete_.defined()) return pending_;
+  return pending_.defined() ? ops::add(complete_, pending_) : complete_;
+}
+
+}  // namespace tessera::detail
