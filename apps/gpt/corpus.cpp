@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/training/callbacks/progress_bar.hpp>
 
 #include "apps/common/processes.hpp"
@@ -34,9 +35,8 @@ class AllReviews final : public TextData {
 /// Each text cleaned, once: it is read to learn the vocabulary and to make rows.
 class CleanTexts final : public TextData {
  public:
-  explicit CleanTexts(const TextData& texts) : name_(texts.name()) {
-    for (int64_t row = 0; row < texts.size(); ++row) texts_.push_back(cleaned(texts.text(row)));
-  }
+  explicit CleanTexts(const std::string& name) : name_(name) {}
+  void add(std::string_view text) { texts_.push_back(cleaned(text)); }
   int64_t size() const override { return std::ssize(texts_); }
   std::string_view text(int64_t row) const override { return texts_[static_cast<size_t>(row)]; }
   std::string name() const override { return name_; }
@@ -48,6 +48,26 @@ class CleanTexts final : public TextData {
 
 TextVectorizationOptions vectorization(std::optional<int64_t> length) {
   return {.standardize = nullptr, .output_sequence_length = length, .name = "words"};
+}
+
+/// Whether the texts of `all` of which this is one are those that are held out: `some`, evenly.
+bool is_held_out(int64_t row, int64_t some, int64_t all) {
+  return (row + 1) * some / all > row * some / all;
+}
+
+TensorDataset rows_of(const CleanTexts& texts, const TextVectorization& vectorize,
+                      int64_t length) {
+  at::Tensor rows = at::empty({texts.size(), length + 1}, at::kLong);
+  constexpr int64_t at_a_time = 2048;
+  for (int64_t row = 0; row < texts.size(); row += at_a_time) {
+    std::vector<std::string_view> some;
+    for (int64_t r = row; r < std::min(row + at_a_time, texts.size()); ++r) {
+      some.push_back(texts.text(r));
+    }
+    rows.narrow(0, row, std::ssize(some)).copy_(vectorize.transform(some));
+  }
+  return TensorDataset(rows.narrow(1, 0, length).contiguous(),
+                       rows.narrow(1, 1, length).contiguous(), texts.name());
 }
 
 }  // namespace
@@ -76,37 +96,37 @@ TextVectorization words_of(const std::vector<std::string>& vocabulary,
   return TextVectorization(options);
 }
 
-Corpus read_corpus(const app::CommonOptions& common, int64_t length, int64_t vocabulary) {
+Corpus read_corpus(const app::CommonOptions& common, const CorpusOptions& options) {
   const int64_t verbose = app::verbosity(common);
-  const ImdbOptions options{.path = common.data_dir, .synthetic = true};
-  ImdbSplits splits = datasets::imdb_splits(options);
+  const ImdbOptions files{.path = common.data_dir, .synthetic = true};
+  ImdbSplits splits = datasets::imdb_splits(files);
   if (verbose > 0) std::cout << splits.train->announcement() << std::endl;
   const int64_t all = splits.train->size() + splits.test->size();
   const AllReviews reviews(std::move(splits), std::min(all, common.train_size.value_or(all)));
-  const auto texts = std::make_shared<const CleanTexts>(reviews);
+  const int64_t held_out = options.validation_size;
+  if (held_out >= reviews.size()) {
+    throw ConfigError("--validation-size", "some reviews are left to train on",
+                      str(held_out, " of ", reviews.size()), "hold fewer out");
+  }
+  const auto training = std::make_shared<CleanTexts>(reviews.name());
+  CleanTexts validation(reviews.name());
+  for (int64_t row = 0; row < reviews.size(); ++row) {
+    const bool is_training = !is_held_out(row, held_out, reviews.size());
+    (is_training ? *training : validation).add(reviews.text(row));
+  }
 
   // One number less than the model has: Keras' example leaves its last one out.
-  TextVectorizationOptions learning = vectorization(length + 1);
-  learning.max_tokens = vocabulary - 1;
+  TextVectorizationOptions learning = vectorization(options.length + 1);
+  learning.max_tokens = options.vocabulary - 1;
   const TextVectorization vectorize(learning);
   if (verbose > 0) std::cout << "Learning the vocabulary" << std::endl;
   ProgressBar bar({.verbose = static_cast<int>(verbose)});
-  bar.start(texts->size());
-  vectorize.adapt(texts, {.progress = [&](int64_t done, int64_t) { bar.update(done); }});
+  bar.start(training->size());
+  vectorize.adapt(training, {.progress = [&](int64_t done, int64_t) { bar.update(done); }});
   bar.finish();
-
-  at::Tensor rows = at::empty({texts->size(), length + 1}, at::kLong);
-  constexpr int64_t at_a_time = 2048;
-  for (int64_t row = 0; row < texts->size(); row += at_a_time) {
-    std::vector<std::string_view> some;
-    for (int64_t r = row; r < std::min(row + at_a_time, texts->size()); ++r) {
-      some.push_back(texts->text(r));
-    }
-    rows.narrow(0, row, std::ssize(some)).copy_(vectorize.transform(some));
-  }
-  return {TensorDataset(rows.narrow(1, 0, length).contiguous(),
-                        rows.narrow(1, 1, length).contiguous(), reviews.name()),
-          vectorize.get_vocabulary()};
+  Corpus corpus{rows_of(*training, vectorize, options.length), {}, vectorize.get_vocabulary()};
+  if (held_out > 0) corpus.validation = rows_of(validation, vectorize, options.length);
+  return corpus;
 }
 
 }  // namespace tessera::gpt

@@ -12,8 +12,9 @@ namespace tessera::gpt {
 int generate_main(int argc, const char* const* argv) {
   app::AppOptions options("gpt generate", "Goes on with texts, as a model that was trained has it.",
                           {"data-dir", "train-size", "test-size", "batch-size", "epochs",
-                           "steps-per-epoch", "learning-rate", "shuffle", "history", "plot",
-                           "plot-model", "tensorboard", "profile", "summary", "plan", "verbose"});
+                           "steps-per-epoch", "learning-rate", "shuffle", "dtype", "history",
+                           "plot", "plot-model", "tensorboard", "profile", "summary", "plan",
+                           "verbose"});
   std::string folder;
   std::vector<std::string> texts;
   Sampling sampling;
@@ -21,9 +22,10 @@ int generate_main(int argc, const char* const* argv) {
   options.add_arguments("TEXT", "beginnings of texts; after -- they may begin with a dash", texts);
   add_sampling_options(options, sampling);
   if (!options.parse(argc, argv)) return 0;
-  const app::CommonOptions& common = options.common();
+  app::CommonOptions& common = options.common();
   sampling.seed = common.seed;
   const SavedModel saved = read_model_folder(folder);
+  common.dtype = saved.dtype;
   const app::Setup setup = app::set_up(common, {{"batch", 1}});
   const Functional model = gpt_model(saved.size);
   model.compile({.layouts = setup.layouts});

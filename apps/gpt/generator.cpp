@@ -22,8 +22,10 @@ int64_t chosen(const at::Tensor& logits, const Sampling& sampling, double draw) 
   // Of equal logits the lower number comes first.
   const at::Tensor order = std::get<1>(at::sort(logits, /*stable=*/true, -1, /*descending=*/true));
   const at::Tensor best = order.narrow(0, 0, k);
-  const at::Tensor shares = at::softmax(
-      logits.index_select(0, best).to(at::kDouble).div(sampling.temperature), 0);
+  // Behind the likeliest one, which is 0 whatever it is divided by.
+  const at::Tensor behind = logits.index_select(0, best).to(at::kDouble) -
+                            logits[best[0].item<int64_t>()].to(at::kDouble);
+  const at::Tensor shares = at::softmax(behind.div(sampling.temperature), 0);
   double sum = 0;
   for (int64_t i = 0; i + 1 < k; ++i) {
     sum += shares[i].item<double>();

@@ -83,7 +83,9 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
     // Outside of training none is dropped, so that no word depends on those behind it.
     return MixtureOfExperts({.num_experts = size.experts,
                              .hidden_dim = size.hidden,
+                             .capacity_factor = size.capacity_factor,
                              .eval_capacity_factor = double(size.experts),
+                             .aux_loss = size.aux_loss,
                              .name = "experts"})(seen);
   };
   const Dropout dropout_1(size.dropout, {.name = "dropout_1"});
@@ -145,6 +147,10 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
   add("hidden", "features of a block's first dense layer", flags.hidden, 1);
   add("experts", "experts in place of a block's dense layers, of 2 or more; 0: none",
       flags.experts, 0);
+  options.add({"capacity-factor", "Model", "slots of experts for each word of a row, in training",
+               app::positive_number(flags.capacity_factor)});
+  options.add({"aux-loss", "Model", "factor of the loss that has experts chosen evenly",
+               app::fraction(flags.aux_loss)});
   add("length", "words that the model sees", flags.length, 2);
   add("vocabulary", "words it knows, with one for padding and one for all others",
       flags.vocabulary, 3);
@@ -172,11 +178,17 @@ ModelSize model_size(const ModelFlags& flags) {
   take(size.pre_norm, flags.pre_norm);
   take(size.tied, flags.tied);
   size.dropout = flags.dropout;
+  size.capacity_factor = flags.capacity_factor;
+  size.aux_loss = flags.aux_loss;
   if (size.head_dim == 0 && size.width % size.heads != 0) {
     throw ConfigError("--heads", "the width is a multiple of the heads",
                       str(size.width, " and ", size.heads), "change one, or give --head-dim");
   }
   if (size.head_dim == 0) size.head_dim = size.width / size.heads;
+  if (size.experts == 1) {
+    throw ConfigError("--experts", "there are 2 or more, of which two work on a word", "1",
+                      "give more, or 0 for dense layers");
+  }
   if (size.kv_heads > 0 && size.heads % size.kv_heads != 0) {
     throw ConfigError("--kv-heads", "the heads are a multiple of those of keys and values",
                       str(size.heads, " and ", size.kv_heads), "change one of them");
@@ -189,6 +201,7 @@ Json to_json(const ModelSize& size) {
           {"head_dim", size.head_dim}, {"width", size.width},   {"hidden", size.hidden},
           {"length", size.length},     {"vocabulary", size.vocabulary},
           {"dropout", size.dropout},   {"experts", size.experts},
+          {"capacity_factor", size.capacity_factor}, {"aux_loss", size.aux_loss},
           {"pre_norm", size.pre_norm}, {"tied", size.tied}};
 }
 
@@ -209,6 +222,8 @@ ModelSize model_size_from_json(const Json& json, const std::string& source) {
   take("vocabulary", size.vocabulary, 3);
   take("experts", size.experts, 0);
   size.dropout = object.take_or("dropout", size.dropout);
+  size.capacity_factor = object.take_or("capacity_factor", size.capacity_factor);
+  size.aux_loss = object.take_or("aux_loss", size.aux_loss);
   size.pre_norm = object.take_or("pre_norm", size.pre_norm);
   size.tied = object.take_or("tied", size.tied);
   object.finish();

@@ -23,6 +23,8 @@ struct ModelSize {
   int64_t vocabulary = 20000;
   double dropout = 0.1;
   int64_t experts = 0;     ///< in place of a block's two dense layers; 0: none
+  double capacity_factor = 2;  ///< slots of experts for each word of a row, in training
+  double aux_loss = 0.01;  ///< factor of the loss that has experts chosen evenly
   bool pre_norm = false;   ///< normalizes before attention and dense layers, not behind the sums
   bool tied = false;       ///< logits by the words' own embeddings, without a bias
 };
@@ -33,7 +35,7 @@ struct ModelFlags {
   std::optional<int64_t> blocks = {}, heads = {}, kv_heads = {}, head_dim = {}, width = {},
                          hidden = {}, experts = {}, length = {}, vocabulary = {};
   std::optional<bool> pre_norm = {}, tied = {};
-  double dropout = 0.1;
+  double dropout = 0.1, capacity_factor = 2, aux_loss = 0.01;
 };
 
 /// The options that say how large the model is.

@@ -18,12 +18,21 @@ void save_model_folder(const ModelHandle& model, const SavedModel& saved,
   std::string words;
   for (const std::string& word : saved.vocabulary) words += word + "\n";
   write_file_atomically(folder + "/vocabulary.txt", words);
-  write_file_atomically(folder + "/gpt.json", to_json_text(to_json(saved.size), 1) + "\n");
+  Json json = to_json(saved.size);
+  json["dtype"] = saved.dtype;
+  write_file_atomically(folder + "/gpt.json", to_json_text(json, 1) + "\n");
 }
 
 SavedModel read_model_folder(const std::string& folder) {
   const std::string config = folder + "/gpt.json", words = folder + "/vocabulary.txt";
-  SavedModel saved{model_size_from_json(read_json_file(config), config), {}};
+  Json json = read_json_file(config);
+  SavedModel saved;
+  if (json.is_object() && json.contains("dtype")) {
+    saved.dtype = json_as<std::string>(json["dtype"], JsonPath(config).key("dtype"));
+    dtype_policy(saved.dtype);
+    json.erase("dtype");
+  }
+  saved.size = model_size_from_json(json, config);
   std::ifstream in(words, std::ios::binary);
   for (std::string word; std::getline(in, word);) saved.vocabulary.push_back(word);
   const auto count = std::ssize(saved.vocabulary);

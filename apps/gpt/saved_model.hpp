@@ -11,6 +11,7 @@ namespace tessera::gpt {
 struct SavedModel {
   ModelSize size;
   std::vector<std::string> vocabulary;
+  std::string dtype = "float32";  ///< the policy that it was trained with
 };
 
 /// Writes a model into a folder: gpt.json, vocabulary.txt and weights.safetensors. Collective.

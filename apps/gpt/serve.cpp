@@ -39,6 +39,7 @@ int serve_main(int argc, const char* const* argv) {
   at::set_num_threads(static_cast<int>(threads));
 
   const SavedModel saved = read_model_folder(folder);
+  set_dtype_policy(dtype_policy(saved.dtype));
   const Functional model = gpt_model(saved.size);
   const LayoutMap layouts(create_mesh({{"batch", 1}}));
   model.compile({.layouts = layouts});

@@ -30,6 +30,7 @@ struct TrainFlags {
   std::string prompt = "this movie is";
   std::string save;
   std::string plan_json;
+  int64_t validation_size = 0;
   app::CheckpointFlags checkpoints;
 };
 
@@ -37,6 +38,9 @@ void add_options(app::AppOptions& options, TrainFlags& flags) {
   options.common().epochs = 25;
   options.add({"epochs", "Training", "passes over the reviews; 0: none, for --summary and --plan",
                app::integer(options.common().epochs, 0)});
+  options.add({"validation-size", "Data",
+               "reviews that are held out, and evaluated after each epoch; 0: none",
+               app::integer(flags.validation_size, 0)});
   add_model_options(options, flags.model);
   options.add({"prompt", "Text", "what the text after each epoch begins with; empty: no text",
                app::text(flags.prompt, "TEXT")});
@@ -99,12 +103,14 @@ History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& fl
     callbacks.push_back(TextAfterEpoch(generator, flags, app::verbosity(common) > 0));
   }
   const StopSignals signals;
-  return model.fit(corpus.data, {.batch_size = common.batch_size,
-                                 .epochs = common.epochs,
-                                 .verbose = static_cast<int>(common.verbose),
-                                 .callbacks = callbacks,
-                                 .shuffle = common.shuffle,
-                                 .steps_per_epoch = common.steps_per_epoch});
+  FitOptions options{.batch_size = common.batch_size,
+                     .epochs = common.epochs,
+                     .verbose = static_cast<int>(common.verbose),
+                     .callbacks = callbacks,
+                     .shuffle = common.shuffle,
+                     .steps_per_epoch = common.steps_per_epoch};
+  if (corpus.validation) options.validation_data = *corpus.validation;
+  return model.fit(corpus.data, options);
 }
 
 }  // namespace
@@ -126,7 +132,9 @@ int train_main(int argc, const char* const* argv) {
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .layouts = setup.layouts});
   // What is wrong with layouts was said before a long read.
-  const Corpus corpus = read_corpus(common, flags.size.length, flags.size.vocabulary);
+  const Corpus corpus = read_corpus(common, {.length = flags.size.length,
+                                            .vocabulary = flags.size.vocabulary,
+                                            .validation_size = flags.validation_size});
   const bool prints = app::verbosity(common) > 0;
   if (prints) std::cout << "mesh " << describe_place(setup.layouts.mesh()) << std::endl;
   show_model(model, corpus.data, flags, common);
@@ -141,10 +149,14 @@ int train_main(int argc, const char* const* argv) {
   if (first && !common.history.empty()) history.save(common.history);
   if (first && !common.plot.empty()) save_plot(history, common.plot);
   if (!flags.save.empty()) {
-    save_model_folder(model, {flags.size, corpus.vocabulary}, flags.save, first);
+    save_model_folder(model, {flags.size, corpus.vocabulary, common.dtype}, flags.save, first);
   }
   const std::string profile = profiling.finish();
   if (!prints || history.epoch.empty()) return 0;
+  if (corpus.validation) {
+    std::printf("validation loss %.4f on %lld reviews, ", history.at("val_loss").back(),
+                static_cast<long long>(corpus.validation->size()));
+  }
   std::printf("loss %.4f on %lld reviews (%s), %zu epoch%s, %.1f s\n%s",
               history.at("loss").back(), static_cast<long long>(corpus.data.size()),
               history.data.c_str(), history.epoch.size(), history.epoch.size() == 1 ? "" : "s",

@@ -192,7 +192,7 @@ TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers",
   app::CommonOptions common;
   common.data_dir = folder;
   common.verbose = 0;
-  const Corpus corpus = read_corpus(common, 80, 20000);
+  const Corpus corpus = read_corpus(common, {.length = 80, .vocabulary = 20000});
   CHECK(corpus.data.size() == 50000);
   std::string words;
   for (const std::string& word : corpus.vocabulary) words += word + "\n";

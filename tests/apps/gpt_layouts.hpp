@@ -27,7 +27,7 @@ inline std::vector<std::string> layouts_names() {
 }
 
 /// Experts of the model that a file is for.
-inline int64_t experts_of(const std::string& name) { return name == "experts" ? 8 : 0; }
+inline int64_t experts_of(const std::string& name) { return name.starts_with("experts") ? 8 : 0; }
 
 inline LayoutFile layouts_file(const std::string& name) {
   LayoutFile file = read_layout_file((layouts_folder() / (name + ".json")).string());

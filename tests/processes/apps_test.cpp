@@ -81,15 +81,15 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
 /// gpt, in a size that no number of devices divides, on one device and with each of its layouts
 /// files on 2 and 4 processes: 30 steps with the same losses.
 void check_gpt_layouts(const std::string& dtype, double bar) {
-  const Words all = {"--blocks", "2",  "--heads", "6",  "--head-dim", "4",  "--width", "24",
-                       "--hidden", "20", "--length", "40", "--vocabulary", "203",
+  const Words all = {"--blocks", "4",  "--heads", "6",  "--head-dim", "4",  "--width", "24",
+                       "--kv-heads", "2", "--hidden", "20", "--length", "40", "--vocabulary", "203",
                        "--dropout", "0", "--prompt", "", "--train-size", "48",
                        "--batch-size", "8", "--epochs", "5", "--dtype", dtype};
   const Training alone = {"gpt", {"--mesh", "batch=1"}};
   std::map<bool, std::vector<double>> wholes;
   const auto folder = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    const bool has_experts = file.path().stem() == "experts";
+    const bool has_experts = file.path().stem().string().starts_with("experts");
     // Which expert is chosen hangs on the last digit, at times, and then losses part.
     if (has_experts && dtype == "float32") continue;
     Words words = all;

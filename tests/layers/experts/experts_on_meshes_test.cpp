@@ -220,7 +220,7 @@ TEST_CASE("a layer of experts costs two all-to-alls forward and two backward") {
   }
 }
 
-TEST_CASE("experts in parallel are held, with their slots, by the devices that have them") {
+TEST_CASE("experts in parallel are held by the devices that have them") {
   const Functional model = model_of("einsum");
   model.compile(training(layouts_of(in_parallel(1, 4))));
   model.train_on_batch(batch(0));
