@@ -58,7 +58,8 @@ std::vector<Work> works(const std::string& device) {
             {"dispatch", compare_dispatch},
             {"csv", compare_csv},
             {"pictures", compare_pictures},
-            {"transformer", compare_transformer}};
+            {"transformer", compare_transformer},
+            {"attention", compare_attention}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};
   for (const StepWork& work : step_works(device)) {

@@ -49,6 +49,8 @@ void compare_csv(CompareRun& run);
 void compare_pictures(CompareRun& run);
 /// Training steps on one device, each from a batch of the host to its loss.
 void compare_steps(CompareRun& run, const StepWork& work);
+/// Causal attention by itself, beside PyTorch's.
+void compare_attention(CompareRun& run);
 /// transformer_works() on one device, beside PyTorch, JAX and Keras on JAX, and on 8 virtual ones.
 void compare_transformer(CompareRun& run);
 /// The same in fit, beside steps whose data lie on the device.

@@ -154,6 +154,14 @@ void compare_steps(CompareRun& run, const StepWork& work) {
   run.add_other(figures, "own step", "jax");
 }
 
+void compare_attention(CompareRun& run) {
+  std::vector<Contender> all = {own_contender("own", "ours", {"attention"})};
+  run.invite(all, "torch", "torch", ", SDPA", "torch_attention.py", {});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
+  run.comparison.add_own("causal attention, 512 steps, 8 heads of 64", figures.at("own"));
+  run.add_other(figures, "own", "torch", 1.1);
+}
+
 void compare_transformer(CompareRun& run) {
   for (const StepWork& work : transformer_works()) {
     const std::string data = share_step_work(run, work);

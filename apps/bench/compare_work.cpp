@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"
+#include "apps/bench/op_works.hpp"
 #include "apps/bench/step_works.hpp"
 #include "apps/bench/timing.hpp"
 #include "apps/bench/training_steps.hpp"
@@ -27,21 +27,6 @@ namespace tessera::bench {
 using namespace detail;
 
 namespace {
-
-struct WorkFlags {
-  std::string work;
-  std::string device;
-  std::string way = "step";
-  int64_t devices = 1;
-  std::string blocks = "per_worker";
-  std::string scheme = "data";
-  std::string data;
-};
-
-/// Does work so many times and says what it took.
-using TimedWork = std::function<Json(int64_t count)>;
-
-Json milliseconds(const std::vector<double>& values) { return {{"milliseconds", values}}; }
 
 LayoutMap batch_layouts(const WorkFlags& flags) {
   return LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
@@ -105,36 +90,6 @@ TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       taken.push_back(
           1e3 * seconds_of([&] { read_loss(model->train_step(batches[i % batches.size()])); }));
-    }
-    return milliseconds(taken);
-  };
-}
-
-/// The mesh of `bench compare --device`, of one device unless the work says more.
-Mesh mesh_of(const WorkFlags& flags) {
-  return create_mesh({{"batch", flags.devices}}, flags.device == "cuda"
-                                                     ? cuda_devices(flags.devices)
-                                                     : virtual_cpus(flags.devices));
-}
-
-/// Dropout of what is larger than caches, or a copy of it, which reads and writes as many bytes; in
-/// milliseconds each.
-TimedWork dropout_work(const WorkFlags& flags) {
-  constexpr int together = 20;
-  const bool on_gpu = flags.device == "cuda";
-  const Mesh mesh = mesh_of(flags);
-  const DTensor x = pack(at::ones({on_gpu ? 1 << 27 : 1 << 16}), Layout::replicated(mesh, 1));
-  const DTensor seed = ops::seed_input(Seed{1, 2}, mesh);
-  return [=](int64_t count) {
-    std::vector<double> taken;
-    for (int64_t i = 0; i < count; ++i) {
-      const double seconds = seconds_of([&] {
-        for (int j = 0; j < together; ++j) {
-          flags.work == "copy" ? void(x.blocks()[0].clone()) : void(ops::dropout(x, 0.1, seed));
-        }
-        if (on_gpu) gpu(0).compute().synchronize();
-      });
-      taken.push_back(1e3 * seconds / together);
     }
     return milliseconds(taken);
   };
@@ -244,6 +199,7 @@ TimedWork memory_work(const WorkFlags& flags) {
 }
 
 TimedWork make_work(const WorkFlags& flags) {
+  if (flags.work == "attention") return attention_work(flags);
   if (!flags.device.empty()) {
     if (flags.work == "dropout" || flags.work == "copy") return dropout_work(flags);
     return step_work(find_step_work(flags.work, flags.device), flags);
@@ -281,8 +237,8 @@ int compare_work(int argc, const char* const* argv) {
   app::AppOptions options =
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
   options.add_argument("WORK",
-                       "mlp, imdb, fit, cnn, text, csv, pictures, first-step or memory; with a "
-                       "device one of bench compare --device, or copy",
+                       "mlp, imdb, fit, cnn, text, csv, pictures, attention, first-step or "
+                       "memory; with a device one of bench compare --device, or copy",
                        flags.work);
   options.add({"device", "Work", "in place of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});
