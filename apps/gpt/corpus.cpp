@@ -50,7 +50,7 @@ TextVectorizationOptions vectorization(std::optional<int64_t> length) {
   return {.standardize = nullptr, .output_sequence_length = length, .name = "words"};
 }
 
-/// Whether the texts of `all` of which this is one are those that are held out: `some`, evenly.
+/// Whether this row of `all` is one of the `some` that are held out, evenly among them.
 bool is_held_out(int64_t row, int64_t some, int64_t all) {
   return (row + 1) * some / all > row * some / all;
 }

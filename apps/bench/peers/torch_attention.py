@@ -1,5 +1,5 @@
 """Causal attention in PyTorch, forward and backward: rows, steps, heads and features as ours
-(`bench compare --work transformer`)."""
+(`bench compare --work attention`)."""
 import torch
 from torch.nn import functional as F
 
