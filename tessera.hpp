@@ -21,10 +21,10 @@
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/model/summary.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
+#include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/nn/initializers/constraints.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
-#include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>

@@ -189,8 +189,8 @@ datasets::CifarDataset datasets::cifar100(const Cifar100Options& options) {
   check_cifar_word("cifar100", "split", options.split, {"train", "test"});
   check_cifar_word("cifar100", "label_mode", options.label_mode, {"fine", "coarse"});
   const bool fine = options.label_mode == "fine";
-  const CifarForm form{"cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", 2, fine ? 1 : 0,
-                       fine ? 100 : 20, {options.split + ".bin"}};
+  const CifarForm form{"cifar100",   "cifar-100-binary", "cifar-100-binary.tar.gz", 2,
+                       fine ? 1 : 0, fine ? 100 : 20,    {options.split + ".bin"}};
   return read_cifar(form, options.path, options.size, options.download);
 }
 

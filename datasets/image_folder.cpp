@@ -56,8 +56,8 @@ ImagePart middle_of(const Image& image, const std::array<int64_t, 2>& size) {
 /// Where the whole picture lies in one of another aspect ratio, as tf.image.resize_with_pad has it.
 ImagePart padded_place(const Image& image, const std::array<int64_t, 2>& size) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  const double ratio = std::max(width / static_cast<double>(size[1]),
-                                height / static_cast<double>(size[0]));
+  const double ratio =
+      std::max(width / static_cast<double>(size[1]), height / static_cast<double>(size[0]));
   const double inner_height = height / ratio, inner_width = width / ratio;
   const auto half = [](double rest) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::floor(rest / 2)));
@@ -69,8 +69,8 @@ ImagePart padded_place(const Image& image, const std::array<int64_t, 2>& size) {
 }
 
 /// One row for each label, as `mode` says.
-at::Tensor label_rows(const std::vector<int64_t>& labels, const std::string& mode,
-                      size_t classes, const std::string& where) {
+at::Tensor label_rows(const std::vector<int64_t>& labels, const std::string& mode, size_t classes,
+                      const std::string& where) {
   const at::Tensor numbers = at::empty({std::ssize(labels)}, at::kLong);
   std::copy(labels.begin(), labels.end(), numbers.mutable_data_ptr<int64_t>());
   if (mode == "int") return numbers;
@@ -111,8 +111,8 @@ at::Tensor load_img(const std::string& path, const LoadImgOptions& options) {
     return picture;
   }
   const at::Tensor numbers = at::empty(picture.sizes(), at::kFloat);
-  resize_image(image, options.keep_aspect_ratio ? middle_of(image, size) : whole_of(image),
-               size[0], size[1], {.interpolation = options.interpolation, .antialias = true},
+  resize_image(image, options.keep_aspect_ratio ? middle_of(image, size) : whole_of(image), size[0],
+               size[1], {.interpolation = options.interpolation, .antialias = true},
                numbers.mutable_data_ptr<float>(), size[1] * image.channels);
   return numbers.add_(0.5).clamp_(0, 255).to(at::kByte);
 }
@@ -189,10 +189,10 @@ Examples datasets::ImageFolder::get(std::span<const int64_t> rows) const {
       resize_image(image, whole_of(image), place.height, place.width, how,
                    out + place.top * row_step + place.left * channels_, row_step);
     } else {
-      resize_image(image,
-                   options_.crop_to_aspect_ratio ? middle_of(image, options_.image_size)
-                                                 : whole_of(image),
-                   height, width, how, out, row_step);
+      resize_image(
+          image,
+          options_.crop_to_aspect_ratio ? middle_of(image, options_.image_size) : whole_of(image),
+          height, width, how, out, row_step);
     }
   }
   return examples_of(pictures, labels_.defined() ? labels_.index_select(0, numbers) : at::Tensor(),

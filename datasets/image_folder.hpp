@@ -128,8 +128,8 @@ namespace datasets {
 ///         "flowers", {.image_size = {180, 180}, .validation_split = 0.2});
 ///
 /// Throws as those calls do; ConfigError without a validation_split, or for a subset but "both".
-std::pair<ImageFolder, ImageFolder> image_subsets_from_directory(
-    const std::string& directory, const ImageFolderOptions& options);
+std::pair<ImageFolder, ImageFolder> image_subsets_from_directory(const std::string& directory,
+                                                                 const ImageFolderOptions& options);
 
 }  // namespace datasets
 

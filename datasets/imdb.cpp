@@ -78,8 +78,7 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
   return failure.empty() ? find_reviews(cache) : "";
 }
 
-std::string reviews_announcement(int64_t rows, const Request& request,
-                                   const std::string& failure) {
+std::string reviews_announcement(int64_t rows, const Request& request, const std::string& failure) {
   const std::vector<std::string> places = data_places("imdb");
   return str("imdb (synthetic): ", rows, " procedural ", request.split,
              " reviews, for want of files in ",
@@ -152,8 +151,7 @@ std::shared_ptr<const ImdbReviews> datasets::imdb(const ImdbOptions& options) {
 }
 
 ImdbSplits datasets::imdb_splits(const ImdbOptions& options, std::optional<int64_t> test_size) {
-  const std::array<Request, 2> requests{Request{"train", options.size},
-                                        Request{"test", test_size}};
+  const std::array<Request, 2> requests{Request{"train", options.size}, Request{"test", test_size}};
   const auto read = read_splits(options, requests);
   return {read[0], read[1]};
 }

@@ -101,9 +101,9 @@ std::string fashion_folder(const FashionMnistOptions& options, const Split& spli
     if (failure.empty()) return named_folder(cache, split, name);
   }
   throw FileError(name, "its files in " + (places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
-                  "none of them" +
-                      (failure.empty() ? "" : ". The download failed: " + failure),
-                  str("put ", split.images, ".gz and its like there, or name their folder by "
+                  "none of them" + (failure.empty() ? "" : ". The download failed: " + failure),
+                  str("put ", split.images,
+                      ".gz and its like there, or name their folder by "
                       "data_dir"));
 }
 
@@ -275,8 +275,8 @@ MnistDataset datasets::fashion_mnist(const FashionMnistOptions& options) {
   const LabelledImages all = read_files(folder, split);
   const int64_t rows = wanted(same, all.images.shape[0]);
   return MnistDataset(first_images(all, rows, options.flatten, "fashion_mnist"), options.dtype,
-                      false, str("fashion_mnist: ", rows, " ", split.name, " images from ",
-                                 folder));
+                      false,
+                      str("fashion_mnist: ", rows, " ", split.name, " images from ", folder));
 }
 
 }  // namespace tessera

@@ -25,8 +25,8 @@ struct GivenDtype {
   at::ScalarType dtype;
 };
 constexpr GivenDtype given_dtypes[] = {
-    {"text", CsvKind::text, at::kByte},        {"bool", CsvKind::boolean, at::kBool},
-    {"int64", CsvKind::int64, at::kLong},      {"int32", CsvKind::int64, at::kInt},
+    {"text", CsvKind::text, at::kByte},         {"bool", CsvKind::boolean, at::kBool},
+    {"int64", CsvKind::int64, at::kLong},       {"int32", CsvKind::int64, at::kInt},
     {"float64", CsvKind::float64, at::kDouble}, {"float32", CsvKind::float64, at::kFloat}};
 
 const GivenDtype& given_dtype(const std::string& name, const std::string& column) {
@@ -35,8 +35,8 @@ const GivenDtype& given_dtype(const std::string& name, const std::string& column
     if (name == given.name) return given;
     known.emplace_back(given.name);
   }
-  throw ConfigError("read_csv, column " + in_quotes(column), "a dtype of columns",
-                    in_quotes(name), suggestion(name, known));
+  throw ConfigError("read_csv, column " + in_quotes(column), "a dtype of columns", in_quotes(name),
+                    suggestion(name, known));
 }
 
 /// The numbers of a column, as they were inferred or given.

@@ -119,7 +119,7 @@ template <class Options>
 std::shared_ptr<Metric> mean_of(const char* class_name, const Options& options,
                                 MeanMetricWrapper::Function function) {
   return std::make_shared<FunctionMetric>(class_name, named_config(class_name, options),
-                                             std::move(function));
+                                          std::move(function));
 }
 
 std::shared_ptr<Metric> binary_accuracy(const BinaryAccuracyOptions& options) {

@@ -162,7 +162,7 @@ class FBetaMetric : public Metric {
 
 FBetaScore::FBetaScore(FBetaScoreOptions options)
     : MetricHandle(std::make_shared<FBetaMetric>("FBetaScore", named_config("FBetaScore", options),
-                                              options)) {}
+                                                 options)) {}
 F1Score::F1Score(F1ScoreOptions options)
     : MetricHandle(std::make_shared<FBetaMetric>(
           "F1Score", named_config("F1Score", options),

@@ -162,8 +162,7 @@ class IoUMetric : public Metric {
   }
 
   DTensor weighed(const DTensor& sample_weight, const DTensor& labels) const {
-    const DTensor given =
-        whole_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
+    const DTensor given = whole_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
     const DTensor weights = ops::cast(given, at::kDouble);
     if (weights.numel() == 1) return ops::reshape(weights, {});
     return shaped(weights, labels.shape(), "sample weights");
@@ -227,9 +226,8 @@ OneHotMeanIoU::OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options)
           "OneHotMeanIoU", config_with("OneHotMeanIoU", options, num_classes), num_classes,
           all_classes(num_classes), of_one_hot(options))) {}
 BinaryIoU::BinaryIoU(BinaryIoUOptions options)
-    : MetricHandle(std::make_shared<IoUMetric>("BinaryIoU", named_config("BinaryIoU", options), 2,
-                                            options.target_class_ids,
-                                            IoUOptions{.dtype = options.dtype},
-                                            options.threshold)) {}
+    : MetricHandle(std::make_shared<IoUMetric>(
+          "BinaryIoU", named_config("BinaryIoU", options), 2, options.target_class_ids,
+          IoUOptions{.dtype = options.dtype}, options.threshold)) {}
 
 }  // namespace tessera

@@ -170,10 +170,10 @@ MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)
     : MetricHandle(mean_of("MeanAbsoluteError", options, tessera::MeanAbsoluteError())) {}
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(MetricOptions options)
     : MetricHandle(mean_of("MeanAbsolutePercentageError", options,
-                        tessera::MeanAbsolutePercentageError())) {}
+                           tessera::MeanAbsolutePercentageError())) {}
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(MetricOptions options)
     : MetricHandle(mean_of("MeanSquaredLogarithmicError", options,
-                        tessera::MeanSquaredLogarithmicError())) {}
+                           tessera::MeanSquaredLogarithmicError())) {}
 CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
     : MetricHandle(std::make_shared<CosineMetric>(
           named_config("CosineSimilarity", options),
@@ -189,9 +189,9 @@ Poisson::Poisson(MetricOptions options)
     : MetricHandle(mean_of("Poisson", options, tessera::Poisson())) {}
 BinaryCrossentropy::BinaryCrossentropy(BinaryCrossentropyOptions options)
     : MetricHandle(mean_of("BinaryCrossentropy", options,
-                        tessera::BinaryCrossentropy({.from_logits = options.from_logits,
-                                                     .label_smoothing = options.label_smoothing,
-                                                     .name = options.name}))) {}
+                           tessera::BinaryCrossentropy({.from_logits = options.from_logits,
+                                                        .label_smoothing = options.label_smoothing,
+                                                        .name = options.name}))) {}
 CategoricalCrossentropy::CategoricalCrossentropy(CategoricalCrossentropyOptions options)
     : MetricHandle(
           mean_of("CategoricalCrossentropy", options,

@@ -107,8 +107,8 @@ DTensor MeanMetricWrapper::values(const DTensor& y_true, const DTensor& y_pred) 
 }
 
 Mean::Mean(MetricOptions options)
-    : MetricHandle(std::make_shared<FunctionMetric>("Mean", named_config("Mean", options),
-                                                 given_values)) {}
+    : MetricHandle(
+          std::make_shared<FunctionMetric>("Mean", named_config("Mean", options), given_values)) {}
 
 void Mean::update(const DTensor& values, const DTensor& sample_weight) const {
   static_cast<MeanMetric&>(*get()).add_values(values, sample_weight);

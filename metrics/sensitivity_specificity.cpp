@@ -89,9 +89,9 @@ void check(const Kind& kind, double bound, const AtRateOptions& options) {
 class AtRateMetric : public ConfusionMetric {
  public:
   AtRateMetric(const Kind& kind, double bound, const AtRateOptions& options)
-      : ConfusionMetric(kind.class_name, config_of(kind, bound, options),
-                        {.thresholds = even_thresholds(options.num_thresholds),
-                         .class_id = options.class_id}),
+      : ConfusionMetric(
+            kind.class_name, config_of(kind, bound, options),
+            {.thresholds = even_thresholds(options.num_thresholds), .class_id = options.class_id}),
         kind_(kind),
         bound_(static_cast<float>(bound)) {}
 
@@ -120,15 +120,15 @@ MetricHandle made(const Kind& kind, double bound, const AtRateOptions& options) 
 
 SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity_, AtRateOptions options)
     : MetricHandle(tessera::made({"SensitivityAtSpecificity", "specificity", specificity, recall},
-                              specificity_, options)) {}
+                                 specificity_, options)) {}
 SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity, AtRateOptions options)
     : MetricHandle(tessera::made({"SpecificityAtSensitivity", "sensitivity", recall, specificity},
-                              sensitivity, options)) {}
+                                 sensitivity, options)) {}
 PrecisionAtRecall::PrecisionAtRecall(double recall_, AtRateOptions options)
-    : MetricHandle(tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_,
-                              options)) {}
+    : MetricHandle(
+          tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_, options)) {}
 RecallAtPrecision::RecallAtPrecision(double precision_, AtRateOptions options)
     : MetricHandle(tessera::made({"RecallAtPrecision", "precision", precision, recall}, precision_,
-                              options)) {}
+                                 options)) {}
 
 }  // namespace tessera

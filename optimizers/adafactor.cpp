@@ -79,11 +79,10 @@ class AdafactorOptimizer : public Optimizer {
       means.push_back(mean_of_squares(update));
     }
     const std::vector<DTensor> steps =
-        computed(gradients, means, [](const auto& gradient, const auto& mean) {
-          return gradient / mean.sqrt();
-        });
-    const double rate = std::min(updates[0].learning_rate,
-                                 1 / std::sqrt(static_cast<double>(updates[0].step)));
+        computed(gradients, means,
+                 [](const auto& gradient, const auto& mean) { return gradient / mean.sqrt(); });
+    const double rate =
+        std::min(updates[0].learning_rate, 1 / std::sqrt(static_cast<double>(updates[0].step)));
     subtract_scaled(weights, steps, [&](const StepNorms& of) {
       std::vector<double> elements;
       for (size_t v : of.members) {

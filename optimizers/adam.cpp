@@ -49,8 +49,7 @@ class AdamOptimizer : public Optimizer {
  private:
   /// One call of ATen's fused kernel, for blocks of one device and dtype; it adds its epsilon to
   /// the corrected root.
-  void update_list(const std::vector<UpdateArgs>& blocks,
-                   const std::vector<size_t>& places) const {
+  void update_list(const std::vector<UpdateArgs>& blocks, const std::vector<size_t>& places) const {
     std::vector<at::Tensor> weights, gradients, momenta, velocities, largest, steps;
     const int64_t step = blocks[0].step;
     const at::Tensor count = at::full({}, static_cast<double>(step),
@@ -80,7 +79,7 @@ class AdamOptimizer : public Optimizer {
 }  // namespace
 
 OptimizerHandle detail::make_adam(const std::string& class_name, const LearningRate& learning_rate,
-                          const AdamOptions& options) {
+                                  const AdamOptions& options) {
   return OptimizerHandle(std::make_shared<AdamOptimizer>(class_name, learning_rate, options));
 }
 

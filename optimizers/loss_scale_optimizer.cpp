@@ -139,9 +139,7 @@ class LossScaling : public Optimizer {
     return made;
   }
 
-  static bool goes_on_gpus(const DTensor& value) {
-    return !is_abstract() && on_gpus(value.mesh());
-  }
+  static bool goes_on_gpus(const DTensor& value) { return !is_abstract() && on_gpus(value.mesh()); }
 
   /// The scale, where each step changes it.
   const DTensor& scale_on_gpus(const Mesh& mesh) const {
@@ -161,8 +159,7 @@ class LossScaling : public Optimizer {
 
   /// A step without a wait: the inner optimizer makes it, but changes nothing where a gradient is
   /// not finite. Whether that was so the next step reads, before it asks for rates and counts.
-  void take_on_gpus(const std::vector<DTensor>& gradients,
-                    const std::vector<Variable>& variables) {
+  void take_on_gpus(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables) {
     const Blocks& scales = scale_on_gpus(gradients[0].mesh()).blocks();
     const NumberOnDevices found = non_finite_on_gpus(gradients, scales);
     NumberOnDevices factors;

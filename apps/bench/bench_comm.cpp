@@ -33,8 +33,8 @@ using namespace detail;
 namespace {
 
 constexpr int64_t mega = int64_t{1} << 20;
-const std::vector<int64_t> sizes = {4, int64_t{16} << 10, int64_t{256} << 10,
-                                    mega, 16 * mega, 64 * mega};
+const std::vector<int64_t> sizes = {4,    int64_t{16} << 10, int64_t{256} << 10,
+                                    mega, 16 * mega,         64 * mega};
 
 /// Gloo's own algorithms over a transport of their own.
 class RawGloo final : public gloo::Context {
@@ -54,8 +54,7 @@ class RawGloo final : public gloo::Context {
     const std::vector<std::string> all = gather(mine);
     for (int peer = 0; peer < ranks; ++peer) {
       if (peer == at) continue;
-      const char* address =
-          all[static_cast<size_t>(peer)].data() + space * static_cast<size_t>(at);
+      const char* address = all[static_cast<size_t>(peer)].data() + space * static_cast<size_t>(at);
       transportContext_->getPair(peer)->connect({address, address + used});
     }
   }
@@ -75,24 +74,23 @@ WorkPtr all_reduce(Engine& engine, const at::Tensor& in, at::Tensor& out) {
 
 Way over(const std::string& name, std::unique_ptr<Transport> channel) {
   const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
-  return {name, [engine](const at::Tensor& in, at::Tensor& out) {
-            wait(all_reduce(*engine, in, out));
-          }};
+  return {name,
+          [engine](const at::Tensor& in, at::Tensor& out) { wait(all_reduce(*engine, in, out)); }};
 }
 
 std::vector<Way> make_ways(int rank, int ranks, const Gather& gather) {
   std::vector<Way> ways;
   const auto raw = std::make_shared<RawGloo>(rank, ranks, gather);
-  ways.push_back({"gloo::allreduce", [raw](const at::Tensor& in, at::Tensor& out) {
-                    gloo::AllreduceOptions options(raw);
-                    const size_t count = static_cast<size_t>(in.numel());
-                    options.setInput(const_cast<float*>(in.const_data_ptr<float>()), count);
-                    options.setOutput(out.mutable_data_ptr<float>(), count);
-                    options.setReduceFunction(
-                        static_cast<void (*)(void*, const void*, const void*, size_t)>(
-                            &gloo::sum<float>));
-                    gloo::allreduce(options);
-                  }});
+  ways.push_back(
+      {"gloo::allreduce", [raw](const at::Tensor& in, at::Tensor& out) {
+         gloo::AllreduceOptions options(raw);
+         const size_t count = static_cast<size_t>(in.numel());
+         options.setInput(const_cast<float*>(in.const_data_ptr<float>()), count);
+         options.setOutput(out.mutable_data_ptr<float>(), count);
+         options.setReduceFunction(
+             static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
+         gloo::allreduce(options);
+       }});
   ways.push_back(over("gloo", gloo_transport({.rank = rank, .size = ranks, .gather = gather})));
   ways.push_back(over("shared", shared_memory_transport({rank, ranks, gather, nullptr})));
   return ways;
@@ -159,7 +157,8 @@ int bench_comm(int argc, const char* const* argv) {
                       {"shared", table[s][2]}});
     }
     std::cout << "All-reduce over " << ranks << " processes: the median of " << rounds
-              << " rounds.\n\n" << text.to_string() << "\n";
+              << " rounds.\n\n"
+              << text.to_string() << "\n";
   }
   if (!json.empty()) write_file_atomically(json, to_json_text(list) + "\n");
   return 0;

@@ -112,10 +112,13 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
       "bench compare",
       "Times our work and that of the frameworks it is measured by, in turns, and says which bars "
       "are met.");
-  options.add({"python", "Peers", "interpreters of the environments that have PyTorch, TensorFlow, "
-               "JAX with optax, Keras, pandas, Pillow", programs(flags.python)});
+  options.add({"python", "Peers",
+               "interpreters of the environments that have PyTorch, TensorFlow, "
+               "JAX with optax, Keras, pandas, Pillow",
+               programs(flags.python)});
   options.add({"peers", "Peers", "folder of their programs", app::input_folder(flags.peers)});
-  options.add({"device", "Work", "training steps on one GPU in place of the works on virtual CPUs, "
+  options.add({"device", "Work",
+               "training steps on one GPU in place of the works on virtual CPUs, "
                "cuda, or in small on one CPU, to try them: cpu",
                app::choice(flags.device, {"cpu", "cuda"})});
   options.add({"work", "Work", "only these", app::text(flags.names, "NAME,...")});
@@ -124,8 +127,10 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
                app::integer(flags.steps, 1, 100000)});
   options.add({"busy", "Work", "beside a niced program on each processor that never rests",
                app::toggle(flags.busy)});
-  options.add({"folder", "Output", "where the checkpoint and the peers' data are written, and "
-               "removed; $TMPDIR if absent", app::folder_name(flags.folder)});
+  options.add({"folder", "Output",
+               "where the checkpoint and the peers' data are written, and "
+               "removed; $TMPDIR if absent",
+               app::folder_name(flags.folder)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   help = !options.parse(argc, argv);
   return flags;
@@ -134,16 +139,15 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
 }  // namespace
 
 void CompareRun::invite(std::vector<Contender>& contenders, const std::string& key,
-                        const std::string& peer, const std::string& how,
-                        const std::string& program,
+                        const std::string& peer, const std::string& how, const std::string& program,
                         const std::vector<std::string>& arguments) const {
   if (const auto found = peers.find(key, peer, how, program, arguments)) {
     contenders.push_back(*found);
   }
 }
 
-void CompareRun::add_other(const Figures& figures, const std::string& own,
-                           const std::string& other, std::optional<double> most) {
+void CompareRun::add_other(const Figures& figures, const std::string& own, const std::string& other,
+                           std::optional<double> most) {
   const auto found = figures.find(other);
   if (found == figures.end()) return;
   comparison.add_other(found->second, ratio(figures.at(own), found->second, most));
@@ -171,8 +175,12 @@ int bench_compare(int argc, const char* const* argv) {
   const app::TemporaryDirectory folder;
   std::optional<BusyNeighbours> neighbours;
   if (flags.busy) neighbours.emplace(std::thread::hardware_concurrency(), 19);
-  CompareRun run{Peers(flags.python, flags.peers), flags.rounds, flags.steps, flags.busy,
-                 folder.path(), flags.device};
+  CompareRun run{Peers(flags.python, flags.peers),
+                 flags.rounds,
+                 flags.steps,
+                 flags.busy,
+                 folder.path(),
+                 flags.device};
   for (const Work& work : chosen) {
     std::cerr << work.name << std::flush;
     const double seconds = seconds_of([&] { work.compare(run); });

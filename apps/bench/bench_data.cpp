@@ -69,8 +69,8 @@ std::vector<double> epoch_seconds(const std::vector<int64_t>& threads, int64_t r
 Sequential compiled_model() {
   const Sequential model({Flatten(), Dense(256, {.activation = "relu"}),
                           Dense(256, {.activation = "relu"}), Dense(10)});
-  model.compile({.optimizer = Adam(1e-3),
-                 .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+  model.compile(
+      {.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy({.from_logits = true})});
   return model;
 }
 
@@ -137,7 +137,8 @@ int bench_data(int argc, const char* const* argv) {
   if (flags.json.empty()) return 0;
   write_file_atomically(flags.json, to_json_text({{"threads_ratio", epochs[0] / epochs[1]},
                                                   {"augmentation", wait.augment / wait.step},
-                                                  {"waiting", wait.share}}) + "\n");
+                                                  {"waiting", wait.share}}) +
+                                        "\n");
   return 0;
 }
 

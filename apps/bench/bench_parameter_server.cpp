@@ -101,7 +101,7 @@ ServerRow run_job(const ServerFlags& flags, int64_t workers) {
   const std::string file = folder.path() + "/paces.json";
   const std::vector<std::string> command = {
       "/proc/self/exe", "parameter-server-task", "--rounds", str(flags.rounds),
-      "--steps", str(flags.steps), "--json", file};
+      "--steps",        str(flags.steps),        "--json",   file};
   const int code = launch(command, {.processes = static_cast<int>(workers),
                                     .servers = static_cast<int>(flags.servers)});
   if (code != 0) {
@@ -120,7 +120,8 @@ void print_server(const std::vector<ServerRow>& rows, const ServerFlags& flags) 
   }
   std::cout << "Steps (784-700-500-10, batch " << mlp_batch_size << ", Adam) of fit with "
             << flags.servers << " parameter servers, processes of one thread: the best of "
-            << flags.rounds << " epochs of " << flags.steps << " steps.\n\n" << table.to_string();
+            << flags.rounds << " epochs of " << flags.steps << " steps.\n\n"
+            << table.to_string();
 }
 
 void save_server(const std::vector<ServerRow>& rows, const ServerFlags& flags) {

@@ -78,8 +78,8 @@ std::vector<ProcessRow> make_process_rows(const ProcessFlags& flags) {
   const std::string count = std::to_string(flags.processes);
   const auto local = std::make_shared<Steps>(LayoutMap(create_mesh({{"batch", flags.processes}})));
   std::vector<ProcessRow> rows;
-  rows.push_back({"1 process, " + count + " devices",
-                  [local](int64_t steps) { return local->run(steps); }});
+  rows.push_back(
+      {"1 process, " + count + " devices", [local](int64_t steps) { return local->run(steps); }});
   const auto add = [&](const std::string& how, const std::string& option) {
     rows.push_back(group_row(count + " processes, " + how, flags.processes,
                              {own_program, "process-steps", option}));
@@ -101,8 +101,8 @@ void add_process_round(ProcessRow& row, const Json& times) {
 }
 
 void print_process(const std::vector<ProcessRow>& rows, const ProcessFlags& flags) {
-  app::Table table({"step of the MLP", "ms per step", "worst round", "to one process",
-                    "reductions hidden"});
+  app::Table table(
+      {"step of the MLP", "ms per step", "worst round", "to one process", "reductions hidden"});
   for (const ProcessRow& row : rows) {
     table.add({row.name, app::fixed(row.best(), 3),
                app::fixed(*std::max_element(row.rounds.begin(), row.rounds.end()), 3),
@@ -111,7 +111,8 @@ void print_process(const std::vector<ProcessRow>& rows, const ProcessFlags& flag
   }
   std::cout << "A training step (784-700-500-10, batch " << mlp_batch_size
             << ", Adam): the least of " << flags.rounds << " rounds' medians of " << flags.steps
-            << " steps, in turns.\n\n" << table.to_string();
+            << " steps, in turns.\n\n"
+            << table.to_string();
   if (flags.torch.empty()) {
     std::cout << "\nFor PyTorch beside it: --torch PYTHON, an interpreter that has it.\n";
     return;
@@ -127,7 +128,8 @@ void save_process(const std::vector<ProcessRow>& rows, const std::string& path) 
   for (const ProcessRow& row : rows) {
     list.push_back({{"name", row.name},
                     {"rounds_ms", row.rounds},
-                    {"best_ms", row.best()}, {"hidden", row.hidden}});
+                    {"best_ms", row.best()},
+                    {"hidden", row.hidden}});
   }
   write_file_atomically(path, to_json_text({{"processes", list}}) + "\n");
 }

@@ -52,7 +52,7 @@ struct StepRow {
 };
 
 StepRow model_row(int64_t devices, const std::string& blocks, BlockPolicy policy,
-              const TensorDataset& data) {
+                  const TensorDataset& data) {
   const BlockPolicyScope scope(policy);
   const LayoutMap layouts(create_mesh({{"batch", devices}}, virtual_cpus(devices)));
   const auto steps =
@@ -75,8 +75,8 @@ std::vector<StepRow> make_step_rows(const StepFlags& flags, const TensorDataset&
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
   for (int64_t devices : flags.devices) {
     for (const auto& [name, policy] : block_policies()) {
-      const bool chosen = flags.blocks.empty() ||
-                          std::count(flags.blocks.begin(), flags.blocks.end(), name) > 0;
+      const bool chosen =
+          flags.blocks.empty() || std::count(flags.blocks.begin(), flags.blocks.end(), name) > 0;
       if (devices > 1 && chosen) rows.push_back(model_row(devices, name, policy, data));
     }
   }
@@ -93,8 +93,8 @@ void add_step_round(StepRow& row, int64_t steps) {
 }
 
 void print_step(const std::vector<StepRow>& rows, const StepFlags& flags) {
-  app::Table table({"devices", "blocks", "ms per step", "worst round", "fastest step",
-                    "to one device"}, 2);
+  app::Table table(
+      {"devices", "blocks", "ms per step", "worst round", "fastest step", "to one device"}, 2);
   std::string verdict;
   for (const StepRow& row : rows) {
     const double ratio = row.best() / rows[1].best();
@@ -138,8 +138,8 @@ int bench_step(int argc, const char* const* argv) {
   options.add({"devices", "Step", "sizes of the mesh", app::integers(flags.devices, 1)});
   options.add({"blocks", "Step", "block policies; all if absent",
                app::words(flags.blocks, "POLICY,...", known)});
-  options.add({"rounds", "Step", "turns of every configuration",
-               app::integer(flags.rounds, 1, 1000)});
+  options.add(
+      {"rounds", "Step", "turns of every configuration", app::integer(flags.rounds, 1, 1000)});
   options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;

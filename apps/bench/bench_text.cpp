@@ -80,9 +80,9 @@ void save_text(const std::vector<Pass>& passes, double megabytes, const std::str
   for (const Pass& pass : passes) {
     list.push_back({{"pass", pass.name}, {"ms", pass.seconds * 1e3}});
   }
-  write_file_atomically(path, to_json_text({{"threads", worker_count()},
-                                            {"megabytes", megabytes},
-                                            {"text", list}}) + "\n");
+  write_file_atomically(
+      path,
+      to_json_text({{"threads", worker_count()}, {"megabytes", megabytes}, {"text", list}}) + "\n");
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ int bench_text(int argc, const char* const* argv) {
       "bench text", "Times TextVectorization on IMDB's reviews; reading them is not counted.");
   options.add({"data-dir", "Text", "folder of the IMDB files; else as imdb looks for them",
                app::input_folder(flags.data_dir)});
-  options.add({"max-tokens", "Text", "size of the vocabulary",
-               app::integer(flags.max_tokens, 3, 1000000)});
+  options.add(
+      {"max-tokens", "Text", "size of the vocabulary", app::integer(flags.max_tokens, 3, 1000000)});
   options.add({"rounds", "Text", "turns of every pass", app::integer(flags.rounds, 1, 1000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;

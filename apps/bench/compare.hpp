@@ -18,8 +18,8 @@ struct CompareRun {
   Peers peers;
   int64_t rounds;
   int64_t steps;
-  bool busy;  ///< whether it is measured beside programs that never rest
-  std::string folder;  ///< for files, empty at first
+  bool busy;                ///< whether it is measured beside programs that never rest
+  std::string folder;       ///< for files, empty at first
   std::string device = "";  ///< of compare_steps() and compare_uploads()
   Comparison comparison = {};
 

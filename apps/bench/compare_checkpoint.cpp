@@ -56,9 +56,7 @@ double written(const std::string& path, const Work& work) {
 }
 
 void copy(const std::string& from, const std::string& to) {
-  {
-    const LineProcess dd({"dd", "if=" + from, "of=" + to, "bs=1M", "conv=fsync", "status=none"});
-  }
+  { const LineProcess dd({"dd", "if=" + from, "of=" + to, "bs=1M", "conv=fsync", "status=none"}); }
   std::error_code failure;
   if (fs::file_size(to, failure) == static_cast<uintmax_t>(bytes)) return;
   throw FileError(to, "dd writes as many bytes as a checkpoint", "fewer",
@@ -84,9 +82,9 @@ void compare_checkpoint(CompareRun& run) {
   }
   run.comparison.add_own("checkpoint of 1 GB, save", save);
   run.comparison.add_other(dd, {median(speeds), Bar{least_save, false}, "of its speed"});
-  run.comparison.add_own("checkpoint of 1 GB, load", load,
-                         Judgement{bytes / load.least() / 1e6, Bar{least_load / 1e9, false},
-                                   "GB/s"});
+  run.comparison.add_own(
+      "checkpoint of 1 GB, load", load,
+      Judgement{bytes / load.least() / 1e6, Bar{least_load / 1e9, false}, "GB/s"});
   for (const std::string& path : {saved, source, copied}) fs::remove_all(path);
 }
 

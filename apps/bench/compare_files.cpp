@@ -80,10 +80,9 @@ void compare_csv(CompareRun& run) {
 
 void compare_pictures(CompareRun& run) {
   const std::string folder = share_pictures(run);
-  std::vector<Contender> all = {own_contender("own", "ours, decoded on 2 threads",
-                                              {"pictures", "--data", folder})};
-  run.invite(all, "torch", "pillow", ", DataLoader of 2 workers", "torch_pictures.py",
-             {folder});
+  std::vector<Contender> all = {
+      own_contender("own", "ours, decoded on 2 threads", {"pictures", "--data", folder})};
+  run.invite(all, "torch", "pillow", ", DataLoader of 2 workers", "torch_pictures.py", {folder});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 0});
   run.comparison.add_own(str("pictures, ", picture_count, " JPEGs"), figures.at("own"));
   run.add_other(figures, "own", "torch", 1);

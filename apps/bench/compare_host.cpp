@@ -35,9 +35,9 @@ std::string share_texts(const CompareRun& run, const TextData& texts) {
 double start_of(const Contender& contender) {
   std::unique_ptr<LineProcess> process;
   return 1e3 * seconds_of([&] {
-    process = std::make_unique<LineProcess>(contender.command);
-    process->run(1);
-  });
+           process = std::make_unique<LineProcess>(contender.command);
+           process->run(1);
+         });
 }
 
 /// Megabytes that a training of the large model on so many devices takes.
@@ -54,8 +54,7 @@ void compare_text(CompareRun& run) {
                                    "tensorflow_text.py", {share_texts(run, *texts)});
   Figures figures = take_turns({own_contender("own", "ours, adapt and rows of tf-idf", {"text"})},
                                {.rounds = run.rounds, .steps = 1, .warm_up = 0});
-  run.comparison.add_own("text, " + std::to_string(texts->size()) + " reviews",
-                         figures.at("own"));
+  run.comparison.add_own("text, " + std::to_string(texts->size()) + " reviews", figures.at("own"));
   if (!peer) return;
   const Json answer = LineProcess(peer->command).run(1);
   figures["peer"] = {peer->who, answer.at("milliseconds").get<std::vector<double>>()};

@@ -63,8 +63,8 @@ void compare_mlp(CompareRun& run) {
   run.invite(all, "torch", "torch", ", fused Adam, 1 device", "torch_step.py", {"mlp", data});
   for (const std::string devices : {"8", "64"}) {
     const std::string where = ", " + devices_text(devices);
-    run.invite(all, "tensorflow " + devices, "tensorflow", " DTensor" + where,
-               "tensorflow_mlp.py", {data, devices});
+    run.invite(all, "tensorflow " + devices, "tensorflow", " DTensor" + where, "tensorflow_mlp.py",
+               {data, devices});
     run.invite(all, "jax " + devices, "jax", where, "jax_step.py", {"mlp", data, devices});
   }
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
@@ -91,8 +91,8 @@ void compare_imdb(CompareRun& run) {
   std::vector<Contender> all;
   run.invite(all, "torch", "torch", ", 1 device", "torch_imdb.py", {data});
   for (const std::string& scheme : schemes) {
-    all.push_back(own_contender("own " + scheme, "ours, " + devices_text("8"),
-                                {"imdb", "--scheme", scheme}));
+    all.push_back(
+        own_contender("own " + scheme, "ours, " + devices_text("8"), {"imdb", "--scheme", scheme}));
     run.invite(all, "tensorflow " + scheme, "tensorflow", " DTensor, " + devices_text("8"),
                "tensorflow_imdb.py", {data, scheme});
     run.invite(all, "jax " + scheme, "jax", ", " + devices_text("8"), "jax_imdb.py",
@@ -114,8 +114,7 @@ void compare_fit(CompareRun& run) {
   run.invite(all, "keras", "keras", " on JAX, fit with its bar", "keras_fit.py",
              {data, "jax", "dense"});
   for (Contender& contender : all) contender.terminal = true;
-  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py",
-             {data, "dense"});
+  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "dense"});
   // Of two epochs.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 2, .warm_up = 0});
   run.comparison.add_own("fit, a step", figures.at("own"));

@@ -42,22 +42,22 @@ TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps) {
 
 TimedWork mlp_work(const WorkFlags& flags) {
   const LayoutMap layouts = batch_layouts(flags);
-  return stepping(std::make_shared<TrainingSteps>(mlp_model(layouts), layouts, mlp_data(),
-                                                  mlp_batch_size));
+  return stepping(
+      std::make_shared<TrainingSteps>(mlp_model(layouts), layouts, mlp_data(), mlp_batch_size));
 }
 
 TimedWork imdb_work(const WorkFlags& flags) {
   const LayoutMap layouts = imdb_layouts(flags.scheme);
-  return stepping(std::make_shared<TrainingSteps>(imdb_model(layouts), layouts, imdb_data(),
-                                                  imdb_batch_size));
+  return stepping(
+      std::make_shared<TrainingSteps>(imdb_model(layouts), layouts, imdb_data(), imdb_batch_size));
 }
 
 /// Epochs of fit, in milliseconds a step.
 TimedWork fit_work(const MnistDataset& data, const Sequential& model) {
   const double steps = static_cast<double>((data.size() + mlp_batch_size - 1) / mlp_batch_size);
   return [=](int64_t epochs) {
-    const double seconds = seconds_of(
-        [&] { model.fit(data, {.batch_size = mlp_batch_size, .epochs = epochs}); });
+    const double seconds =
+        seconds_of([&] { model.fit(data, {.batch_size = mlp_batch_size, .epochs = epochs}); });
     return milliseconds({1e3 * seconds / static_cast<double>(epochs) / steps});
   };
 }
@@ -100,8 +100,8 @@ TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
   const LayoutMap layouts(mesh_of(flags));
   const TensorDataset data = work.data();
-  const auto steps = std::make_shared<TrainingSteps>(work.model(layouts), layouts, data,
-                                                     work.batch_size);
+  const auto steps =
+      std::make_shared<TrainingSteps>(work.model(layouts), layouts, data, work.batch_size);
   if (flags.way == "fit") return endless_fit(steps->model(), data, work.batch_size);
   if (flags.way == "resident") {
     return resident_steps(steps->model(), layouts, data, work.batch_size);
@@ -115,17 +115,18 @@ TimedWork text_work(const WorkFlags&) {
   return [texts](int64_t count) {
     std::vector<double> taken;
     for (int64_t i = 0; i < count; ++i) {
-      taken.push_back(1e3 * seconds_of([&] {
-        TextVectorization vectorize({.max_tokens = imdb_sizes[0], .output_mode = "tf_idf"});
-        vectorize.adapt(texts);
-        const auto rows = vectorize.dataset(texts);
-        std::vector<int64_t> batch(256);
-        for (int64_t first = 0; first < rows->size(); first += 256) {
-          batch.resize(static_cast<size_t>(std::min<int64_t>(256, rows->size() - first)));
-          std::iota(batch.begin(), batch.end(), first);
-          rows->get(batch);
-        }
-      }));
+      taken.push_back(
+          1e3 * seconds_of([&] {
+            TextVectorization vectorize({.max_tokens = imdb_sizes[0], .output_mode = "tf_idf"});
+            vectorize.adapt(texts);
+            const auto rows = vectorize.dataset(texts);
+            std::vector<int64_t> batch(256);
+            for (int64_t first = 0; first < rows->size(); first += 256) {
+              batch.resize(static_cast<size_t>(std::min<int64_t>(256, rows->size() - first)));
+              std::iota(batch.begin(), batch.end(), first);
+              rows->get(batch);
+            }
+          }));
     }
     return milliseconds(taken);
   };
@@ -159,10 +160,10 @@ TimedWork pictures_work(const WorkFlags& flags) {
         }
       };
       taken.push_back(1e3 * seconds_of([&] {
-        std::thread other(read);
-        read();
-        other.join();
-      }));
+                        std::thread other(read);
+                        read();
+                        other.join();
+                      }));
     }
     return milliseconds(taken);
   };
@@ -171,9 +172,8 @@ TimedWork pictures_work(const WorkFlags& flags) {
 TimedWork first_step_work(const WorkFlags& flags) {
   const LayoutMap layouts = batch_layouts(flags);
   return [layouts](int64_t) -> Json {
-    mlp_model(layouts).fit(mlp_data(), {.batch_size = mlp_batch_size,
-                                        .verbose = 0,
-                                        .steps_per_epoch = 1});
+    mlp_model(layouts).fit(mlp_data(),
+                           {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
     return {{"steps", 1}};
   };
 }
@@ -216,7 +216,8 @@ TimedWork make_work(const WorkFlags& flags) {
 
 BlockPolicy policy_of(const std::string& blocks) {
   return std::find_if(block_policies().begin(), block_policies().end(),
-                      [&](const auto& policy) { return policy.first == blocks; })->second;
+                      [&](const auto& policy) { return policy.first == blocks; })
+      ->second;
 }
 
 void answer_lines(const TimedWork& work) {
@@ -240,17 +241,17 @@ int compare_work(int argc, const char* const* argv) {
                        "mlp, imdb, fit, cnn, text, csv, pictures, attention, first-step or "
                        "memory; with a device one of bench compare --device, or copy",
                        flags.work);
-  options.add({"device", "Work", "in place of virtual CPUs",
-               app::choice(flags.device, {"cpu", "cuda"})});
+  options.add(
+      {"device", "Work", "in place of virtual CPUs", app::choice(flags.device, {"cpu", "cuda"})});
   options.add({"way", "Work", "from batches of the host, from batches of the device, or by fit",
                app::choice(flags.way, {"step", "resident", "fit"})});
   options.add({"devices", "Work", "of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});
-  options.add({"scheme", "Work", "of imdb",
-               app::choice(flags.scheme, {"data", "model", "spatial"})});
-  options.add({"data", "Work", "the file of csv, the folder of pictures",
-               app::text(flags.data, "PATH")});
+  options.add(
+      {"scheme", "Work", "of imdb", app::choice(flags.scheme, {"data", "model", "spatial"})});
+  options.add(
+      {"data", "Work", "the file of csv, the folder of pictures", app::text(flags.data, "PATH")});
   if (!options.parse(argc, argv)) return 0;
   const BlockPolicyScope scope(policy_of(flags.blocks));
   answer_lines(make_work(flags));

@@ -26,12 +26,10 @@ struct PeerName {
 };
 
 const std::vector<PeerName>& peer_names() {
-  static const std::vector<PeerName> all = {{"torch", "PyTorch", {"torch"}},
-                                            {"tensorflow", "TensorFlow", {"tensorflow"}},
-                                            {"jax", "JAX", {"jax", "optax"}},
-                                            {"keras", "Keras", {"keras", "jax"}},
-                                            {"pandas", "pandas", {"pandas"}},
-                                            {"pillow", "PyTorch with Pillow", {"torch", "pillow"}}};
+  static const std::vector<PeerName> all = {
+      {"torch", "PyTorch", {"torch"}},  {"tensorflow", "TensorFlow", {"tensorflow"}},
+      {"jax", "JAX", {"jax", "optax"}}, {"keras", "Keras", {"keras", "jax"}},
+      {"pandas", "pandas", {"pandas"}}, {"pillow", "PyTorch with Pillow", {"torch", "pillow"}}};
   return all;
 }
 
@@ -116,8 +114,10 @@ std::string Peers::to_string() const {
   std::string text;
   for (const PeerName& name : peer_names()) {
     const EnvironmentLookup* environment = environment_of(name.key);
-    text += name.name + (environment ? " " + environment->versions.at(name.packages[0])
-                                     : ": not found, see --python") + "\n";
+    text += name.name +
+            (environment ? " " + environment->versions.at(name.packages[0])
+                         : ": not found, see --python") +
+            "\n";
   }
   return text;
 }

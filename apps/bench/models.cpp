@@ -50,21 +50,20 @@ TensorDataset imdb_data() {
 }
 
 LayoutMap imdb_layouts(const std::string& scheme) {
-  const LayoutFile file =
-      layout_file_from_json(parse_json(layouts_text(scheme), scheme), scheme);
+  const LayoutFile file = layout_file_from_json(parse_json(layouts_text(scheme), scheme), scheme);
   return make_layout_map(file, create_mesh(*file.mesh, virtual_cpus(8)));
 }
 
 Sequential imdb_model(const LayoutMap& layouts) {
-  Sequential model({Dense(imdb_sizes[1], {.activation = "relu", .name = "dense1"}),
-                    BatchNormalization({.epsilon = 1e-5, .center = false, .scale = false,
-                                        .name = "bn"}),
-                    Dense(imdb_sizes[2], {.name = "dense2"})});
-  model.compile({.optimizer = SGD(1e-2),
-                 .loss = SparseCategoricalCrossentropy(
-                     {.from_logits = true, .reduction = Reduction::sum}),
-                 .metrics = {"accuracy"},
-                 .layouts = layouts});
+  Sequential model(
+      {Dense(imdb_sizes[1], {.activation = "relu", .name = "dense1"}),
+       BatchNormalization({.epsilon = 1e-5, .center = false, .scale = false, .name = "bn"}),
+       Dense(imdb_sizes[2], {.name = "dense2"})});
+  model.compile(
+      {.optimizer = SGD(1e-2),
+       .loss = SparseCategoricalCrossentropy({.from_logits = true, .reduction = Reduction::sum}),
+       .metrics = {"accuracy"},
+       .layouts = layouts});
   return model;
 }
 
@@ -80,8 +79,8 @@ MnistDataset cnn_data() { return datasets::mnist({.size = 100 * mlp_batch_size})
 
 Sequential cnn_model(const LayoutMap& layouts) {
   Sequential model({Reshape({28, 28, 1}), Conv2D(32, 3, {.activation = "relu"}), MaxPooling2D(2),
-                    Conv2D(64, 3, {.activation = "relu"}), MaxPooling2D(2), Flatten(),
-                    Dropout(0.5), Dense(10)});
+                    Conv2D(64, 3, {.activation = "relu"}), MaxPooling2D(2), Flatten(), Dropout(0.5),
+                    Dense(10)});
   model.compile({.optimizer = Adam(1e-3),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},

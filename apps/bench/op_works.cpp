@@ -50,11 +50,12 @@ TimedWork attention_work(const WorkFlags& flags) {
   return [in](int64_t count) {
     std::vector<double> taken;
     for (int64_t i = 0; i < count; ++i) {
-      taken.push_back(1e3 * seconds_of([&] {
-        GradientTape tape;
-        for (const DTensor& x : in) tape.watch(x);
-        tape.gradient(ops::sum(ops::attention(in[0], in[1], in[2], {}, {.causal = true})), in);
-      }));
+      taken.push_back(
+          1e3 * seconds_of([&] {
+            GradientTape tape;
+            for (const DTensor& x : in) tape.watch(x);
+            tape.gradient(ops::sum(ops::attention(in[0], in[1], in[2], {}, {.causal = true})), in);
+          }));
     }
     return milliseconds(taken);
   };

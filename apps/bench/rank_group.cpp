@@ -38,8 +38,8 @@ struct Board {
 };
 
 Board& make_board(int ranks) {
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || ranks > max_ranks) {
     throw StateError("bench", "the ranks share a page of memory", str(ranks, " ranks"), "");
   }

@@ -45,9 +45,8 @@ SymbolicTensor normalized(const SymbolicTensor& x) {
 /// A block: attention and two dense layers, each behind a normalization and beside its input.
 SymbolicTensor transformer_block(const SymbolicTensor& x, const TransformerSizes& s, bool causal) {
   const SymbolicTensor in = normalized(x);
-  const SymbolicTensor attended =
-      MultiHeadAttention(s.heads, s.width / s.heads,
-                         {.dropout = s.dropout, .use_causal_mask = causal})({in, in});
+  const SymbolicTensor attended = MultiHeadAttention(
+      s.heads, s.width / s.heads, {.dropout = s.dropout, .use_causal_mask = causal})({in, in});
   const SymbolicTensor middle = Add()({x, Dropout(s.dropout)(attended)});
   const SymbolicTensor wide = Dense(4 * s.width, {.activation = "gelu"})(normalized(middle));
   return Add()({middle, Dropout(s.dropout)(Dense(s.width)(wide))});
@@ -73,21 +72,34 @@ StepWork transformer_work(const std::string& name, const TransformerSizes& s,
   const bool causal = name == "decoder";
   const std::string title = str(name, " ", s.layers, " x ", s.width, ", length ", s.length,
                                 ", batch ", s.batch, causal ? "" : ", dropout", ", ", dtype);
-  return {name, name, title, s.batch, dtype,
-          {{"batch", s.batch}, {"layers", s.layers}, {"width", s.width}, {"heads", s.heads},
-           {"length", s.length}, {"words", s.words}, {"dropout", s.dropout}, {"dtype", dtype}},
+  return {name,
+          name,
+          title,
+          s.batch,
+          dtype,
+          {{"batch", s.batch},
+           {"layers", s.layers},
+           {"width", s.width},
+           {"heads", s.heads},
+           {"length", s.length},
+           {"words", s.words},
+           {"dropout", s.dropout},
+           {"dtype", dtype}},
           [=] {
             const int64_t rows = step_batches * s.batch;
             const at::Tensor x = random_choices({rows, s.length}, s.words);
-            return TensorDataset(x, causal ? x.roll(-1, 1)
-                                           : x.select(1, 0).remainder(step_classes));
+            return TensorDataset(x,
+                                 causal ? x.roll(-1, 1) : x.select(1, 0).remainder(step_classes));
           },
           [=](const LayoutMap& layouts) { return transformer(s, causal, layouts); }};
 }
 
 StepWork lstm_work(const LstmSizes& s) {
-  return {"lstm", "lstm", str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch),
-          s.batch, "float32",
+  return {"lstm",
+          "lstm",
+          str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch),
+          s.batch,
+          "float32",
           {{"batch", s.batch}, {"length", s.length}, {"features", s.features}, {"units", s.units}},
           [=] {
             const int64_t rows = step_batches * s.batch;
@@ -105,7 +117,10 @@ StepWork lstm_work(const LstmSizes& s) {
 
 /// Images so large that bringing a batch to a GPU takes about as long as a step does.
 StepWork upload_work(int64_t batch, int64_t pixels) {
-  return {"upload", "upload", str("fit, images of ", pixels, " pixels, batch ", batch), batch,
+  return {"upload",
+          "upload",
+          str("fit, images of ", pixels, " pixels, batch ", batch),
+          batch,
           "float32",
           {{"batch", batch}, {"pixels", pixels}},
           [=] {
@@ -127,8 +142,14 @@ StepWork upload_work(int64_t batch, int64_t pixels) {
 /// On rows like MNIST's.
 StepWork mnist_work(const std::string& name, const std::string& title,
                     std::function<ModelHandle(const LayoutMap&)> model) {
-  return {name, name, str(title, ", batch ", mlp_batch_size), mlp_batch_size, "float32",
-          {{"batch", mlp_batch_size}}, mlp_data, std::move(model)};
+  return {name,
+          name,
+          str(title, ", batch ", mlp_batch_size),
+          mlp_batch_size,
+          "float32",
+          {{"batch", mlp_batch_size}},
+          mlp_data,
+          std::move(model)};
 }
 
 /// Of a length, and a title that says what is told apart by it.
@@ -142,22 +163,31 @@ StepWork encoder_block(int64_t length) {
 StepWork mini_gpt() {
   const gpt::ModelSize size{.vocabulary = 2000, .dropout = 0};
   constexpr int64_t batch = 128;
-  return {"mini_gpt", "gpt", "mini GPT, 2,000 words, batch 128", batch, "float32",
-          {{"batch", batch}, {"layers", size.blocks}, {"width", size.width},
-           {"heads", size.heads}, {"head_dim", size.head_dim}, {"hidden", size.hidden},
-           {"length", size.length}, {"words", size.vocabulary}},
-          [=] {
-            const at::Tensor x =
-                random_choices({step_batches * batch, size.length}, size.vocabulary);
-            return TensorDataset(x, x.roll(-1, 1));
-          },
-          [=](const LayoutMap& layouts) -> ModelHandle {
-            const Functional model = gpt::gpt_model(size);
-            model.compile({.optimizer = Adam(1e-3),
-                           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                           .layouts = layouts});
-            return model;
-          }};
+  return {
+      "mini_gpt",
+      "gpt",
+      "mini GPT, 2,000 words, batch 128",
+      batch,
+      "float32",
+      {{"batch", batch},
+       {"layers", size.blocks},
+       {"width", size.width},
+       {"heads", size.heads},
+       {"head_dim", size.head_dim},
+       {"hidden", size.hidden},
+       {"length", size.length},
+       {"words", size.vocabulary}},
+      [=] {
+        const at::Tensor x = random_choices({step_batches * batch, size.length}, size.vocabulary);
+        return TensorDataset(x, x.roll(-1, 1));
+      },
+      [=](const LayoutMap& layouts) -> ModelHandle {
+        const Functional model = gpt::gpt_model(size);
+        model.compile({.optimizer = Adam(1e-3),
+                       .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                       .layouts = layouts});
+        return model;
+      }};
 }
 
 }  // namespace
@@ -185,8 +215,8 @@ std::vector<StepWork> step_works(const std::string& device) {
 StepWork find_step_work(const std::string& name, const std::string& device) {
   std::vector<StepWork> all = step_works(device);
   for (StepWork& work : transformer_works()) all.push_back(std::move(work));
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const StepWork& work) { return work.name == name; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const StepWork& work) { return work.name == name; });
   if (found != all.end()) return *found;
   throw ConfigError("WORK", "is one of bench compare --device", in_quotes(name),
                     "see apps/bench/README.md");

@@ -56,8 +56,7 @@ std::vector<Option> common_options(CommonOptions& o) {
       {"tensorboard", output, "folder for TensorBoard's event files", folder_name(o.tensorboard)},
       {"profile", output, "where the time of training goes: a table, and this trace for Perfetto",
        output_file(o.profile, "FILE.json")},
-      {"summary", output, "print the layers and their layouts",
-       toggle(o.summary)},
+      {"summary", output, "print the layers and their layouts", toggle(o.summary)},
       {"plan", output, "print what a step needs and sends", toggle(o.plan)},
       {"verbose", output, "silent, progress bar or one line per epoch", integer(o.verbose, 0, 2)},
   };
@@ -143,9 +142,9 @@ struct Argument {
 
 void declare(CLI::App& cli, const std::vector<Argument>& arguments) {
   for (const Argument& argument : arguments) {
-    CLI::Option* option =
-        argument.value ? cli.add_option(argument.name, *argument.value)->required()
-                       : cli.add_option(argument.name, *argument.values);
+    CLI::Option* option = argument.value
+                              ? cli.add_option(argument.name, *argument.value)->required()
+                              : cli.add_option(argument.name, *argument.values);
     option->description(argument.help)->option_text(argument.value ? "" : "...");
   }
 }
@@ -191,9 +190,9 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
   const std::string flag = extras[0].substr(0, extras[0].find('='));
   if (flag.rfind("-", 0) != 0) {
     throw ConfigError("command line", "every value follows its option", in_quotes(flag) + " alone",
-                      options.empty() ? "leave it out"
-                                      : "put an option such as --" + options.front().name +
-                                            " before it");
+                      options.empty()
+                          ? "leave it out"
+                          : "put an option such as --" + options.front().name + " before it");
   }
   std::vector<std::string> names{"--config", "--help"};
   for (const Option& option : options) {

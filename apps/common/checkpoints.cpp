@@ -80,7 +80,9 @@ std::string TrainingCheckpoints::save() {
 }
 
 RunCheckpoints::RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags)
-    : checkpoint_(model), manager_(checkpoint_, flags.folder), flags_(flags),
+    : checkpoint_(model),
+      manager_(checkpoint_, flags.folder),
+      flags_(flags),
       first_step_(newest_step(checkpoint_.mesh(), flags.folder)) {
   if (!flags.resume) manager_.restore_latest({.weights_only = true});
   checkpoint_.extra() = {{"first_step", first_step_}};

@@ -14,7 +14,7 @@ namespace tessera::app {
 
 /// What a training can be told of its checkpoints.
 struct CheckpointFlags {
-  std::string folder;                               ///< empty: none
+  std::string folder;                                ///< empty: none
   std::optional<int64_t> save_every = std::nullopt;  ///< steps; absent: every epoch
   bool resume = false;
 };

@@ -16,10 +16,11 @@ using namespace detail;
 
 DataProgram::DataProgram(const std::string& name, const std::string& description,
                          const std::string& data, Sample sample)
-    : options_(name, description,
-               {"data-dir", "train-size", "test-size", "plot-model", "tensorboard", "profile",
-                "plan"}),
-      sample_(std::move(sample)), name_(name) {
+    : options_(
+          name, description,
+          {"data-dir", "train-size", "test-size", "plot-model", "tensorboard", "profile", "plan"}),
+      sample_(std::move(sample)),
+      name_(name) {
   options_.add({"data", "Data", data + "; made up if absent", text(data_, "PATH")});
   options_.add({"weights", "Training",
                 "weights to begin with: .weights.h5 of Keras or Tessera, .safetensors",
@@ -52,10 +53,12 @@ int DataProgram::train(const ModelHandle& model, const DatasetHandle& training,
     if (o.learning_rate) model->optimizer()->set_learning_rate(*o.learning_rate);
   }
   if (o.summary && leads) model.summary({.show_layout = true});
-  const History history = model.fit(
-      training, {.batch_size = o.batch_size, .epochs = o.epochs,
-                 .verbose = static_cast<int>(verbosity(o)), .validation_data = validation,
-                 .shuffle = o.shuffle, .steps_per_epoch = o.steps_per_epoch});
+  const History history = model.fit(training, {.batch_size = o.batch_size,
+                                               .epochs = o.epochs,
+                                               .verbose = static_cast<int>(verbosity(o)),
+                                               .validation_data = validation,
+                                               .shuffle = o.shuffle,
+                                               .steps_per_epoch = o.steps_per_epoch});
   if (leads && !o.history.empty()) history.save(o.history);
   if (leads && !o.plot.empty()) save_plot(history, o.plot);
   return 0;

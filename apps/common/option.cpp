@@ -267,9 +267,7 @@ OptionValue output_file(std::string& value, const std::string& placeholder,
   return path_value(value, placeholder, check);
 }
 
-OptionValue folder_name(std::string& value) {
-  return path_value(value, "DIR", check_folder);
-}
+OptionValue folder_name(std::string& value) { return path_value(value, "DIR", check_folder); }
 
 OptionValue input_folder(std::string& value) {
   return path_value(value, "DIR", [](const std::string& where, const std::string& text) {
@@ -293,8 +291,7 @@ OptionValue toggle(std::optional<bool>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     toggle(value.emplace()).set(where, text);
   };
-  return {"", JsonForm::boolean, set,
-          [&value] { return !value ? "" : *value ? "true" : "false"; }};
+  return {"", JsonForm::boolean, set, [&value] { return !value ? "" : *value ? "true" : "false"; }};
 }
 
 }  // namespace tessera::app

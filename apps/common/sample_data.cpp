@@ -40,8 +40,9 @@ std::string sub_folder(const std::string& folder, const char* name) {
 
 std::string sample_patients(const std::string& folder) {
   static constexpr std::array thals = {"normal", "fixed", "reversible"};
-  std::string text = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,"
-                     "target\n";
+  std::string text =
+      "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,"
+      "target\n";
   for (int64_t row = 0; row < 303; ++row) {
     const int64_t age = 29 + pick(1, row, 49), sex = pick(2, row, 2), cp = pick(3, row, 5);
     const std::string thal = pick(4, row, thals);
@@ -58,8 +59,9 @@ std::string sample_patients(const std::string& folder) {
 }
 
 std::string sample_weather(const std::string& folder) {
-  static constexpr std::array columns = {"p (mbar)",  "T (degC)",    "VPmax (mbar)", "VPdef (mbar)",
-                                         "sh (g/kg)", "rho (g/m**3)", "wv (m/s)"};
+  static constexpr std::array columns = {"p (mbar)",     "T (degC)",  "VPmax (mbar)",
+                                         "VPdef (mbar)", "sh (g/kg)", "rho (g/m**3)",
+                                         "wv (m/s)"};
   std::string text = "Date Time";
   for (const char* column : columns) text += str(",", column);
   for (int64_t row = 0; row < 6000; ++row) {
@@ -81,10 +83,10 @@ std::string sample_weather(const std::string& folder) {
 }
 
 std::string sample_reviews(const std::string& folder) {
-  static constexpr std::array good = {"a", "wonderful", "film", "with", "moving", "story", "and",
-                                      "brilliant", "acting", "that", "i", "loved"};
-  static constexpr std::array bad = {"a", "awful", "movie", "with", "dull", "plot", "and",
-                                     "terrible", "boring", "that", "i", "hated"};
+  static constexpr std::array good = {"a",   "wonderful", "film",   "with", "moving", "story",
+                                      "and", "brilliant", "acting", "that", "i",      "loved"};
+  static constexpr std::array bad = {"a",   "awful",    "movie",  "with", "dull", "plot",
+                                     "and", "terrible", "boring", "that", "i",    "hated"};
   for (const bool praise : {false, true}) {
     const auto &own = praise ? good : bad, &other = praise ? bad : good;
     const std::string path = sub_folder(folder, praise ? "pos" : "neg");
@@ -109,8 +111,8 @@ std::string sample_stripes(const std::string& folder) {
     for (int64_t i = 0; i < 200; ++i) {
       const int64_t period = 6 + pick(1, i, 9), first = pick(2, i, 15);
       const at::Tensor place = ((name[0] == 'a' ? y : x) + first) % period;
-      const at::Tensor colour = at::tensor(
-          {float(pick(3, i, 256)), float(pick(4, i, 256)), float(pick(5, i, 256))});
+      const at::Tensor colour =
+          at::tensor({float(pick(3, i, 256)), float(pick(4, i, 256)), float(pick(5, i, 256))});
       const at::Tensor ground = (at::arange(height * width * 3) * 7919 + i * 31) % 81 + 80;
       save_img(str(path, "/", i, ".png"),
                at::where((place < period / 2).unsqueeze(2), colour,

@@ -18,27 +18,26 @@ void add_network_options(AppOptions& options, NetworkFlags& flags) {
                input_file(flags.token_file, "FILE")});
   options.add({"certificate", network, "PEM file of the server's certificates, for TLS",
                input_file(flags.certificate, "FILE")});
-  options.add({"key", network, "PEM file of the certificate's key",
-               input_file(flags.key, "FILE")});
+  options.add({"key", network, "PEM file of the certificate's key", input_file(flags.key, "FILE")});
   options.add({"insecure", network, "listen beyond this host without a token, for whoever asks",
                toggle(flags.insecure)});
-  options.add({"max-body", network, "bytes of a request",
-               integer(flags.max_body, 1, int64_t{1} << 30)});
+  options.add(
+      {"max-body", network, "bytes of a request", integer(flags.max_body, 1, int64_t{1} << 30)});
   options.add({"access-log", network, "a line on the standard error for each answer",
                toggle(flags.access_log)});
 }
 
 HttpServerOptions http_options(const NetworkFlags& flags) {
-  return {.host = flags.host,
-          .port = flags.port,
-          .token =
-              flags.token_file.empty() ? "" : read_secret_file("--token-file", flags.token_file),
-          .certificate = flags.certificate,
-          .key = flags.key,
-          .insecure = flags.insecure,
-          .max_body = flags.max_body,
-          .signals = true,
-          .access_log = flags.access_log};
+  return {
+      .host = flags.host,
+      .port = flags.port,
+      .token = flags.token_file.empty() ? "" : read_secret_file("--token-file", flags.token_file),
+      .certificate = flags.certificate,
+      .key = flags.key,
+      .insecure = flags.insecure,
+      .max_body = flags.max_body,
+      .signals = true,
+      .access_log = flags.access_log};
 }
 
 std::string address_of(const NetworkFlags& flags, int port) {
@@ -49,8 +48,8 @@ std::string address_of(const NetworkFlags& flags, int port) {
 
 void check_model_name(const std::string& name) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
   };
   if (!name.empty() && std::all_of(name.begin(), name.end(), plain)) return;
   throw ConfigError("--name", "must be letters, digits, '_' or '-'", in_quotes(name),

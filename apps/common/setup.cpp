@@ -18,8 +18,7 @@ void set_dtypes(const CommonOptions& options) {
 Setup set_up(const CommonOptions& options, const MeshDims& fallback, const LayoutFile& built_in) {
   set_random_seed(options.seed);
   set_dtypes(options);
-  const LayoutFile file =
-      options.layouts.empty() ? built_in : read_layout_file(options.layouts);
+  const LayoutFile file = options.layouts.empty() ? built_in : read_layout_file(options.layouts);
   const Mesh mesh = choose_mesh(options, file.mesh.value_or(MeshDims{}), fallback);
   for (Device device : mesh.local_devices()) ExecutionContext::of(device);
   return {make_layout_map(file, mesh), default_dtype_policy().variable};

@@ -113,13 +113,13 @@ std::vector<at::Tensor> read_inputs(const ModelHandle& model, const ConvertFlags
 void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
                const ConvertFlags& flags, bool is_first) {
   const at::Tensor none = at::zeros({inputs[0].size(0)});
-  const std::vector<at::Tensor> outputs =
-      model.predict_all(TensorDataset(Examples{.x = inputs, .y = {none}}),
-                        {.batch_size = flags.batch_size});
+  const std::vector<at::Tensor> outputs = model.predict_all(
+      TensorDataset(Examples{.x = inputs, .y = {none}}), {.batch_size = flags.batch_size});
   std::vector<std::string> files = list_of(flags.outputs);
   if (!files.empty() && files.size() != outputs.size()) {
-    throw ConfigError("--outputs", counted(int64_t(outputs.size()), "file") +
-                      " for the model's outputs", str(files.size()), "separate them by commas");
+    throw ConfigError("--outputs",
+                      counted(int64_t(outputs.size()), "file") + " for the model's outputs",
+                      str(files.size()), "separate them by commas");
   }
   if (!is_first) return;
   const std::vector<std::string> names = list_of(flags.inputs);
@@ -142,9 +142,10 @@ at::Tensor sample_of(const ModelHandle& model, const std::vector<at::Tensor>& in
 void check_out(const std::string& path) {
   if (path.ends_with(".keras") || is_weights(path) || path.ends_with(".json")) return;
   if (fs::path(path).extension().empty()) return;
-  throw ConfigError("OUT", "a name that ends in .keras, .weights.h5, .weights.json, .safetensors "
-                    "or .json, or a folder for an export", in_quotes(path),
-                    "add one of these endings");
+  throw ConfigError("OUT",
+                    "a name that ends in .keras, .weights.h5, .weights.json, .safetensors "
+                    "or .json, or a folder for an export",
+                    in_quotes(path), "add one of these endings");
 }
 
 void write_model(const ModelHandle& model, const std::string& path,
@@ -152,8 +153,8 @@ void write_model(const ModelHandle& model, const std::string& path,
   if (path.ends_with(".keras")) {
     model.save(path);
   } else if (is_weights(path)) {
-    model.save_weights(path, {.max_shard_size = path.ends_with(".json")
-                                                    ? std::optional<double>(5) : std::nullopt});
+    model.save_weights(path, {.max_shard_size = path.ends_with(".json") ? std::optional<double>(5)
+                                                                        : std::nullopt});
   } else if (path.ends_with(".json")) {
     if (is_first) write_file_atomically(path, model.to_json());
   } else {
@@ -165,18 +166,21 @@ void write_model(const ModelHandle& model, const std::string& path,
 int convert_main(int argc, char** argv) {
   ConvertFlags flags;
   app::AppOptions options = app::AppOptions::bare(
-      "convert", "Takes a model from one file to another, between Keras' and Tessera's, and runs "
-                 "it on arrays.");
+      "convert",
+      "Takes a model from one file to another, between Keras' and Tessera's, and runs "
+      "it on arrays.");
   app::CommonOptions common;
-  options.add_arguments("PATH", "IN [OUT]: what each is says its ending; .keras, .h5 and .hdf5 are "
+  options.add_arguments("PATH",
+                        "IN [OUT]: what each is says its ending; .keras, .h5 and .hdf5 are "
                         "models, .json is a model without weights, .weights.h5, .weights.json and "
-                        ".safetensors are weights, a folder is an export", flags.paths);
+                        ".safetensors are weights, a folder is an export",
+                        flags.paths);
   options.add({"model", "Model", "of whose weights IN is, .keras or .json",
                app::input_file(flags.model, "FILE")});
   options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});
   options.add({"mesh", "Model", "devices the model lies on", app::mesh_dims(common.mesh)});
-  options.add({"layouts", "Model", "JSON file of layouts",
-               app::input_file(common.layouts, "FILE")});
+  options.add(
+      {"layouts", "Model", "JSON file of layouts", app::input_file(common.layouts, "FILE")});
   options.add({"inputs", "Arrays", "arrays the model is run on, one for each input",
                app::text(flags.inputs, "FILE.npy,...")});
   options.add({"outputs", "Arrays", "where its outputs are written",
@@ -184,8 +188,8 @@ int convert_main(int argc, char** argv) {
   options.add({"batch-size", "Arrays", "rows of a call", app::integer(flags.batch_size, 1)});
   if (!options.parse(argc, argv)) return 0;
   if (flags.paths.empty() || flags.paths.size() > 2) {
-    throw ConfigError("command line", "convert IN [OUT]", counted(int64_t(flags.paths.size()),
-                      "path"), "see convert --help");
+    throw ConfigError("command line", "convert IN [OUT]",
+                      counted(int64_t(flags.paths.size()), "path"), "see convert --help");
   }
   if (!flags.outputs.empty() && flags.inputs.empty()) {
     throw ConfigError("--outputs", "--inputs, which the model is run on", "none", "give them");

@@ -25,8 +25,8 @@ struct Flags {
 int train(const Flags& flags) {
   const auto strategy = strategy::make_strategy(flags.strategy, flags.devices);
   if (is_first_rank(strategy->mesh())) {
-    std::cout << strategy->name() << ": " << strategy->num_replicas_in_sync()
-              << " replicas in sync" << std::endl;
+    std::cout << strategy->name() << ": " << strategy->num_replicas_in_sync() << " replicas in sync"
+              << std::endl;
   }
 
   const Sequential model({Dense(1, {.kernel_regularizer = L2(1e-4)})});

@@ -90,7 +90,8 @@ class MlpStricter final : public Mlp {
   MlpStricter(const Mesh& mesh, const AxisSpec& input_dim, const AxisSpec& inner_dim,
               const AxisSpec& output_dim, at::ScalarType dtype)
       : Mlp({Layout({input_dim, inner_dim}, mesh), Layout({inner_dim, output_dim}, mesh)}, dtype),
-        input_({"batch", input_dim}, mesh), inner_({"batch", inner_dim}, mesh),
+        input_({"batch", input_dim}, mesh),
+        inner_({"batch", inner_dim}, mesh),
         output_({"batch", output_dim}, mesh) {}
 
   DTensor operator()(const DTensor& x) const override {
@@ -241,8 +242,7 @@ int run(int argc, char** argv) {
   const Flags flags = parse(argc, argv);
   const auto data = vectorized_reviews(flags.data_dir);
   const app::TemporaryDirectory temporary(create_distributed_mesh(schemes[0].mesh));
-  const std::string folder =
-      flags.checkpoint_dir.empty() ? temporary.path() : flags.checkpoint_dir;
+  const std::string folder = flags.checkpoint_dir.empty() ? temporary.path() : flags.checkpoint_dir;
   Json phases = Json::array();
   for (const std::string& name : flags.schemes) {
     const auto scheme = std::find_if(schemes.begin(), schemes.end(),

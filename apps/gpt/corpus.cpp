@@ -55,8 +55,7 @@ bool is_held_out(int64_t row, int64_t some, int64_t all) {
   return (row + 1) * some / all > row * some / all;
 }
 
-TensorDataset rows_of(const CleanTexts& texts, const TextVectorization& vectorize,
-                      int64_t length) {
+TensorDataset rows_of(const CleanTexts& texts, const TextVectorization& vectorize, int64_t length) {
   at::Tensor rows = at::empty({texts.size(), length + 1}, at::kLong);
   constexpr int64_t at_a_time = 2048;
   for (int64_t row = 0; row < texts.size(); row += at_a_time) {

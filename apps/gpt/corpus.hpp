@@ -13,9 +13,9 @@ namespace tessera::gpt {
 
 /// Reviews as numbers of words.
 struct Corpus {
-  TensorDataset data;                    ///< words, and the same one further, int64 (rows, length)
+  TensorDataset data;  ///< words, and the same one further, int64 (rows, length)
   std::optional<TensorDataset> validation;  ///< the same of reviews that are held out, if any are
-  std::vector<std::string> vocabulary;   ///< words by number: 0 is padding, 1 any other word
+  std::vector<std::string> vocabulary;      ///< words by number: 0 is padding, 1 any other word
 };
 
 /// A text in small letters, line breaks as blanks, and each punctuation mark a word of its own: as
@@ -28,7 +28,7 @@ TextVectorization words_of(const std::vector<std::string>& vocabulary,
 
 /// How reviews become rows.
 struct CorpusOptions {
-  int64_t length = 80;        ///< words of a row, and the words that follow them
+  int64_t length = 80;         ///< words of a row, and the words that follow them
   int64_t vocabulary = 20000;  ///< words that are known, with those for padding and all others
   /// Reviews that are held out, evenly among all. The vocabulary is learned without them.
   int64_t validation_size = 0;

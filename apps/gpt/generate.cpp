@@ -10,11 +10,11 @@
 namespace tessera::gpt {
 
 int generate_main(int argc, const char* const* argv) {
-  app::AppOptions options("gpt generate", "Goes on with texts, as a model that was trained has it.",
-                          {"data-dir", "train-size", "test-size", "batch-size", "epochs",
-                           "steps-per-epoch", "learning-rate", "shuffle", "dtype", "history",
-                           "plot", "plot-model", "tensorboard", "profile", "summary", "plan",
-                           "verbose"});
+  app::AppOptions options(
+      "gpt generate", "Goes on with texts, as a model that was trained has it.",
+      {"data-dir", "train-size", "test-size", "batch-size", "epochs", "steps-per-epoch",
+       "learning-rate", "shuffle", "dtype", "history", "plot", "plot-model", "tensorboard",
+       "profile", "summary", "plan", "verbose"});
   std::string folder;
   std::vector<std::string> texts;
   Sampling sampling;

@@ -40,14 +40,19 @@ void add_sampling_options(app::AppOptions& options, Sampling& sampling) {
   options.add({"words", "Text", "words to add to a text", app::integer(sampling.words, 1)});
   options.add({"top-k", "Text", "choose among so many of the likeliest words; 1: the likeliest",
                app::integer(sampling.top_k, 1)});
-  options.add({"temperature", "Text", "what logits are divided by: below 1 likelier words are more "
-               "often chosen", app::positive_number(sampling.temperature)});
+  options.add({"temperature", "Text",
+               "what logits are divided by: below 1 likelier words are more "
+               "often chosen",
+               app::positive_number(sampling.temperature)});
 }
 
 Generator::Generator(const ModelHandle& model, const std::vector<std::string>& vocabulary,
                      int64_t length, const LayoutMap& layouts)
-    : model_(model), words_(words_of(vocabulary)), vocabulary_(vocabulary),
-      length_(length), layouts_(layouts) {}
+    : model_(model),
+      words_(words_of(vocabulary)),
+      vocabulary_(vocabulary),
+      length_(length),
+      layouts_(layouts) {}
 
 /// Of the last of some of a row's words, without those that no word has: a model may know more than
 /// there were. The batch has this one row.

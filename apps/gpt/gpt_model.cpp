@@ -61,8 +61,7 @@ class TiedLogits final : public Layer {
 LayerHandle attention_of(const ModelSize& size) {
   const std::string name = "attention";
   if (size.kv_heads == 0) {
-    return MultiHeadAttention(size.heads, size.head_dim,
-                              {.use_causal_mask = true, .name = name});
+    return MultiHeadAttention(size.heads, size.head_dim, {.use_causal_mask = true, .name = name});
   }
   return GroupQueryAttention(size.head_dim, size.heads, size.kv_heads,
                              {.use_causal_mask = true, .name = name});
@@ -107,8 +106,14 @@ struct NamedSize {
 /// Keras' example; those of GPT-2 (Radford et al., 2019); two of Megatron-LM's (arXiv 2205.05198).
 const std::vector<NamedSize>& named_sizes() {
   const auto gpt2 = [](int64_t blocks, int64_t heads, int64_t width) {
-    return ModelSize{.blocks = blocks, .heads = heads, .head_dim = width / heads, .width = width,
-                     .hidden = 4 * width, .length = 1024, .vocabulary = 50257, .pre_norm = true,
+    return ModelSize{.blocks = blocks,
+                     .heads = heads,
+                     .head_dim = width / heads,
+                     .width = width,
+                     .hidden = 4 * width,
+                     .length = 1024,
+                     .vocabulary = 50257,
+                     .pre_norm = true,
                      .tied = true};
   };
   const auto megatron = [&](int64_t blocks, int64_t heads, int64_t width) {
@@ -145,15 +150,15 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
   add("head-dim", "features of a head; 0: width / heads", flags.head_dim, 0);
   add("width", "features of a word", flags.width, 1);
   add("hidden", "features of a block's first dense layer", flags.hidden, 1);
-  add("experts", "experts in place of a block's dense layers, of 2 or more; 0: none",
-      flags.experts, 0);
+  add("experts", "experts in place of a block's dense layers, of 2 or more; 0: none", flags.experts,
+      0);
   options.add({"capacity-factor", "Model", "slots of experts for each word of a row, in training",
                app::positive_number(flags.capacity_factor)});
   options.add({"aux-loss", "Model", "factor of the loss that has experts chosen evenly",
                app::fraction(flags.aux_loss)});
   add("length", "words that the model sees", flags.length, 2);
-  add("vocabulary", "words it knows, with one for padding and one for all others",
-      flags.vocabulary, 3);
+  add("vocabulary", "words it knows, with one for padding and one for all others", flags.vocabulary,
+      3);
   options.add({"dropout", "Model", "part of a block's sums that training leaves out",
                app::fraction(flags.dropout)});
   options.add({"pre-norm", "Model", "normalize before attention and dense layers, not behind",
@@ -197,12 +202,20 @@ ModelSize model_size(const ModelFlags& flags) {
 }
 
 Json to_json(const ModelSize& size) {
-  return {{"blocks", size.blocks},     {"heads", size.heads},   {"kv_heads", size.kv_heads},
-          {"head_dim", size.head_dim}, {"width", size.width},   {"hidden", size.hidden},
-          {"length", size.length},     {"vocabulary", size.vocabulary},
-          {"dropout", size.dropout},   {"experts", size.experts},
-          {"capacity_factor", size.capacity_factor}, {"aux_loss", size.aux_loss},
-          {"pre_norm", size.pre_norm}, {"tied", size.tied}};
+  return {{"blocks", size.blocks},
+          {"heads", size.heads},
+          {"kv_heads", size.kv_heads},
+          {"head_dim", size.head_dim},
+          {"width", size.width},
+          {"hidden", size.hidden},
+          {"length", size.length},
+          {"vocabulary", size.vocabulary},
+          {"dropout", size.dropout},
+          {"experts", size.experts},
+          {"capacity_factor", size.capacity_factor},
+          {"aux_loss", size.aux_loss},
+          {"pre_norm", size.pre_norm},
+          {"tied", size.tied}};
 }
 
 ModelSize model_size_from_json(const Json& json, const std::string& source) {
@@ -237,9 +250,8 @@ Functional gpt_model(const ModelSize& size) {
   x = make_layer<Positions>(size.length, "positions")(x);
   for (int64_t b = 1; b <= size.blocks; ++b) x = block(size, str("block_", b))(x);
   if (size.pre_norm) x = LayerNormalization({.epsilon = 1e-6, .name = "norm"})(x);
-  const LayerHandle logits =
-      size.tied ? make_layer<TiedLogits>(tokens, size.vocabulary, "logits")
-                : LayerHandle(Dense(size.vocabulary, {.name = "logits"}));
+  const LayerHandle logits = size.tied ? make_layer<TiedLogits>(tokens, size.vocabulary, "logits")
+                                       : LayerHandle(Dense(size.vocabulary, {.name = "logits"}));
   return Functional({words}, {logits(x)}, {.name = "gpt"});
 }
 

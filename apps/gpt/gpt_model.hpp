@@ -22,11 +22,11 @@ struct ModelSize {
   int64_t length = 80;     ///< words that the model sees
   int64_t vocabulary = 20000;
   double dropout = 0.1;
-  int64_t experts = 0;     ///< in place of a block's two dense layers; 0: none
+  int64_t experts = 0;         ///< in place of a block's two dense layers; 0: none
   double capacity_factor = 2;  ///< slots of experts for each word of a row, in training
-  double aux_loss = 0.01;  ///< factor of the loss that has experts chosen evenly
-  bool pre_norm = false;   ///< normalizes before attention and dense layers, not behind the sums
-  bool tied = false;       ///< logits by the words' own embeddings, without a bias
+  double aux_loss = 0.01;      ///< factor of the loss that has experts chosen evenly
+  bool pre_norm = false;  ///< normalizes before attention and dense layers, not behind the sums
+  bool tied = false;      ///< logits by the words' own embeddings, without a bias
 };
 
 /// What the command line says of the model; what is absent is that of the size by its name.

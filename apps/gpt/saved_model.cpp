@@ -10,8 +10,8 @@ namespace tessera::gpt {
 
 using namespace detail;
 
-void save_model_folder(const ModelHandle& model, const SavedModel& saved,
-                       const std::string& folder, bool first_process) {
+void save_model_folder(const ModelHandle& model, const SavedModel& saved, const std::string& folder,
+                       bool first_process) {
   std::filesystem::create_directories(folder);
   save_weights(model.model(), folder + "/weights.safetensors");
   if (!first_process) return;

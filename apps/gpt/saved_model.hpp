@@ -15,8 +15,8 @@ struct SavedModel {
 };
 
 /// Writes a model into a folder: gpt.json, vocabulary.txt and weights.safetensors. Collective.
-void save_model_folder(const ModelHandle& model, const SavedModel& saved,
-                       const std::string& folder, bool first_process);
+void save_model_folder(const ModelHandle& model, const SavedModel& saved, const std::string& folder,
+                       bool first_process);
 /// Reads gpt.json and vocabulary.txt. Throws FileError, ConfigError.
 SavedModel read_model_folder(const std::string& folder);
 /// The weights of a folder, into a model that was built. Collective.

@@ -24,10 +24,9 @@ int serve_main(int argc, const char* const* argv) {
   options.add_argument("DIR", "folder that gpt --save wrote", folder);
   app::add_network_options(options, network);
   options.add({"name", "Model", "name of the model in paths", app::text(name, "NAME")});
-  options.add({"threads", "Model", "threads of a call of the model",
-               app::integer(threads, 1, 1024)});
-  options.add({"max-texts", "Model", "texts of a request",
-               app::integer(limits.texts, 1, 1 << 20)});
+  options.add(
+      {"threads", "Model", "threads of a call of the model", app::integer(threads, 1, 1024)});
+  options.add({"max-texts", "Model", "texts of a request", app::integer(limits.texts, 1, 1 << 20)});
   options.add({"max-words", "Model", "words that a request may ask for",
                app::integer(limits.words, 1, 1 << 20)});
   add_sampling_options(options, sampling);

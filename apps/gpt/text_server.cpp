@@ -55,8 +55,12 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
 TextServer::TextServer(const Generator& generator, const std::string& name,
                        const Sampling& defaults, const TextLimits& limits,
                        const HttpServerOptions& http)
-    : generator_(generator), name_(name), defaults_(defaults), limits_(limits),
-      server_(http, *this), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+    : generator_(generator),
+      name_(name),
+      defaults_(defaults),
+      limits_(limits),
+      server_(http, *this),
+      thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 std::optional<HttpResponse> TextServer::refuse(const std::string& method,
                                                const std::string& target) {
@@ -80,8 +84,8 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
       return;
     }
     lock.unlock();
-    respond(refusal(503, str("[request] at most ", limits_.waiting,
-                             " requests wait. To fix: try again.")));
+    respond(refusal(
+        503, str("[request] at most ", limits_.waiting, " requests wait. To fix: try again.")));
   } catch (const RequestError& error) {
     respond(refusal(error.status(), error.what()));
   } catch (const ConfigError& error) {

@@ -133,8 +133,8 @@ int train_main(int argc, const char* const* argv) {
                  .layouts = setup.layouts});
   // What is wrong with layouts was said before a long read.
   const Corpus corpus = read_corpus(common, {.length = flags.size.length,
-                                            .vocabulary = flags.size.vocabulary,
-                                            .validation_size = flags.validation_size});
+                                             .vocabulary = flags.size.vocabulary,
+                                             .validation_size = flags.validation_size});
   const bool prints = app::verbosity(common) > 0;
   if (prints) std::cout << "mesh " << describe_place(setup.layouts.mesh()) << std::endl;
   show_model(model, corpus.data, flags, common);
@@ -157,10 +157,10 @@ int train_main(int argc, const char* const* argv) {
     std::printf("validation loss %.4f on %lld reviews, ", history.at("val_loss").back(),
                 static_cast<long long>(corpus.validation->size()));
   }
-  std::printf("loss %.4f on %lld reviews (%s), %zu epoch%s, %.1f s\n%s",
-              history.at("loss").back(), static_cast<long long>(corpus.data.size()),
-              history.data.c_str(), history.epoch.size(), history.epoch.size() == 1 ? "" : "s",
-              elapsed.count(), profile.c_str());
+  std::printf("loss %.4f on %lld reviews (%s), %zu epoch%s, %.1f s\n%s", history.at("loss").back(),
+              static_cast<long long>(corpus.data.size()), history.data.c_str(),
+              history.epoch.size(), history.epoch.size() == 1 ? "" : "s", elapsed.count(),
+              profile.c_str());
   return 0;
 }
 

@@ -59,19 +59,23 @@ int run(int argc, char** argv) {
   int64_t size = 64;
   std::vector<int64_t> widths{16, 32, 64, 96, 128};
   bool augment = true;
-  program.options().add({"size", "Model", "height and width that pictures are brought to",
-                         app::integer(size, 8)});
-  program.options().add({"widths", "Model", "channels of each block; the example has "
-                         "128,256,512,728,1024", app::integers(widths, 1)});
-  program.options().add({"augment", "Training", "mirror and turn pictures at random",
-                         app::toggle(augment)});
+  program.options().add(
+      {"size", "Model", "height and width that pictures are brought to", app::integer(size, 8)});
+  program.options().add({"widths", "Model",
+                         "channels of each block; the example has "
+                         "128,256,512,728,1024",
+                         app::integers(widths, 1)});
+  program.options().add(
+      {"augment", "Training", "mirror and turn pictures at random", app::toggle(augment)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
   const app::CommonOptions& common = program.common();
 
-  const auto [pictures, held_pictures] = datasets::image_subsets_from_directory(
-      program.data(), {.label_mode = "binary", .image_size = {size, size},
-                       .seed = uint32_t(common.seed), .validation_split = 0.2});
+  const auto [pictures, held_pictures] =
+      datasets::image_subsets_from_directory(program.data(), {.label_mode = "binary",
+                                                              .image_size = {size, size},
+                                                              .seed = uint32_t(common.seed),
+                                                              .validation_split = 0.2});
   DataPipeline training = DataPipeline(pictures).cache();
   if (common.shuffle) training = training.shuffle();
   if (augment) training = augmented(training);
@@ -79,7 +83,8 @@ int run(int argc, char** argv) {
   const Functional model = network(size, widths, program.dropout);
   model.compile({.optimizer = Adam(program.learning_rate(3e-4)),
                  .loss = BinaryCrossentropy({.from_logits = true}),
-                 .metrics = {BinaryAccuracy({.name = "acc"})}, .layouts = setup->layouts});
+                 .metrics = {BinaryAccuracy({.name = "acc"})},
+                 .layouts = setup->layouts});
   return program.train(model, training.batch(common.batch_size),
                        DataPipeline(held_pictures).cache().batch(common.batch_size));
 }

@@ -23,21 +23,18 @@ void show_pass(const std::string& headline, int64_t texts, int64_t verbose, cons
 }
 
 DatasetHandle vectorized(const TextVectorization& vectorize,
-                      const std::shared_ptr<const ImdbReviews>& reviews, const std::string& split,
-                      int64_t verbose) {
+                         const std::shared_ptr<const ImdbReviews>& reviews,
+                         const std::string& split, int64_t verbose) {
   DatasetHandle data;
   show_pass("Vectorizing the " + split + " reviews", reviews->size(), verbose,
-            [&](const TextPassOptions& options) {
-              data = vectorize.dataset(reviews, options);
-            });
+            [&](const TextPassOptions& options) { data = vectorize.dataset(reviews, options); });
   return data;
 }
 
 }  // namespace
 
 Corpus read_corpus(const TrainFlags& flags, const app::CommonOptions& common) {
-  const ImdbOptions options{.path = common.data_dir, .size = common.train_size,
-                            .synthetic = true};
+  const ImdbOptions options{.path = common.data_dir, .size = common.train_size, .synthetic = true};
   ImdbSplits splits;
   if (flags.validation) {
     splits = datasets::imdb_splits(options, common.test_size);

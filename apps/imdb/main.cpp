@@ -32,8 +32,7 @@ int imdb_main(int argc, char** argv) {
   if (command == "train") return imdb::train_main(argc - 1, argv + 1);
   if (command == "predict") return imdb::predict_main(argc - 1, argv + 1);
   if (command == "serve") return imdb::serve_main(argc - 1, argv + 1);
-  const std::string meant =
-      nearest(command, std::vector<std::string>{"train", "predict", "serve"});
+  const std::string meant = nearest(command, std::vector<std::string>{"train", "predict", "serve"});
   throw ConfigError("command line", "the command is train, predict or serve", in_quotes(command),
                     meant.empty() ? "see imdb --help" : "write " + meant);
 }

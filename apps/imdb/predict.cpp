@@ -36,8 +36,7 @@ Json json_of(const ExportedModel& model, const at::Tensor& row) {
   Json probabilities = Json::object();
   for (int64_t c = 0; c < row.numel(); ++c) {
     const bool named = static_cast<int64_t>(model.labels.size()) == row.numel();
-    const std::string name =
-        named ? model.labels[static_cast<size_t>(c)] : std::to_string(c);
+    const std::string name = named ? model.labels[static_cast<size_t>(c)] : std::to_string(c);
     probabilities[name] = row[c].item<double>();
   }
   json["probabilities"] = probabilities;

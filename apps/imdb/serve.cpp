@@ -37,8 +37,8 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
   options.add({"max-activation-bytes", model,
                "that the values of a call may hold; 0: half of what is available",
                app::integer(flags.max_activation_bytes, 0, int64_t{1} << 50)});
-  options.add({"threads", model, "threads of a call of the model",
-               app::integer(flags.threads, 1, 1024)});
+  options.add(
+      {"threads", model, "threads of a call of the model", app::integer(flags.threads, 1, 1024)});
 }
 
 }  // namespace

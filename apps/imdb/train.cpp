@@ -56,13 +56,12 @@ void export_trained(const TrainingRun& run, const Corpus& corpus, const std::str
   for (int64_t row = 0; row < std::min<int64_t>(corpus.reviews->size(), 4); ++row) {
     sample.emplace_back(corpus.reviews->text(row));
   }
-  const int64_t version =
-      export_model(run.model(), folder,
-                   {.text = corpus.vectorize,
-                    .sample = sample,
-                    .labels = {"negative", "positive"},
-                    .activation = "softmax",
-                    .step = run.steps()});
+  const int64_t version = export_model(run.model(), folder,
+                                       {.text = corpus.vectorize,
+                                        .sample = sample,
+                                        .labels = {"negative", "positive"},
+                                        .activation = "softmax",
+                                        .step = run.steps()});
   if (prints) std::cout << "Exported version " << version << " to " << folder << std::endl;
 }
 
@@ -70,9 +69,8 @@ void export_trained(const TrainingRun& run, const Corpus& corpus, const std::str
 void print_summary(const std::vector<Phase>& phases, int64_t reviews, double seconds) {
   const History& history = phases.back().history;
   if (history.epoch.empty()) return;
-  const bool validated =
-      std::any_of(history.history.begin(), history.history.end(),
-                  [](const auto& course) { return course.first == "val_loss"; });
+  const bool validated = std::any_of(history.history.begin(), history.history.end(),
+                                     [](const auto& course) { return course.first == "val_loss"; });
   const std::string prefix = validated ? "val_" : "";
   size_t epochs = 0;
   for (const Phase& phase : phases) epochs += phase.history.epoch.size();

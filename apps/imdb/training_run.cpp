@@ -164,8 +164,7 @@ void TrainingRun::train_phase(size_t number) {
                           {"first_step", first_step_}};
     app::CheckpointFlags flags = flags_.checkpoints;
     flags.resume = resumes_;
-    callbacks.push_back(
-        app::TrainingCheckpoints(checkpoint, *manager, first_step_, flags));
+    callbacks.push_back(app::TrainingCheckpoints(checkpoint, *manager, first_step_, flags));
   }
   if (!common_.tensorboard.empty()) {
     const std::string folder = schemes_.size() > 1
@@ -193,9 +192,8 @@ void TrainingRun::train_phase(size_t number) {
 Json TrainingRun::finished() const {
   Json list = Json::array();
   for (const Phase& phase : phases_) {
-    list.push_back({{"scheme", phase.scheme},
-                    {"mesh", phase.mesh},
-                    {"history", phase.history.as_json()}});
+    list.push_back(
+        {{"scheme", phase.scheme}, {"mesh", phase.mesh}, {"history", phase.history.as_json()}});
   }
   return list;
 }

@@ -81,7 +81,7 @@ bool set_switch(Arguments& arguments, const std::string& flag) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& flag) {
-  const std::vector<std::string> known = {"--processes", "--ps",    "--evaluator", "--tf-config",
+  const std::vector<std::string> known = {"--processes",    "--ps",    "--evaluator", "--tf-config",
                                           "--max-restarts", "--grace", "--help"};
   const std::string meant = nearest(flag, known);
   throw ConfigError("command line", "there is no such option", in_quotes(flag),

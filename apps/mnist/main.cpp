@@ -41,8 +41,8 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
                app::choice(flags.model, {"core-api", "keras", "cnn"})});
   options.add({"style", "Model", "how it is written; all three train alike",
                app::choice(flags.style, {"sequential", "functional", "subclass"})});
-  options.add({"hidden", "Model", "units of core-api's hidden layers",
-               app::integers(flags.hidden, 1)});
+  options.add(
+      {"hidden", "Model", "units of core-api's hidden layers", app::integers(flags.hidden, 1)});
   options.add({"dropout", "Model", "the part of cnn's features that a training step leaves out",
                app::fraction(flags.cnn.dropout)});
   options.add({"batch-norm", "Model", "BatchNormalization after each convolution of cnn",
@@ -73,8 +73,7 @@ Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
   if (flags.strategy.name.empty()) {
     const app::Setup setup = app::set_up(common, {{"batch", 8}});
     const bool first = app::is_first_process(common);
-    return {setup.layouts, setup.dtype,
-            {.role = first ? mnist::Role::leads : mnist::Role::trains}};
+    return {setup.layouts, setup.dtype, {.role = first ? mnist::Role::leads : mnist::Role::trains}};
   }
   set_random_seed(common.seed);
   app::set_dtypes(common);
@@ -89,8 +88,11 @@ Shape input_shape(const MnistFlags& flags) {
 MnistDataset data_of(const app::CommonOptions& common, const MnistFlags& flags,
                      const std::string& split, const std::optional<int64_t>& size,
                      at::ScalarType dtype) {
-  return datasets::mnist({.data_dir = common.data_dir, .split = split, .size = size,
-                          .flatten = input_shape(flags).size() == 2, .dtype = dtype,
+  return datasets::mnist({.data_dir = common.data_dir,
+                          .split = split,
+                          .size = size,
+                          .flatten = input_shape(flags).size() == 2,
+                          .dtype = dtype,
                           .synthetic = true});
 }
 
@@ -104,7 +106,7 @@ mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& commo
 }
 
 std::vector<CallbackHandle> callbacks_of(const app::CommonOptions& common,
-                                      std::optional<app::RunCheckpoints>& saving) {
+                                         std::optional<app::RunCheckpoints>& saving) {
   std::vector<CallbackHandle> callbacks;
   if (saving) {
     callbacks.push_back(saving->callback());

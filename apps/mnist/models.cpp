@@ -84,16 +84,16 @@ Recipe cnn(Style style, const CnnOptions& options, double learning_rate) {
   Layers layers = {Reshape({28, 28, 1})};
   for (int64_t i = 1; i <= 2; ++i) {
     const std::string number = std::to_string(i);
-    layers.push_back(Conv2D(32 * i, 3, {.activation = "relu",
-                                        .kernel_initializer = GlorotUniform({.seed = i}),
-                                        .name = "conv_" + number}));
+    layers.push_back(Conv2D(32 * i, 3,
+                            {.activation = "relu",
+                             .kernel_initializer = GlorotUniform({.seed = i}),
+                             .name = "conv_" + number}));
     if (options.batch_norm) layers.push_back(BatchNormalization({.name = "norm_" + number}));
     layers.push_back(MaxPooling2D(2, {.name = "pool_" + number}));
   }
   layers.push_back(Flatten());
   if (options.dropout > 0) layers.push_back(Dropout(options.dropout, {.name = "dropout"}));
-  layers.push_back(
-      Dense(10, {.kernel_initializer = GlorotUniform({.seed = 3}), .name = "logits"}));
+  layers.push_back(Dense(10, {.kernel_initializer = GlorotUniform({.seed = 3}), .name = "logits"}));
   return {make_model(style, layers, {28, 28}, "cnn"), Adam(learning_rate)};
 }
 

@@ -42,8 +42,8 @@ Distribution multi_worker(const app::CommonOptions& common) {
   using strategy::CommunicationImplementation;
   const bool gpus = app::runs_on_gpus(common);
   Distribution made;
-  made.strategy = std::make_shared<strategy::MultiWorkerMirroredStrategy>(
-      strategy::MultiWorkerMirroredOptions{
+  made.strategy =
+      std::make_shared<strategy::MultiWorkerMirroredStrategy>(strategy::MultiWorkerMirroredOptions{
           .communication_options = {.implementation = gpus ? CommunicationImplementation::nccl
                                                            : CommunicationImplementation::ring},
           .devices_per_worker = common.devices.value_or(1),

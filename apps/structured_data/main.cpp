@@ -63,8 +63,8 @@ int run(int argc, char** argv) {
   program.common().batch_size = 32;
   program.common().epochs = 20;
   std::string target = "target";
-  program.options().add({"target", "Data", "the column to foretell, of 0 and 1",
-                         app::text(target, "COLUMN")});
+  program.options().add(
+      {"target", "Data", "the column to foretell, of 0 and 1", app::text(target, "COLUMN")});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
@@ -82,8 +82,10 @@ int run(int argc, char** argv) {
 
   const Sequential model({Input({space.width()}), Dense(32, {.activation = "relu"}),
                           Dropout(program.dropout), Dense(1, {.activation = "sigmoid"})});
-  model.compile({.optimizer = Adam(program.learning_rate(1e-3)), .loss = "binary_crossentropy",
-                 .metrics = {"accuracy"}, .layouts = setup->layouts});
+  model.compile({.optimizer = Adam(program.learning_rate(1e-3)),
+                 .loss = "binary_crossentropy",
+                 .metrics = {"accuracy"},
+                 .layouts = setup->layouts});
   return program.train(model, space.dataset(training, labels_of(rows)),
                        space.dataset(validation, labels_of(held)));
 }

@@ -37,9 +37,8 @@ std::string cleaned(std::string_view text) {
 Sequential network(int64_t vocabulary, int64_t length, int64_t width, double dropout) {
   const ConvOptions convolution{.strides = 3, .padding = "valid", .activation = "relu"};
   return Sequential({Input({length}, {.dtype = "int64"}), Embedding(vocabulary, width),
-                     Dropout(dropout), Conv1D(width, 7, convolution),
-                     Conv1D(width, 7, convolution), GlobalMaxPooling1D(),
-                     Dense(width, {.activation = "relu"}), Dropout(dropout),
+                     Dropout(dropout), Conv1D(width, 7, convolution), Conv1D(width, 7, convolution),
+                     GlobalMaxPooling1D(), Dense(width, {.activation = "relu"}), Dropout(dropout),
                      Dense(1, {.activation = "sigmoid", .name = "predictions"})});
 }
 
@@ -51,12 +50,12 @@ int run(int argc, char** argv) {
   program.common().batch_size = 32;
   program.common().epochs = 3;
   int64_t vocabulary = 20000, length = 500, width = 128;
-  program.options().add({"vocabulary", "Model", "words that are told apart, at most",
-                         app::integer(vocabulary, 3)});
-  program.options().add({"length", "Model", "words of a text that are read",
-                         app::integer(length, 25)});
-  program.options().add({"width", "Model", "numbers for a word, and of each hidden layer",
-                         app::integer(width, 1)});
+  program.options().add(
+      {"vocabulary", "Model", "words that are told apart, at most", app::integer(vocabulary, 3)});
+  program.options().add(
+      {"length", "Model", "words of a text that are read", app::integer(length, 25)});
+  program.options().add(
+      {"width", "Model", "numbers for a word, and of each hidden layer", app::integer(width, 1)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
@@ -66,13 +65,15 @@ int run(int argc, char** argv) {
     throw ConfigError("--data", "a folder for each of two classes",
                       str(training->class_names().size(), " folders"), "choose two of them");
   }
-  const TextVectorization vectorize({.max_tokens = vocabulary, .standardize = cleaned,
-                                     .output_sequence_length = length});
+  const TextVectorization vectorize(
+      {.max_tokens = vocabulary, .standardize = cleaned, .output_sequence_length = length});
   vectorize.adapt(training);
 
   const Sequential model = network(vocabulary, length, width, program.dropout);
-  model.compile({.optimizer = Adam(program.learning_rate(1e-3)), .loss = "binary_crossentropy",
-                 .metrics = {"accuracy"}, .layouts = setup->layouts});
+  model.compile({.optimizer = Adam(program.learning_rate(1e-3)),
+                 .loss = "binary_crossentropy",
+                 .metrics = {"accuracy"},
+                 .layouts = setup->layouts});
   return program.train(model, vectorize.dataset(training), vectorize.dataset(validation));
 }
 

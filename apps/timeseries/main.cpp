@@ -52,16 +52,16 @@ int run(int argc, char** argv) {
   program.common().batch_size = 256;
   program.common().epochs = 10;
   Windows w;
-  program.options().add({"past", "Data", "rows from a window's begin to its end",
-                         app::integer(w.past, 1)});
-  program.options().add({"future", "Data", "rows from there to what is foretold",
-                         app::integer(w.future, 0)});
-  program.options().add({"step", "Data", "rows from one that is read to the next",
-                         app::integer(w.step, 1)});
-  program.options().add({"target", "Data", "the column to foretell",
-                         app::text(w.target, "COLUMN")});
-  program.options().add({"split", "Data", "part of the rows that is trained on",
-                         app::fraction(w.split)});
+  program.options().add(
+      {"past", "Data", "rows from a window's begin to its end", app::integer(w.past, 1)});
+  program.options().add(
+      {"future", "Data", "rows from there to what is foretold", app::integer(w.future, 0)});
+  program.options().add(
+      {"step", "Data", "rows from one that is read to the next", app::integer(w.step, 1)});
+  program.options().add(
+      {"target", "Data", "the column to foretell", app::text(w.target, "COLUMN")});
+  program.options().add(
+      {"split", "Data", "part of the rows that is trained on", app::fraction(w.split)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
@@ -72,25 +72,25 @@ int run(int argc, char** argv) {
   const auto split = static_cast<int64_t>(w.split * static_cast<double>(all.size(0)));
   const int64_t ahead = w.past + w.future;
   if (w.past < w.step || split < 1 || all.size(0) - split <= 2 * ahead) {
-    throw ConfigError("--past, --future, --step, --split",
-                      str("windows of at least a step, and more than ", 2 * ahead,
-                          " rows to validate with"),
-                      str(all.size(0) - split, " rows"), "give more rows, or shorter windows");
+    throw ConfigError(
+        "--past, --future, --step, --split",
+        str("windows of at least a step, and more than ", 2 * ahead, " rows to validate with"),
+        str(all.size(0) - split, " rows"), "give more rows, or shorter windows");
   }
   // Mean and deviation are those of what is trained on.
   const at::Tensor seen = all.slice(0, 0, split);
-  const at::Tensor values =
-      ((all - seen.mean(0)) / seen.std(0, /*unbiased=*/false)).to(at::kFloat);
+  const at::Tensor values = ((all - seen.mean(0)) / seen.std(0, /*unbiased=*/false)).to(at::kFloat);
   const at::Tensor target = values.select(1, place - table.names().begin());
   const DataPipeline training =
       windows_of(values.slice(0, 0, split), target.slice(0, 0, split + ahead), w, program.common());
-  const DataPipeline validation =
-      windows_of(values.slice(0, split, all.size(0) - ahead), target.slice(0, split), w,
-                 program.common());
+  const DataPipeline validation = windows_of(values.slice(0, split, all.size(0) - ahead),
+                                             target.slice(0, split), w, program.common());
 
   const Sequential model({Input({w.past / w.step, values.size(1)}), LSTM(32), Dense(1)});
-  model.compile({.optimizer = Adam(program.learning_rate(1e-3)), .loss = "mse",
-                 .metrics = {"mae"}, .layouts = setup->layouts});
+  model.compile({.optimizer = Adam(program.learning_rate(1e-3)),
+                 .loss = "mse",
+                 .metrics = {"mae"},
+                 .layouts = setup->layouts});
   return program.train(model, training, validation);
 }
 

@@ -159,10 +159,10 @@ at::Tensor pad_sequences(std::span<const at::Tensor> sequences,
   check_side("padding", options.padding);
   check_side("truncating", options.truncating);
   if (options.maxlen ? *options.maxlen < 1 : sequences.empty()) {
-    throw ConfigError("pad_sequences",
-                      options.maxlen ? "maxlen is at least 1"
-                                     : "without maxlen there are sequences",
-                      options.maxlen ? str(*options.maxlen) : "none", "pass maxlen");
+    throw ConfigError(
+        "pad_sequences",
+        options.maxlen ? "maxlen is at least 1" : "without maxlen there are sequences",
+        options.maxlen ? str(*options.maxlen) : "none", "pass maxlen");
   }
   int64_t length = 0;
   const at::Tensor* first = nullptr;

@@ -19,9 +19,9 @@ namespace tessera {
 struct PadSequencesOptions {
   std::optional<int64_t> maxlen = std::nullopt;  ///< length of all; absent: of the longest
   at::ScalarType dtype = at::kInt;               ///< of the result
-  std::string padding = "pre";     ///< where short ones are padded: "pre" or "post"
-  std::string truncating = "pre";  ///< where long ones are cut: "pre" or "post"
-  double value = 0;                ///< what is padded with
+  std::string padding = "pre";                   ///< where short ones are padded: "pre" or "post"
+  std::string truncating = "pre";                ///< where long ones are cut: "pre" or "post"
+  double value = 0;                              ///< what is padded with
 };
 
 /// Sequences as one tensor (sequences, length) (keras.utils.pad_sequences):
@@ -45,9 +45,9 @@ namespace detail {
 /// Rows of one side of a split: so many, or such a part of all.
 class SplitSize {
  public:
-  SplitSize(int rows) : rows_(rows) {}         // NOLINT: reads as a number
-  SplitSize(int64_t rows) : rows_(rows) {}     // NOLINT
-  SplitSize(double part) : part_(part) {}      // NOLINT
+  SplitSize(int rows) : rows_(rows) {}      // NOLINT: reads as a number
+  SplitSize(int64_t rows) : rows_(rows) {}  // NOLINT
+  SplitSize(double part) : part_(part) {}   // NOLINT
   /// Of `total`. Throws ConfigError unless it leaves rows on both sides.
   int64_t of(int64_t total, const std::string& name) const;
 
@@ -63,7 +63,7 @@ struct SplitDatasetOptions {
   /// Rows of the left side, as a whole number or a part of all; absent: what the right one leaves.
   std::optional<detail::SplitSize> left_size = std::nullopt;
   std::optional<detail::SplitSize> right_size = std::nullopt;  ///< the same of the right side
-  bool shuffle = false;  ///< whether rows are mixed before
+  bool shuffle = false;                                        ///< whether rows are mixed before
   /// What the order follows from; absent: the global seed.
   std::optional<Seed> seed = std::nullopt;
 };
@@ -78,10 +78,10 @@ std::pair<DatasetHandle, DatasetHandle> split_dataset(const DatasetHandle& data,
 
 /// The options of timeseries_dataset_from_array(), with Keras' defaults.
 struct TimeseriesDatasetOptions {
-  int64_t sequence_stride = 1;  ///< steps from one window's begin to the next one's
-  int64_t sampling_rate = 1;    ///< steps from one row of a window to the next
+  int64_t sequence_stride = 1;              ///< steps from one window's begin to the next one's
+  int64_t sampling_rate = 1;                ///< steps from one row of a window to the next
   std::optional<int64_t> batch_size = 128;  ///< windows of a batch; absent: they stay rows
-  bool shuffle = false;  ///< whether windows are mixed, anew in each epoch
+  bool shuffle = false;                     ///< whether windows are mixed, anew in each epoch
   /// What the order follows from; absent: the global seed.
   std::optional<Seed> seed = std::nullopt;
   std::optional<int64_t> start_index = std::nullopt;  ///< the first step that is used

@@ -37,28 +37,27 @@ struct ArrowNumbers {
   at::ScalarType stored;
   at::ScalarType dtype;
 };
-constexpr ArrowNumbers arrow_numbers[] = {
-    {arrow::Type::INT8, at::kChar, at::kChar},
-    {arrow::Type::UINT8, at::kByte, at::kByte},
-    {arrow::Type::INT16, at::kShort, at::kShort},
-    {arrow::Type::UINT16, at::kUInt16, at::kInt},
-    {arrow::Type::INT32, at::kInt, at::kInt},
-    {arrow::Type::UINT32, at::kUInt32, at::kLong},
-    {arrow::Type::INT64, at::kLong, at::kLong},
-    {arrow::Type::UINT64, at::kUInt64, at::kLong},
-    {arrow::Type::HALF_FLOAT, at::kHalf, at::kHalf},
-    {arrow::Type::FLOAT, at::kFloat, at::kFloat},
-    {arrow::Type::DOUBLE, at::kDouble, at::kDouble},
-    {arrow::Type::DATE32, at::kInt, at::kLong},
-    {arrow::Type::DATE64, at::kLong, at::kLong},
-    {arrow::Type::TIME32, at::kInt, at::kLong},
-    {arrow::Type::TIME64, at::kLong, at::kLong},
-    {arrow::Type::TIMESTAMP, at::kLong, at::kLong},
-    {arrow::Type::DURATION, at::kLong, at::kLong},
-    // These do not lie there as numbers.
-    {arrow::Type::BOOL, at::kBool, at::kBool},
-    {arrow::Type::DECIMAL128, at::kDouble, at::kDouble},
-    {arrow::Type::NA, at::kDouble, at::kDouble}};
+constexpr ArrowNumbers arrow_numbers[] = {{arrow::Type::INT8, at::kChar, at::kChar},
+                                          {arrow::Type::UINT8, at::kByte, at::kByte},
+                                          {arrow::Type::INT16, at::kShort, at::kShort},
+                                          {arrow::Type::UINT16, at::kUInt16, at::kInt},
+                                          {arrow::Type::INT32, at::kInt, at::kInt},
+                                          {arrow::Type::UINT32, at::kUInt32, at::kLong},
+                                          {arrow::Type::INT64, at::kLong, at::kLong},
+                                          {arrow::Type::UINT64, at::kUInt64, at::kLong},
+                                          {arrow::Type::HALF_FLOAT, at::kHalf, at::kHalf},
+                                          {arrow::Type::FLOAT, at::kFloat, at::kFloat},
+                                          {arrow::Type::DOUBLE, at::kDouble, at::kDouble},
+                                          {arrow::Type::DATE32, at::kInt, at::kLong},
+                                          {arrow::Type::DATE64, at::kLong, at::kLong},
+                                          {arrow::Type::TIME32, at::kInt, at::kLong},
+                                          {arrow::Type::TIME64, at::kLong, at::kLong},
+                                          {arrow::Type::TIMESTAMP, at::kLong, at::kLong},
+                                          {arrow::Type::DURATION, at::kLong, at::kLong},
+                                          // These do not lie there as numbers.
+                                          {arrow::Type::BOOL, at::kBool, at::kBool},
+                                          {arrow::Type::DECIMAL128, at::kDouble, at::kDouble},
+                                          {arrow::Type::NA, at::kDouble, at::kDouble}};
 
 /// Null for what is no column of numbers.
 const ArrowNumbers* find_numbers(const arrow::DataType& type) {
@@ -186,8 +185,8 @@ class ParquetColumn {
                               : nullptr;
     const arrow::Array& words = encoded == nullptr ? array : *encoded->dictionary();
     for (int64_t row = 0; row < array.length(); ++row) {
-      const int64_t word = encoded == nullptr || array.IsNull(row) ? row
-                                                                   : encoded->GetValueIndex(row);
+      const int64_t word =
+          encoded == nullptr || array.IsNull(row) ? row : encoded->GetValueIndex(row);
       if (array.IsNull(row)) {
         texts_.emplace_back();
       } else if (word < 0 || word >= words.length()) {
@@ -266,9 +265,8 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   const int64_t rows = std::min(options.rows.value_or(metadata->num_rows()), metadata->num_rows());
   std::vector<ParquetColumn> columns;
   for (const int field : fields) {
-    columns.emplace_back(
-        str(path, ", column ", in_quotes(schema->field(field)->name())),
-        *schema->field(field)->type());
+    columns.emplace_back(str(path, ", column ", in_quotes(schema->field(field)->name())),
+                         *schema->field(field)->type());
   }
   // Columns differ in what they take, texts most: each thread takes the next one when it is done.
   std::vector<size_t> order(fields.size());

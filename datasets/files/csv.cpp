@@ -26,9 +26,9 @@ class CsvReader {
  public:
   CsvReader(const std::string& path, const CsvForm& form)
       : path_(path), form_(form), file_(path), left_(form.rows.value_or(INT64_MAX)) {
-    for (const char* text : {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
-                             "None", "<NA>", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN",
-                             "1.#IND", "1.#QNAN"}) {
+    for (const char* text :
+         {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>",
+          "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"}) {
       missing_.insert(text);
     }
     missing_.insert(form.missing.begin(), form.missing.end());
@@ -195,9 +195,8 @@ class CsvReader {
     }
     std::vector<std::future<void>> others;
     for (size_t i = 1; i < shares.size(); ++i) {
-      others.push_back(std::async(std::launch::async, [&, i] {
-        add_csv_rows(shares[i], form_.delimiter, plans_);
-      }));
+      others.push_back(std::async(std::launch::async,
+                                  [&, i] { add_csv_rows(shares[i], form_.delimiter, plans_); }));
     }
     add_csv_rows(shares[0], form_.delimiter, plans_);
     for (std::future<void>& other : others) other.get();

@@ -108,10 +108,14 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 std::string csv_kind_name(CsvKind kind) {
   switch (kind) {
-    case CsvKind::boolean: return "bool";
-    case CsvKind::int64: return "int64";
-    case CsvKind::text: return "text";
-    default: return "float64";
+    case CsvKind::boolean:
+      return "bool";
+    case CsvKind::int64:
+      return "int64";
+    case CsvKind::text:
+      return "text";
+    default:
+      return "float64";
   }
 }
 

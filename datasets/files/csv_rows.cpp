@@ -13,14 +13,16 @@ bool add_row(const char*& at, const char* begin, const char* end, char delimiter
   size_t field = 0;
   for (;; ++field, ++at) {
     const bool kept = field < count && plans[field].kept;
-    const char* stop =
-        kept ? share.builders[field].add_number(at, end, delimiter) : nullptr;
+    const char* stop = kept ? share.builders[field].add_number(at, end, delimiter) : nullptr;
     if (!stop) {
       const CsvField found = csv_field_at(at, delimiter, unquoted);
       if (kept && !share.builders[field].add(found.text)) {
-        share.fault = {static_cast<size_t>(at - begin), share.rows, field,
+        share.fault = {static_cast<size_t>(at - begin),
+                       share.rows,
+                       field,
                        "a value of kind " + csv_kind_name(plans[field].kind),
-                       in_quotes(found.text), "correct it, or let the column be text"};
+                       in_quotes(found.text),
+                       "correct it, or let the column be text"};
         return false;
       }
       stop = found.end;
@@ -31,7 +33,9 @@ bool add_row(const char*& at, const char* begin, const char* end, char delimiter
   }
   ++at;
   if (field + 1 == count) return true;
-  share.fault = {static_cast<size_t>(row_begin - begin), share.rows, count,
+  share.fault = {static_cast<size_t>(row_begin - begin),
+                 share.rows,
+                 count,
                  str(count, count == 1 ? " field" : " fields", " as in the first row"),
                  std::to_string(field + 1),
                  "correct the row, or name another delimiter"};

@@ -10,9 +10,9 @@ using namespace detail;
 namespace {
 
 [[noreturn]] void refuse(const std::string& url, const std::string& path) {
-  throw ConfigError(url, "downloads need libcurl", "a build without it",
-                    "put the files at " + path +
-                        ", or install libcurl4-openssl-dev and build again");
+  throw ConfigError(
+      url, "downloads need libcurl", "a build without it",
+      "put the files at " + path + ", or install libcurl4-openssl-dev and build again");
 }
 
 }  // namespace

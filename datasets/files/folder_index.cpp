@@ -35,9 +35,8 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   if (error) {
     fail_folder(folder, "a folder that can be read", error.message(), "check its permissions");
   }
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.path().native() < b.path().native();
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.path().native() < b.path().native(); });
   return entries;
 }
 
@@ -210,8 +209,9 @@ FolderIndex index_folder(const std::string& folder, const FolderForm& form) {
   }
   if (!index.paths.empty()) return index;
   std::vector<std::string> endings(form.endings.begin(), form.endings.end());
-  fail_folder(folder, "files named *" + join(endings, ", *") +
-                          (form.classes ? " in a sub-folder for each class" : ""),
+  fail_folder(folder,
+              "files named *" + join(endings, ", *") +
+                  (form.classes ? " in a sub-folder for each class" : ""),
               "none", "name the folder above the classes");
 }
 

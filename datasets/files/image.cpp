@@ -24,8 +24,8 @@ bool has_ending(std::string path, std::string_view ending) {
 }  // namespace
 
 std::span<const std::string_view> image_endings() {
-  static constexpr std::array<std::string_view, 6> endings{".jpg", ".jpeg", ".png",
-                                                           ".webp", ".bmp", ".gif"};
+  static constexpr std::array<std::string_view, 6> endings{".jpg",  ".jpeg", ".png",
+                                                           ".webp", ".bmp",  ".gif"};
   return endings;
 }
 
@@ -87,8 +87,8 @@ void fail_image(const std::string& file, const std::string& format, const std::s
 }
 
 void fail_without(const std::string& file, const std::string& format, const std::string& package) {
-  throw ConfigError(file, "a library that was built with " + format,
-                    "one for which it was missing", str("install ", package, " and build again"));
+  throw ConfigError(file, "a library that was built with " + format, "one for which it was missing",
+                    str("install ", package, " and build again"));
 }
 
 Image as_grey(const Image& rgb) {
@@ -97,8 +97,8 @@ Image as_grey(const Image& rgb) {
   for (size_t i = 0; i < grey.pixels.size(); ++i) {
     const uint8_t* at = &rgb.pixels[3 * i];
     // In parts of 65536: 0.299, 0.587 and 0.114.
-    grey.pixels[i] = static_cast<uint8_t>((at[0] * 19595U + at[1] * 38470U + at[2] * 7471U + 32768U)
-                                          >> 16);
+    grey.pixels[i] =
+        static_cast<uint8_t>((at[0] * 19595U + at[1] * 38470U + at[2] * 7471U + 32768U) >> 16);
   }
   return grey;
 }

@@ -23,7 +23,7 @@ constexpr int64_t most_pixels = int64_t{1} << 27;
 /// A picture as it is in a file, and what is to be made of it.
 struct EncodedImage {
   std::string_view bytes;
-  int64_t channels = 3;  ///< of the pixels: 1, 3 or 4
+  int64_t channels = 3;   ///< of the pixels: 1, 3 or 4
   std::string file = {};  ///< names it in errors
   int64_t most = most_pixels;
 };

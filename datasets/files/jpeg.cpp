@@ -81,8 +81,8 @@ void read_header(Decoding& state) {
   jpeg_mem_src(&state.info, reinterpret_cast<const unsigned char*>(state.bytes.data()),
                state.bytes.size());
   jpeg_read_header(&state.info, TRUE);
-  const bool ink = state.info.jpeg_color_space == JCS_CMYK ||
-                   state.info.jpeg_color_space == JCS_YCCK;
+  const bool ink =
+      state.info.jpeg_color_space == JCS_CMYK || state.info.jpeg_color_space == JCS_YCCK;
   const J_COLOR_SPACE colour = state.channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
   state.info.out_color_space = ink ? JCS_CMYK : state.channels == 1 ? JCS_GRAYSCALE : colour;
   // Of RGB there is no luminance in the file.
@@ -93,8 +93,8 @@ void read_header(Decoding& state) {
 
 void read_rows(Decoding& state) {
   jpeg_start_decompress(&state.info);
-  const size_t row_bytes = size_t{state.info.output_width} *
-                           static_cast<size_t>(state.info.output_components);
+  const size_t row_bytes =
+      size_t{state.info.output_width} * static_cast<size_t>(state.info.output_components);
   while (state.info.output_scanline < state.info.output_height) {
     JSAMPROW row = state.pixels + state.info.output_scanline * row_bytes;
     jpeg_read_scanlines(&state.info, &row, 1);

@@ -118,8 +118,9 @@ NpyArray read_array(const NpySource& file, uint64_t max_bytes) {
 
 NpyArray read_npy(const std::string& path, uint64_t max_bytes) {
   InputFile file(path);
-  return read_array({path, [&](std::span<std::byte> out) { return file.read(out); },
-                     file.size_bound()}, max_bytes);
+  return read_array(
+      {path, [&](std::span<std::byte> out) { return file.read(out); }, file.size_bound()},
+      max_bytes);
 }
 
 NpyArray parse_npy(std::string_view bytes, const std::string& name) {
@@ -141,8 +142,8 @@ std::string npy_header(const std::string& dtype, const Shape& shape, const std::
   std::string extents;
   for (const int64_t extent : shape) extents += str(extents.empty() ? "" : ", ", extent);
   if (shape.size() == 1) extents += ",";
-  std::string text = str("{'descr': '", found->descr, "', 'fortran_order': False, 'shape': (",
-                         extents, "), }");
+  std::string text =
+      str("{'descr': '", found->descr, "', 'fortran_order': False, 'shape': (", extents, "), }");
   // Data begin at a multiple of 64 bytes.
   text.append(63 - (begin_bytes + 2 + text.size()) % 64, ' ');
   text += '\n';

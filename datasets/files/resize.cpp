@@ -47,10 +47,15 @@ struct Kernel {
   double radius;
   double (*weight)(double);
 };
-constexpr Kernel kernels[] = {
-    {"bilinear", 1, triangle},       {"bicubic", 2, keys_cubic},   {"lanczos3", 3, lanczos<3>},
-    {"lanczos5", 5, lanczos<5>},     {"lanczos", 3, lanczos<3>},   {"gaussian", 1.5, gaussian},
-    {"mitchellcubic", 2, mitchell_cubic}, {"box", 0.5, box},       {"hamming", 1, hamming}};
+constexpr Kernel kernels[] = {{"bilinear", 1, triangle},
+                              {"bicubic", 2, keys_cubic},
+                              {"lanczos3", 3, lanczos<3>},
+                              {"lanczos5", 5, lanczos<5>},
+                              {"lanczos", 3, lanczos<3>},
+                              {"gaussian", 1.5, gaussian},
+                              {"mitchellcubic", 2, mitchell_cubic},
+                              {"box", 0.5, box},
+                              {"hamming", 1, hamming}};
 
 /// The pixels of a line that one of the result is made of.
 struct Taps {
@@ -162,8 +167,8 @@ void resize_image(const Image& image, const ImagePart& part, int64_t height, int
     const auto slot = static_cast<size_t>(y) % most;
     if (made_of[slot] != y) {
       made_of[slot] = y;
-      const uint8_t* from = image.pixels.data() +
-                            ((part.top + y) * image.width + part.left) * image.channels;
+      const uint8_t* from =
+          image.pixels.data() + ((part.top + y) * image.width + part.left) * image.channels;
       const auto resize = image.channels == 1   ? resize_row<1>
                           : image.channels == 3 ? resize_row<3>
                                                 : resize_row<4>;

@@ -28,7 +28,7 @@ std::string hexadecimal(const unsigned char* bytes, unsigned count) {
 
 std::string sha256_of(int descriptor) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest(EVP_MD_CTX_new(),
-                                                                      &EVP_MD_CTX_free);
+                                                                       &EVP_MD_CTX_free);
   if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1)
     throw std::bad_alloc();
   std::vector<unsigned char> chunk(buffer_bytes);

@@ -16,37 +16,35 @@ namespace {
 using Words = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 30> praise{
-    "great",     "excellent", "wonderful", "best",       "love",      "brilliant",
-    "beautiful", "perfect",   "superb",    "touching",   "favorite",  "amazing",
-    "enjoyed",   "moving",    "fantastic", "memorable",  "charming",  "powerful",
-    "delightful", "terrific", "hilarious", "masterpiece", "gripping", "funny",
-    "fresh",     "honest",    "clever",    "tender",     "rewarding", "stunning"};
+    "great",      "excellent", "wonderful", "best",        "love",      "brilliant",
+    "beautiful",  "perfect",   "superb",    "touching",    "favorite",  "amazing",
+    "enjoyed",    "moving",    "fantastic", "memorable",   "charming",  "powerful",
+    "delightful", "terrific",  "hilarious", "masterpiece", "gripping",  "funny",
+    "fresh",      "honest",    "clever",    "tender",      "rewarding", "stunning"};
 
 constexpr std::array<std::string_view, 30> blame{
-    "bad",       "worst",     "awful",      "boring",  "terrible",   "waste",
-    "poor",      "stupid",    "horrible",   "dull",    "worse",      "lame",
-    "annoying",  "ridiculous", "pathetic",  "cheap",   "predictable", "mess",
-    "laughable", "pointless", "disappointing", "flat", "clumsy",     "unfunny",
-    "wooden",    "tedious",   "forgettable", "silly",  "lifeless",   "dreadful"};
+    "bad",       "worst",      "awful",         "boring", "terrible",    "waste",
+    "poor",      "stupid",     "horrible",      "dull",   "worse",       "lame",
+    "annoying",  "ridiculous", "pathetic",      "cheap",  "predictable", "mess",
+    "laughable", "pointless",  "disappointing", "flat",   "clumsy",      "unfunny",
+    "wooden",    "tedious",    "forgettable",   "silly",  "lifeless",    "dreadful"};
 
 /// The most frequent first, as Zipf's law draws them.
 constexpr std::array<std::string_view, 96> common{
-    "the",     "and",     "a",       "of",      "to",      "is",      "in",      "it",
-    "i",       "this",    "that",    "was",     "as",      "with",    "for",     "movie",
-    "but",     "film",    "on",      "not",     "you",     "his",     "are",     "have",
-    "be",      "he",      "one",     "its",     "at",      "all",     "by",      "an",
-    "they",    "from",    "who",     "so",      "like",    "her",     "just",    "or",
-    "about",   "out",     "has",     "if",      "some",    "there",   "what",    "more",
-    "when",    "very",    "she",     "even",    "my",      "no",      "up",      "would",
-    "which",   "only",    "time",    "really",  "story",   "their",   "had",     "see",
-    "can",     "were",    "me",      "well",    "than",    "we",      "much",    "been",
-    "into",    "get",     "will",    "other",   "also",    "people",  "because", "how",
-    "first",   "most",    "made",    "then",    "them",    "movies",  "way",     "make",
-    "could",   "any",     "after",   "acting",  "café",    "naïve",   "Amélie",  "cliché"};
+    "the",   "and",    "a",    "of",    "to",     "is",     "in",    "it",     "i",       "this",
+    "that",  "was",    "as",   "with",  "for",    "movie",  "but",   "film",   "on",      "not",
+    "you",   "his",    "are",  "have",  "be",     "he",     "one",   "its",    "at",      "all",
+    "by",    "an",     "they", "from",  "who",    "so",     "like",  "her",    "just",    "or",
+    "about", "out",    "has",  "if",    "some",   "there",  "what",  "more",   "when",    "very",
+    "she",   "even",   "my",   "no",    "up",     "would",  "which", "only",   "time",    "really",
+    "story", "their",  "had",  "see",   "can",    "were",   "me",    "well",   "than",    "we",
+    "much",  "been",   "into", "get",   "will",   "other",  "also",  "people", "because", "how",
+    "first", "most",   "made", "then",  "them",   "movies", "way",   "make",   "could",   "any",
+    "after", "acting", "café", "naïve", "Amélie", "cliché"};
 
 constexpr std::array<std::string_view, 24> syllables{
-    "ra", "ton", "mi", "vel", "dor", "sa",  "lin", "ko", "per", "na", "gus", "te",
-    "ban", "ru", "shi", "mar", "el", "cor", "du",  "fi", "wen", "za", "hol", "y"};
+    "ra",  "ton", "mi",  "vel", "dor", "sa",  "lin", "ko", "per", "na", "gus", "te",
+    "ban", "ru",  "shi", "mar", "el",  "cor", "du",  "fi", "wen", "za", "hol", "y"};
 
 constexpr float opinion_share = 0.06f;
 constexpr float rare_share = 0.12f;

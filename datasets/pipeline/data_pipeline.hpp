@@ -55,9 +55,9 @@ struct PaddedBatchOptions {
   /// only.
   std::vector<Shape> x_shapes = {};
   std::vector<Shape> y_shapes = {};  ///< the same of the labels
-  double x_value = 0;  ///< what inputs are padded with
-  double y_value = 0;  ///< what labels are padded with
-  bool drop_remainder = false;  ///< leaves out a last batch that is not full
+  double x_value = 0;                ///< what inputs are padded with
+  double y_value = 0;                ///< what labels are padded with
+  bool drop_remainder = false;       ///< leaves out a last batch that is not full
 };
 
 /// The options of DataPipeline::bucket_by_length().
@@ -70,8 +70,8 @@ struct BucketByLengthOptions {
   /// Whether axes that differ between rows are padded to one less than the bucket's end, so that
   /// batches have few shapes; the last bucket has to be empty then. Else to the batch's longest.
   bool pad_to_boundary = false;
-  double x_value = 0;  ///< what inputs are padded with
-  double y_value = 0;  ///< what labels are padded with
+  double x_value = 0;           ///< what inputs are padded with
+  double y_value = 0;           ///< what labels are padded with
   bool drop_remainder = false;  ///< leaves out what does not fill a batch at the end
   int64_t threads = 1;  ///< elements that are measured at a time, each on a thread of its own
 };

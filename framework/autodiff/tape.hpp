@@ -17,8 +17,8 @@ class TapeWalk;
 
 /// The options of Tape.
 struct TapeOptions {
-  bool persistent = false;       ///< gradient() may be called more than once
-  bool watch_variables = true;   ///< trainable Variables are watched when first used
+  bool persistent = false;      ///< gradient() may be called more than once
+  bool watch_variables = true;  ///< trainable Variables are watched when first used
 };
 
 /// What gradient() gives for a source that the target does not depend on.
@@ -71,19 +71,18 @@ class GradientTape final : private detail::OpListener {
 
  private:
   /// Variables, and how often each had been assigned.
-  using Versions =
-      std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>>;
+  using Versions = std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>>;
   struct Entry {
     const detail::OpInfo* info;
     std::shared_ptr<const void> op;
     std::vector<uint64_t> in_ids, out_ids;
-    std::vector<DTensor> in, out;              ///< undefined where not saved
+    std::vector<DTensor> in, out;  ///< undefined where not saved
     std::vector<detail::ShardingPtr> in_forms, out_forms;
-    uint32_t tracked = 0;                      ///< inputs that may want a gradient
-    uint32_t made_again = 0;                   ///< inputs that are saved as what they are made of
-    uint32_t out_parameters = 0;               ///< outputs whose gradient stays as it is
+    uint32_t tracked = 0;         ///< inputs that may want a gradient
+    uint32_t made_again = 0;      ///< inputs that are saved as what they are made of
+    uint32_t out_parameters = 0;  ///< outputs whose gradient stays as it is
     Versions versions;
-    std::string place;                         ///< for comm logs and communicators
+    std::string place;  ///< for comm logs and communicators
   };
   /// What a value is made of that the backward pass makes again.
   struct Recipe {

@@ -30,19 +30,33 @@ class Error : public std::runtime_error {
 };
 
 /// A global shape, rank or extent does not fit.
-class ShapeError : public Error { using Error::Error; };
+class ShapeError : public Error {
+  using Error::Error;
+};
 /// A layout, layout rule or block structure does not fit its tensor or mesh.
-class LayoutError : public Error { using Error::Error; };
+class LayoutError : public Error {
+  using Error::Error;
+};
 /// A mesh does not fit its devices, or two meshes meet in one op.
-class MeshError : public Error { using Error::Error; };
+class MeshError : public Error {
+  using Error::Error;
+};
 /// An option, flag, configuration file or dtype is wrong.
-class ConfigError : public Error { using Error::Error; };
+class ConfigError : public Error {
+  using Error::Error;
+};
 /// The call is right but not now: unbuilt, unread, incomplete here, changed since.
-class StateError : public Error { using Error::Error; };
+class StateError : public Error {
+  using Error::Error;
+};
 /// A collective failed or was aborted.
-class CommError : public Error { using Error::Error; };
+class CommError : public Error {
+  using Error::Error;
+};
 /// A file is missing, unreadable, corrupt or cannot be written.
-class FileError : public Error { using Error::Error; };
+class FileError : public Error {
+  using Error::Error;
+};
 /// A signal ended the work, after what a later run needs was saved.
 class Interrupted : public Error {
  public:

@@ -79,9 +79,7 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   /// Whether one records.
-  static bool is_taken() {
-    return detail::current_profile.load(std::memory_order_relaxed) != 0;
-  }
+  static bool is_taken() { return detail::current_profile.load(std::memory_order_relaxed) != 0; }
 
   /// Ends the recording; what goes on ends here for the profile.
   void stop();
@@ -97,7 +95,7 @@ class Profile {
     double waiting = 0;   ///< for other threads, processes or data
     double overhead = 0;  ///< the rest
     double in_steps = 0;  ///< what of aten, waiting and overhead was inside of steps
-    double gpu = 0;  ///< on the first GPU, from begin to end, with what is inside; by events
+    double gpu = 0;       ///< on the first GPU, from begin to end, with what is inside; by events
     int64_t bytes = 0;
   };
   /// The rows by total time, the largest first. Rows of the kinds aten and parallel are of threads

@@ -40,14 +40,14 @@ bool helps(const Row& row) { return row.kind == SpanKind::aten || row.kind == Sp
 Cells cells_of(const Row& row, double all, bool gpu) {
   const double own = row.in_steps;
   Cells cells = {std::string(to_string(row.kind)),
-          row.name,
-          str(row.calls),
-          milliseconds(row.total),
-          milliseconds(row.aten),
-          milliseconds(row.overhead),
-          milliseconds(row.waiting),
-          own > 0 ? fixed(own / all * 100, 1) + " %" : "",
-          size_text(row.bytes)};
+                 row.name,
+                 str(row.calls),
+                 milliseconds(row.total),
+                 milliseconds(row.aten),
+                 milliseconds(row.overhead),
+                 milliseconds(row.waiting),
+                 own > 0 ? fixed(own / all * 100, 1) + " %" : "",
+                 size_text(row.bytes)};
   if (gpu) cells.insert(cells.begin() + gpu_column, row.gpu > 0 ? milliseconds(row.gpu) : "");
   return cells;
 }
@@ -80,8 +80,8 @@ std::string steps_line(const Profile::Totals& all) {
   const auto of_one = [&](double seconds) {
     return milliseconds(seconds / static_cast<double>(all.steps));
   };
-  return str(all.steps, all.steps == 1 ? " step" : " steps", " of ", of_one(all.time),
-             " ms: ATen ", of_one(all.aten), ", overhead ", of_one(all.overhead), ", waiting ",
+  return str(all.steps, all.steps == 1 ? " step" : " steps", " of ", of_one(all.time), " ms: ATen ",
+             of_one(all.aten), ", overhead ", of_one(all.overhead), ", waiting ",
              of_one(all.waiting),
              all.gpu > 0 ? str("; on the GPU ", of_one(all.gpu)) : std::string(),
              "\noutside of steps: ", milliseconds(all.elapsed - all.time), " ms of ",

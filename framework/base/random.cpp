@@ -152,7 +152,7 @@ Seed detail::fold_in(Seed seed, uint64_t data) {
 }
 
 void detail::stateless_bits(Seed seed, const Shape& global, std::span<const Interval> slice,
-                    uint32_t* out) {
+                            uint32_t* out) {
   const Stream stream(seed);
   const auto make = [](const uint32_t* words, size_t n, uint32_t* to) {
     std::copy_n(words, n, to);

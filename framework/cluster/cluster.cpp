@@ -64,10 +64,14 @@ std::optional<Cluster> from_rank(const Environment& variables) {
 
 std::string to_string(TaskType type) {
   switch (type) {
-    case TaskType::chief: return "chief";
-    case TaskType::worker: return "worker";
-    case TaskType::ps: return "ps";
-    case TaskType::evaluator: break;
+    case TaskType::chief:
+      return "chief";
+    case TaskType::worker:
+      return "worker";
+    case TaskType::ps:
+      return "ps";
+    case TaskType::evaluator:
+      break;
   }
   return "evaluator";
 }

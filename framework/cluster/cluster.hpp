@@ -44,7 +44,7 @@ struct ClusterFlags {
   std::string coordinator;  ///< "host:port"
   int rank = -1;
   int size = -1;
-  bool insecure = false;    ///< see Cluster::insecure
+  bool insecure = false;  ///< see Cluster::insecure
 };
 
 namespace detail {

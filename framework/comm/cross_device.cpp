@@ -11,10 +11,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/internal/local_communicator.hpp>
-#include <tessera/framework/comm/internal/accelerator.hpp>
 
 namespace tessera {
 
@@ -85,9 +85,8 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
                      at::Tensor& out) override {
     const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
     check(group);
-    out = in_packs(parts, [&](const Tensors& pack) {
-            return Tensors{reduced(kind, pack)};
-          })[0].to(parts[0].device());
+    out = in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0].to(
+        parts[0].device());
     return nullptr;
   }
 
@@ -95,9 +94,8 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
     const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
     check_alive();
     if (nccl_) {
-      return in_packs(parts, [&](const Tensors& pack) {
-        return nccl_->all_reduce_each(kind, pack);
-      });
+      return in_packs(parts,
+                      [&](const Tensors& pack) { return nccl_->all_reduce_each(kind, pack); });
     }
     const at::Tensor sum =
         in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0];
@@ -167,8 +165,8 @@ HierarchicalCopyAllReduce::HierarchicalCopyAllReduce(int64_t packs)
 ReductionToOneDevice::ReductionToOneDevice(const std::string& device)
     : CrossDeviceOps{OpsKind::reduction_to_one_device, 1, device} {}
 
-std::shared_ptr<Communicator> detail::cross_device_communicator(const CrossDeviceOps& ops,
-                                                        const std::vector<Device>& devices) {
+std::shared_ptr<Communicator> detail::cross_device_communicator(
+    const CrossDeviceOps& ops, const std::vector<Device>& devices) {
   CrossDeviceOps used = ops;
   used.num_packs = checked_packs(ops.kind, ops.num_packs);
   std::optional<c10::Device> reduce_to;
@@ -177,9 +175,8 @@ std::shared_ptr<Communicator> detail::cross_device_communicator(const CrossDevic
   }
   std::shared_ptr<DeviceReducer> nccl;
   if (ops.kind == OpsKind::nccl_all_reduce) {
-    const auto cpu = std::find_if(devices.begin(), devices.end(), [](Device device) {
-      return device.type == Device::Type::cpu;
-    });
+    const auto cpu = std::find_if(devices.begin(), devices.end(),
+                                  [](Device device) { return device.type == Device::Type::cpu; });
     if (cpu != devices.end()) {
       warn_of_cpus(*cpu);
       used.kind = OpsKind::reduction_to_one_device;

@@ -82,13 +82,13 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
   const JobAccess access = job_access(cluster);
   const std::shared_ptr<Coordination> control =
       Coordination::join({.rank = cluster.rank,
-                     .size = cluster.size,
-                     .address = cluster.address,
-                     .port = cluster.port,
-                     .job = cluster.job,
-                     .access = access,
-                     .connect_timeout = options.connect_timeout,
-                     .timeout = options.timeout});
+                          .size = cluster.size,
+                          .address = cluster.address,
+                          .port = cluster.port,
+                          .job = cluster.job,
+                          .access = access,
+                          .connect_timeout = options.connect_timeout,
+                          .timeout = options.timeout});
   // Before engines, which would wait for each other in vain.
   compare(*control, where, facts);
   try {
@@ -139,8 +139,7 @@ MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes)
   if (!open) return dims;
   const int64_t all = options.devices.value_or(default_devices(options)) * processes;
   if (all % known != 0) {
-    throw MeshError(where,
-                    str("the other sizes of ", to_string(dims), " divide the devices"),
+    throw MeshError(where, str("the other sizes of ", to_string(dims), " divide the devices"),
                     str(all, " devices"), "give a number of devices that they divide");
   }
   *open = all / known;

@@ -66,7 +66,7 @@ int64_t default_devices(const DistributedOptions& options);
 /// where they are equal. Throws ConfigError naming `caller` and the keys that differ, with the
 /// values and ranks; the same on every rank. Collective.
 void check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,
-                            const std::vector<std::pair<std::string, std::string>>& facts);
+                             const std::vector<std::pair<std::string, std::string>>& facts);
 
 }  // namespace detail
 

@@ -15,8 +15,8 @@ namespace {
 std::atomic<at::ScalarType> common_reduce_dtype{at::kFloat};
 
 at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
-  const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
-                     dtype == at::kBFloat16;
+  const bool known =
+      dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
   if (known) return dtype;
   throw ConfigError("reduce_dtype", "sums are made in float32, float64, bfloat16 or float16",
                     dtype_name(dtype), "name one of them");

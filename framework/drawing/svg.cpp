@@ -13,11 +13,11 @@ namespace {
 
 // Advances of Helvetica's characters 0x20 to 0x7E, in thousandths of the size.
 constexpr int16_t advances[] = {
-    278, 278, 355, 556, 556, 889,  667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556,
-    556, 556, 556, 556, 556, 556,  556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667,
-    611, 778, 722, 278, 500, 667,  556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667,
-    667, 611, 278, 278, 278, 469,  556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500,
-    222, 833, 556, 556, 556, 556,  333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584};
+    278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333,  278, 278, 556, 556, 556,
+    556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667,
+    611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667,  611, 722, 667, 944, 667,
+    667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278,  556, 556, 222, 222, 500,
+    222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,  500, 334, 260, 334, 584};
 constexpr double other_advance = 0.8;
 // Viewers without Helvetica or its like use wider fonts.
 constexpr double safety = 1.06;
@@ -44,11 +44,20 @@ std::string xml_text(std::string_view text) {
   std::string out;
   for (const char c : one_line(text, text.size())) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   // XML has no U+FFFE and U+FFFF, which are valid UTF-8.
@@ -73,8 +82,7 @@ std::string fit_text(const std::string& text, double size, double width, bool bo
   if (text_width(text, size, bold) <= width) return text;
   std::string kept;
   for (size_t at = 0; at < text.size();) {
-    const size_t length =
-        std::max<size_t>(utf8_length(std::string_view(text).substr(at)), 1);
+    const size_t length = std::max<size_t>(utf8_length(std::string_view(text).substr(at)), 1);
     const std::string longer = kept + text.substr(at, length);
     if (text_width(longer + "…", size, bold) > width) break;
     kept = longer;
@@ -86,21 +94,25 @@ std::string fit_text(const std::string& text, double size, double width, bool bo
 Svg::Svg(double width, double height, const std::string& title) {
   const std::string w = svg_number(width), h = svg_number(height);
   body_ = str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
-              "<svg xmlns=\"http://www.w3.org/2000/svg\"",
-              " width=\"", w, "\" height=\"", h, "\" viewBox=\"0 0 ", w, ' ', h,
+              "<svg xmlns=\"http://www.w3.org/2000/svg\"", " width=\"", w, "\" height=\"", h,
+              "\" viewBox=\"0 0 ", w, ' ', h,
               "\" font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" font-size=\"12\"",
               " fill=\"", ink, "\">\n<title>", xml_text(title), "</title>\n");
   rect({0, 0}, width, height, "fill=\"#ffffff\"");
 }
 
 void Svg::rect(Point corner, double width, double height, const std::string& style) {
-  body_ += element("rect", attribute("x", corner.x) + attribute("y", corner.y) +
-                               attribute("width", width) + attribute("height", height), style);
+  body_ += element("rect",
+                   attribute("x", corner.x) + attribute("y", corner.y) + attribute("width", width) +
+                       attribute("height", height),
+                   style);
 }
 
 void Svg::line(Point from, Point to, const std::string& style) {
-  body_ += element("line", attribute("x1", from.x) + attribute("y1", from.y) +
-                               attribute("x2", to.x) + attribute("y2", to.y), style);
+  body_ += element("line",
+                   attribute("x1", from.x) + attribute("y1", from.y) + attribute("x2", to.x) +
+                       attribute("y2", to.y),
+                   style);
 }
 
 void Svg::polyline(std::span<const Point> points, const std::string& style) {
@@ -116,8 +128,9 @@ void Svg::path(const std::string& commands, const std::string& style) {
 }
 
 void Svg::circle(Point center, double radius, const std::string& style) {
-  body_ += element("circle", attribute("cx", center.x) + attribute("cy", center.y) +
-                                 attribute("r", radius), style);
+  body_ += element("circle",
+                   attribute("cx", center.x) + attribute("cy", center.y) + attribute("r", radius),
+                   style);
 }
 
 void Svg::text(Point at, const std::string& text, const std::string& style) {

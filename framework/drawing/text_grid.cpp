@@ -124,8 +124,7 @@ class Canvas {
 
 /// The sign where lines meet: `row` and `column` are 0 at the first edge, 2 at the last, else 1.
 const char* joint(int row, int column) {
-  static constexpr const char* signs[3][3] = {
-      {"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}};
+  static constexpr const char* signs[3][3] = {{"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}};
   return signs[row][column];
 }
 
@@ -193,8 +192,7 @@ std::vector<std::string> break_list(const std::string& text, size_t width) {
   return lines;
 }
 
-std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns,
-                                     int64_t max_lines) {
+std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, int64_t max_lines) {
   const int64_t left =
       grid.show_rows ? static_cast<int64_t>(std::to_string(grid.row_cuts.back()).size()) + 1 : 0;
   // The last column's number may stand out.

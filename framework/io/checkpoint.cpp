@@ -39,8 +39,8 @@ struct Checkpoint::State {
     std::promise<bool> begins;
     try {
       collectively(mesh, where, [&] {
-        thread = std::thread(
-            [this, told = begins.get_future(), write = std::move(write)]() mutable {
+        thread =
+            std::thread([this, told = begins.get_future(), write = std::move(write)]() mutable {
               if (told.get()) run(write);
               // Lets go of the memory that variables would write to.
               write = nullptr;
@@ -107,7 +107,7 @@ void Checkpoint::wait() {
 }
 
 Checkpoint::Restored Checkpoint::restore(const std::string& folder,
-                                       const CheckpointRestoreOptions& options) {
+                                         const CheckpointRestoreOptions& options) {
   wait();
   const NoRecording untaped;
   const c10::InferenceMode inference;

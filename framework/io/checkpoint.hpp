@@ -78,8 +78,7 @@ class Checkpoint {
   /// it is set in on_train_begin(), as BackupAndRestore does. Throws FileError naming file and
   /// tensor for a folder that is missing or damaged, CheckpointMismatch naming the nearest tensor
   /// there is.
-  Restored restore(const std::string& folder,
-                             const CheckpointRestoreOptions& options = {});
+  Restored restore(const std::string& folder, const CheckpointRestoreOptions& options = {});
 
   /// Values of the user's own that are saved and restored.
   Json& extra() const;

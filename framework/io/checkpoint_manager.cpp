@@ -31,8 +31,8 @@ void check(const std::string& directory, const CheckpointManagerOptions& options
                       "pass std::nullopt to keep all");
   }
   if (options.every_n_steps < 1) {
-    throw ConfigError("CheckpointManager, every_n_steps", "at least 1",
-                      str(options.every_n_steps), "pass 1 to save at every step");
+    throw ConfigError("CheckpointManager, every_n_steps", "at least 1", str(options.every_n_steps),
+                      "pass 1 to save at every step");
   }
   const bool is_loss = monitor == "loss" || monitor.ends_with("_loss");
   if (known && (mode != "auto" || monitor.empty() || is_loss)) return;
@@ -119,9 +119,8 @@ void CheckpointManager::read_made() {
     try {
       const Json found = about(entry.folder);
       if (found.is_null()) continue;
-      const Json value = found["metrics"].is_object()
-                             ? found["metrics"].value(options_.monitor, Json())
-                             : Json();
+      const Json value =
+          found["metrics"].is_object() ? found["metrics"].value(options_.monitor, Json()) : Json();
       Made& made = made_[entry.step] = {.number = number_in(found)};
       if (value.is_number()) made.value = value.get<double>();
     } catch (const FileError&) {
@@ -224,8 +223,8 @@ std::vector<CheckpointEntry> CheckpointManager::common_by_age() const {
     return to_json_text(steps, -1);
   });
   std::vector<CheckpointEntry> entries;
-  for (const auto step : json_as<std::vector<int64_t>>(parse_json(text, directory_),
-                                                       JsonPath(directory_))) {
+  for (const auto step :
+       json_as<std::vector<int64_t>>(parse_json(text, directory_), JsonPath(directory_))) {
     entries.push_back({step, directory_ + "/" + checkpoint_name(step)});
   }
   return entries;
@@ -264,8 +263,8 @@ std::optional<std::string> CheckpointManager::restore_latest(
     } catch (const FileError& error) {
       if (options_.strict || entries.size() == 1) throw;
       if (!first) {
-        warn_once(checkpoint_.mesh(), str("a checkpoint is damaged, the one before it is taken: ",
-                                          error.what()));
+        warn_once(checkpoint_.mesh(),
+                  str("a checkpoint is damaged, the one before it is taken: ", error.what()));
         first = std::current_exception();
       }
       damaged_.insert(entry->step);

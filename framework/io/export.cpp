@@ -13,8 +13,8 @@
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
-#include <tessera/framework/model/config.hpp>
 #include <tessera/framework/io/weights_file.hpp>
+#include <tessera/framework/model/config.hpp>
 #include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/options.hpp>
 
@@ -34,22 +34,22 @@ void check_options(const Model& model, const ExportOptions& options) {
                      "train it, or call build() with an input shape first");
   }
   if (model.input_shapes().size() != 1 || model.output_names().size() != 1) {
-    throw ConfigError("export_model", "the model has one input and one output",
-                      str(model.input_shapes().size(), " inputs, ", model.output_names().size(),
-                          " outputs"),
-                      "export the part that predicts");
+    throw ConfigError(
+        "export_model", "the model has one input and one output",
+        str(model.input_shapes().size(), " inputs, ", model.output_names().size(), " outputs"),
+        "export the part that predicts");
   }
   if (options.text && !options.text->ready()) {
     throw StateError("export_model", "the text layer knows its vocabulary",
                      options.text->class_name() + " without one", "call adapt() first");
   }
-  const bool fits = options.text ? !options.sample.texts().empty()
-                                 : options.sample.rows().defined() &&
-                                       options.sample.rows().dim() > 0 &&
-                                       options.sample.rows().size(0) > 0;
+  const bool fits = options.text
+                        ? !options.sample.texts().empty()
+                        : options.sample.rows().defined() && options.sample.rows().dim() > 0 &&
+                              options.sample.rows().size(0) > 0;
   if (!fits) {
-    throw ConfigError("export_model", str("sample is ", options.text ? "a list of texts"
-                                                                     : "a tensor of rows"),
+    throw ConfigError("export_model",
+                      str("sample is ", options.text ? "a list of texts" : "a tensor of rows"),
                       "none", "give the export something to try it with");
   }
   const at::Tensor& rows = options.sample.rows();
@@ -77,8 +77,8 @@ void check_output(const at::Tensor& output) {
 /// Throws ConfigError where there are labels of another number than outputs.
 void check_labels(const std::vector<std::string>& labels, const Shape& output) {
   if (labels_fit(labels, output)) return;
-  throw ConfigError("export_model", str("there is a label for each class of outputs ",
-                                        to_string(output)),
+  throw ConfigError("export_model",
+                    str("there is a label for each class of outputs ", to_string(output)),
                     quoted_list(labels), "name every class once, or none");
 }
 
@@ -197,8 +197,8 @@ at::Tensor ExportedModel::predict(const at::Tensor& rows) const {
     fits = input_shape[a] < 0 || input_shape[a] == shape[a];
   }
   if (!fits) {
-    throw ShapeError("predict", "rows have the shape " + to_string(input_shape),
-                     to_string(shape), "pass rows of that shape, one or more");
+    throw ShapeError("predict", "rows have the shape " + to_string(input_shape), to_string(shape),
+                     "pass rows of that shape, one or more");
   }
   const c10::InferenceMode inference;
   const at::Tensor input = rows.to(input_dtype);
@@ -209,8 +209,7 @@ at::Tensor ExportedModel::predict(const at::Tensor& rows) const {
   return activated(at::cat(parts), activation);
 }
 
-std::vector<std::pair<std::string, double>> ExportedModel::decide(
-    const at::Tensor& outputs) const {
+std::vector<std::pair<std::string, double>> ExportedModel::decide(const at::Tensor& outputs) const {
   std::vector<std::pair<std::string, double>> decisions;
   if (labels.empty()) return decisions;
   const at::Tensor rows = outputs.to(at::kDouble).contiguous();

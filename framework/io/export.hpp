@@ -42,7 +42,7 @@ struct ExportOptions {
   /// What turns the model's outputs into probabilities: "linear" where they are, else "softmax"
   /// over the last axis or "sigmoid".
   std::string activation = "linear";
-  int64_t step = 0;                           ///< training steps behind it, for the record
+  int64_t step = 0;  ///< training steps behind it, for the record
 };
 
 /// Writes a model of one input and one output as a new version of the exports in `folder`:
@@ -60,9 +60,9 @@ struct ExportedModel {
   std::shared_ptr<TextLayer> text;  ///< null: the model takes tensors
   std::vector<std::string> labels;
   std::string activation;
-  Shape input_shape;                ///< what the model takes; -1 for the rows, which are not known
+  Shape input_shape;  ///< what the model takes; -1 for the rows, which are not known
   at::ScalarType input_dtype;
-  Shape output_shape;               ///< what the model gives; -1 for the rows, which are not known
+  Shape output_shape;  ///< what the model gives; -1 for the rows, which are not known
   int64_t version = 0;
   int64_t step = 0;
   LayoutMap layouts;

@@ -12,9 +12,9 @@
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/io/internal/export_memory.hpp>
+#include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
@@ -100,9 +100,8 @@ class Loader {
  public:
   Loader(std::string folder, int64_t version, const LoadExportOptions& options)
       : folder_(std::move(folder)), number_(version), files_(read_version(folder_)) {
-    layouts_ = options.layouts.defined()
-                   ? options.layouts
-                   : LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1)));
+    layouts_ = options.layouts.defined() ? options.layouts
+                                         : LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1)));
     most_bytes_ = max_activation_bytes(options.max_activation_bytes, layouts_);
   }
 
@@ -201,8 +200,9 @@ class Loader {
       Shape made = exported.text->text_shape();
       made.insert(made.begin(), -1);
       if (made.size() != exported.input_shape.size()) {
-        throw FileError(file(export_file::text), str("texts become ", exported.input_shape.size(),
-                        " axes"), to_string(made), again);
+        throw FileError(file(export_file::text),
+                        str("texts become ", exported.input_shape.size(), " axes"), to_string(made),
+                        again);
       }
     }
     exported.model.model().build({exported.input_shape});
@@ -232,9 +232,9 @@ class Loader {
                                   : predict_rows(exported, sample_tensor(sample, "input"));
     const at::Tensor found = actual.to(at::kDouble);
     const bool half = actual.element_size() < 4;
-    const double tolerance = half                         ? half_types
+    const double tolerance = half                             ? half_types
                              : place == computed_on(layouts_) ? same_place
-                                                           : other_place;
+                                                              : other_place;
     const bool same_shape = found.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
     const double off = same_shape ? (found - expected).abs().max().item<double>() : 0;

@@ -176,11 +176,11 @@ TextEntry text_layer_in(const Json& config, const std::string& path, const std::
     std::erase_if(found, [&](const TextEntry& entry) { return name_in(entry.layer) != name; });
   }
   if (found.size() == 1) return found[0];
-  throw FileError(path,
-                  name.empty() ? "one layer that takes texts" : "a layer that takes texts, " +
-                                                                    in_quotes(name),
-                  names.empty() ? "none" : quoted_list(names),
-                  names.empty() ? "load the model by load_model()" : "name one of them");
+  throw FileError(
+      path,
+      name.empty() ? "one layer that takes texts" : "a layer that takes texts, " + in_quotes(name),
+      names.empty() ? "none" : quoted_list(names),
+      names.empty() ? "load the model by load_model()" : "name one of them");
 }
 
 /// Builds a model that its layers alone do not, for the shape that it was built with.
@@ -201,8 +201,9 @@ void warn_of_other_sigmoid(const Mesh& mesh, const std::string& path, const Json
   if (!config.is_object() || !config.contains("keras_version")) return;
   if (!config["keras_version"].dump().starts_with("\"2.")) return;
   if (config.dump().find("\"hard_sigmoid\"") == std::string::npos) return;
-  warn_once(mesh, path + ": hard_sigmoid is x / 6 + 0.5 as in Keras 3, and was 0.2 x + 0.5 in the "
-                         "Keras that wrote it");
+  warn_once(mesh, path +
+                      ": hard_sigmoid is x / 6 + 0.5 as in Keras 3, and was 0.2 x + 0.5 in the "
+                      "Keras that wrote it");
 }
 
 }  // namespace

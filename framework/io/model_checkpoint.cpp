@@ -158,8 +158,7 @@ class Saver final : public Callback, public OccasionalWeightReader {
 
 }  // namespace
 
-ModelCheckpoint::ModelCheckpoint(const std::string& filepath,
-                                 const ModelCheckpointOptions& options)
+ModelCheckpoint::ModelCheckpoint(const std::string& filepath, const ModelCheckpointOptions& options)
     : CallbackHandle(std::make_shared<Saver>(filepath, options)) {}
 
 std::optional<double> ModelCheckpoint::best() const {

@@ -35,8 +35,7 @@ class ModelCheckpoint : public CallbackHandle {
   /// `filepath` may have values of the logs in it, "{epoch:02d}-{val_loss:.2f}", see
   /// fill_template(). Throws ConfigError for an unknown mode, no path, or a name that does not end
   /// in ".safetensors" with `save_weights_only`. Saving throws FileError.
-  explicit ModelCheckpoint(const std::string& filepath,
-                           const ModelCheckpointOptions& options = {});
+  explicit ModelCheckpoint(const std::string& filepath, const ModelCheckpointOptions& options = {});
   /// The best value so far of what is monitored.
   std::optional<double> best() const;
 };

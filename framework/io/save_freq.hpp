@@ -11,7 +11,7 @@ class SaveFreq {
   /// Throws ConfigError for another word.
   SaveFreq(const char* word);  // NOLINT: reads as data
   /// Throws ConfigError unless positive.
-  SaveFreq(int batches);       // NOLINT
+  SaveFreq(int batches);  // NOLINT
   bool by_epoch() const { return batches_ == 0; }
   /// 0 where by_epoch().
   int64_t batches() const { return batches_; }

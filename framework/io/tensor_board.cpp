@@ -111,8 +111,8 @@ class Writer final : public Callback, public OccasionalWeightReader {
     try {
       writer.flush();
     } catch (const FileError& error) {
-      warn_once(warned_of_file_, str("TensorBoard's values wait until they can be written: ",
-                                     error.what()));
+      warn_once(warned_of_file_,
+                str("TensorBoard's values wait until they can be written: ", error.what()));
     }
   }
 
@@ -154,9 +154,10 @@ class Writer final : public Callback, public OccasionalWeightReader {
       const size_t left_out = std::erase_if(
           numbers, [](double value) { return !EventFileWriter::is_histogram_value(value); });
       if (left_out > 0) {
-        warn_once(warned_of_values_, str("TensorBoard's histograms leave out values that are not "
-                                         "finite numbers below 1e300, as ", left_out, " of ",
-                                         variables[i].path(), " in epoch ", epoch + 1));
+        warn_once(warned_of_values_,
+                  str("TensorBoard's histograms leave out values that are not "
+                      "finite numbers below 1e300, as ",
+                      left_out, " of ", variables[i].path(), " in epoch ", epoch + 1));
       }
       train_.get().histogram(variables[i].path() + "/histogram", numbers, epoch);
     }

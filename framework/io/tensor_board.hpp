@@ -12,9 +12,9 @@ namespace tessera {
 class UpdateFreq {
  public:
   /// Throws ConfigError for another word.
-  UpdateFreq(const char* word);    // NOLINT: reads as data
+  UpdateFreq(const char* word);  // NOLINT: reads as data
   /// Throws ConfigError unless positive.
-  UpdateFreq(int batches);         // NOLINT
+  UpdateFreq(int batches);  // NOLINT
   /// `batch` counts from 1.
   bool due(int64_t batch) const { return batches_ > 0 && batch % batches_ == 0; }
 

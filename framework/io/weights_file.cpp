@@ -43,11 +43,11 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
                     other_model);
   }
   if (found->shape != weight.shape() || found->dtype != dtype_of(weight)) {
-    throw FileError(file.path(), str("tensor ", in_quotes(weight.path()), " has shape ",
-                    to_string(weight.shape()), " and dtype ", dtype_of(weight)),
+    throw FileError(file.path(),
+                    str("tensor ", in_quotes(weight.path()), " has shape ",
+                        to_string(weight.shape()), " and dtype ", dtype_of(weight)),
                     str(to_string(found->shape), " and ", found->dtype),
-                    found->shape == weight.shape() ? dtype_fix(found->dtype)
-                                                   : other_model);
+                    found->shape == weight.shape() ? dtype_fix(found->dtype) : other_model);
   }
   return *found;
 }
@@ -87,7 +87,9 @@ void save_safetensors(const Layer& model, const std::string& path) {
     whole.push_back(weight.value().full().contiguous());
     const at::Tensor& tensor = whole.back();
     const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
-    tensors.push_back({weight.path(), dtype_of(weight), weight.shape(),
+    tensors.push_back({weight.path(),
+                       dtype_of(weight),
+                       weight.shape(),
                        {bytes, static_cast<size_t>(tensor.nbytes())}});
   }
   collectively(mesh, path, [&] {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/base/internal/handle_state.hpp>
+#include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
 
 namespace tessera {

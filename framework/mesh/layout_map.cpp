@@ -223,12 +223,12 @@ int LayoutMap::match(const std::string& path, const char* what) const {
 void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int64_t rank,
                            const char* what, const std::string& shape) const {
   if (static_cast<int64_t>(rule.layout.size()) == rank) return;
-  throw LayoutError(place_of(path),
-                    str("rule ", in_quotes(rule.match), " has a layout of rank ",
-                        rule.layout.size(), ", the ", what, " has rank ", rank),
-                    "layout " + to_string(rule.layout) + (shape.empty() ? "" : ", shape " + shape),
-                    str("give the layout one entry per axis of the ", what,
-                        ", or narrow the rule"));
+  throw LayoutError(
+      place_of(path),
+      str("rule ", in_quotes(rule.match), " has a layout of rank ", rule.layout.size(), ", the ",
+          what, " has rank ", rank),
+      "layout " + to_string(rule.layout) + (shape.empty() ? "" : ", shape " + shape),
+      str("give the layout one entry per axis of the ", what, ", or narrow the rule"));
 }
 
 Placement LayoutMap::place(int rule_index, const std::string& path, const Shape& shape) const {

@@ -144,8 +144,8 @@ class LayoutMap {
   int match(const std::string& path, const char* what) const;
   bool matches(size_t rule, const std::string& path) const;
   void set(LayoutRule rule);
-  void check_rank(const LayoutRule& rule, const std::string& path, int64_t rank,
-                  const char* what, const std::string& shape = "") const;
+  void check_rank(const LayoutRule& rule, const std::string& path, int64_t rank, const char* what,
+                  const std::string& shape = "") const;
   Placement place(int rule, const std::string& path, const Shape& shape) const;
 
   Mesh mesh_;

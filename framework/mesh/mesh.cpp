@@ -97,8 +97,7 @@ Mesh Mesh::make(State state) {
   for (Interval side : box) volume *= static_cast<size_t>(side.size());
   const bool ascending =
       std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
-  const bool inside =
-      !ids.empty() && ascending && ids.front() >= 0 && ids.back() < state.size;
+  const bool inside = !ids.empty() && ascending && ids.front() >= 0 && ids.back() < state.size;
   if (!inside || volume != ids.size() || ids.size() != state.local_devices.size()) {
     throw MeshError("mesh", "a process's devices fill a box of the mesh, their ids ascending",
                     str("mesh ", mesh.describe(), ", ids ", tessera::to_string(ids), ", ",

@@ -40,8 +40,7 @@ detail::GraphEnds::GraphEnds(const std::map<std::string, SymbolicTensor>& by_key
   }
 }
 
-detail::GraphEnds::GraphEnds(
-    std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key)
+detail::GraphEnds::GraphEnds(std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key)
     : GraphEnds(std::map<std::string, SymbolicTensor>(by_key.begin(), by_key.end())) {
   if (keys.size() == by_key.size()) return;
   throw ConfigError("Functional", "keys of inputs and of outputs differ", "a key twice",
@@ -76,9 +75,8 @@ std::vector<std::string> FunctionalModel::input_names() const { return names_of_
 /// Layers are numbered as they were made, whatever their place in the graph; so does Keras.
 std::vector<std::shared_ptr<Layer>> FunctionalModel::naming_order() const {
   std::vector<std::shared_ptr<Layer>> layers = sublayers();
-  std::stable_sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) {
-    return a->serial() < b->serial();
-  });
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const auto& a, const auto& b) { return a->serial() < b->serial(); });
   return layers;
 }
 
@@ -161,7 +159,7 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
 }
 
 Functional::Functional(GraphEnds inputs, GraphEnds outputs, const FunctionalOptions& options)
-    : ModelHandle(std::make_shared<FunctionalModel>(std::move(inputs), std::move(outputs),
-                                                    options)) {}
+    : ModelHandle(
+          std::make_shared<FunctionalModel>(std::move(inputs), std::move(outputs), options)) {}
 
 }  // namespace tessera

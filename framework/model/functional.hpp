@@ -25,11 +25,11 @@ namespace detail {
 /// Where a graph begins or ends: tensors in a list, or by keys, in whose order they then stand.
 struct GraphEnds {
   GraphEnds() = default;
-  GraphEnds(std::vector<SymbolicTensor> list) : tensors(std::move(list)) {}           // NOLINT
-  GraphEnds(std::initializer_list<SymbolicTensor> list) : tensors(list) {}            // NOLINT
+  GraphEnds(std::vector<SymbolicTensor> list) : tensors(std::move(list)) {}  // NOLINT
+  GraphEnds(std::initializer_list<SymbolicTensor> list) : tensors(list) {}   // NOLINT
   /// Throws ConfigError for a key that is there twice.
-  GraphEnds(std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key);    // NOLINT
-  GraphEnds(const std::map<std::string, SymbolicTensor>& by_key);                     // NOLINT
+  GraphEnds(std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key);  // NOLINT
+  GraphEnds(const std::map<std::string, SymbolicTensor>& by_key);                   // NOLINT
 
   std::vector<SymbolicTensor> tensors = {};
   std::vector<std::string> keys = {};  ///< none for a list
@@ -66,7 +66,7 @@ class FunctionalModel final : public Model {
   struct Step {
     Layer* layer;
     std::vector<size_t> in;
-    std::vector<size_t> masked;     ///< as Node has it
+    std::vector<size_t> masked;  ///< as Node has it
     size_t out;
     std::vector<size_t> last_uses;  ///< slots that nothing later reads
 

@@ -32,7 +32,8 @@ SymbolicTensor input_tensor(const Shape& shape, const InputOptions& options) {
 
 InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
     : Layer({options.name, countable_dtype(options.dtype) ? "" : options.dtype, true}),
-      countable_(countable_dtype(options.dtype)), batch_shape_{options.batch_size} {
+      countable_(countable_dtype(options.dtype)),
+      batch_shape_{options.batch_size} {
   if (options.batch_size < -1 || options.batch_size == 0) {
     throw ShapeError("Input " + options.name, "batch_size is at least 1, or -1 for any",
                      str(options.batch_size), "give the number of samples of each batch");

@@ -33,10 +33,10 @@ Shapes SequentialModel::output_shapes(const Shapes& inputs) const {
 void SequentialModel::add(const LayerHandle& layer) {
   if (const auto* input = dynamic_cast<const InputLayer*>(layer.layer().get())) {
     if (!sublayers().empty() || !batch_shape_.empty()) {
-      throw ConfigError("Sequential " + path(), "an Input is the first of the layers",
-                        sublayers().empty() ? "a second one"
-                                            : str("one after ", sublayers().size(), " layers"),
-                        "give one, at the front");
+      throw ConfigError(
+          "Sequential " + path(), "an Input is the first of the layers",
+          sublayers().empty() ? "a second one" : str("one after ", sublayers().size(), " layers"),
+          "give one, at the front");
     }
     input_ = layer.layer();
     if (input_->name().empty()) input_->set_path("input_layer", "input_layer");

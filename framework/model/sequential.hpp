@@ -49,7 +49,7 @@ class SequentialModel : public Model {
   void check_graph() const;
 
   std::shared_ptr<Layer> input_;
-  Shape batch_shape_;  ///< the batch shape that the Input gave
+  Shape batch_shape_;           ///< the batch shape that the Input gave
   SymbolicTensor begin_, end_;  ///< the graph from the Input to the last layer's output
 };
 

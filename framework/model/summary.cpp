@@ -34,8 +34,8 @@ Total total_of(const std::vector<Variable>& weights) {
   for (const Variable& weight : weights) {
     const int64_t count = numel(weight.shape());
     total.count += count;
-    total.bytes += static_cast<double>(count) *
-                   static_cast<double>(c10::elementSize(weight.dtype()));
+    total.bytes +=
+        static_cast<double>(count) * static_cast<double>(c10::elementSize(weight.dtype()));
   }
   return total;
 }
@@ -80,8 +80,8 @@ std::string device_line(const Model& model, const Optimizer* optimizer, bool col
   return StyledText(" Bytes per device: ", TextStyle::bold).to_string(color) +
          StyledText(readable_bytes(weights + slots), TextStyle::number).to_string(color) +
          str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots), ")\n") +
-         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + describe_place(mesh) +
-         "\n" + precision;
+         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + describe_place(mesh) + "\n" +
+         precision;
 }
 
 std::vector<double> positions_of(const SummaryOptions& options, bool connections) {

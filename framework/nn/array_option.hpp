@@ -14,7 +14,7 @@ class ArrayOption {
  public:
   /// None.
   ArrayOption() = default;
-  ArrayOption(double value);                         // NOLINT: reads as data
+  ArrayOption(double value);                          // NOLINT: reads as data
   ArrayOption(std::initializer_list<double> values);  // NOLINT
   explicit ArrayOption(const at::Tensor& values);
 

@@ -113,7 +113,7 @@ class DatasetHandle {
   DatasetHandle(Made made) : stream_(std::make_shared<Made>(std::move(made))) {}  // NOLINT
   /// Tensors in memory, of which a TensorDataset is made. Throws ShapeError or ConfigError naming
   /// the tensor unless all are dense, on the host, and have equally many rows.
-  DatasetHandle(const Examples& all);  // NOLINT
+  DatasetHandle(const Examples& all);                           // NOLINT
   DatasetHandle(const at::Tensor& x, const at::Tensor& y = {},  // NOLINT
                 const at::Tensor& sample_weight = {});
 

@@ -11,8 +11,7 @@ int64_t KeyValueCache::first_step(const Layer& layer, int64_t steps) {
   return first;
 }
 
-DTensor KeyValueCache::extended(const Layer& layer, const std::string& name,
-                                const DTensor& value) {
+DTensor KeyValueCache::extended(const Layer& layer, const std::string& name, const DTensor& value) {
   DTensor& all = values_[{&layer, name}];
   all = all.defined() ? ops::concat({all, value}, 1) : value;
   return all;

@@ -69,8 +69,11 @@ DTypePolicy policy_of(const LayerOptions& options) {
 }  // namespace
 
 Layer::Layer(const LayerOptions& options)
-    : name_(options.name), own_name_(!options.name.empty()), trainable_(options.trainable),
-      policy_(policy_of(options)), serial_(next_serial++) {
+    : name_(options.name),
+      own_name_(!options.name.empty()),
+      trainable_(options.trainable),
+      policy_(policy_of(options)),
+      serial_(next_serial++) {
   check_name(name_);
   if (options.dtype.empty()) policies_ = dtype_policy_map();
   take_policy();
@@ -114,8 +117,10 @@ void Layer::build(const Shapes& inputs) {
 }
 
 DTensor Layer::call(const Inputs&, const CallContext&) {
-  throw ConfigError(class_name() + " " + path(), "a layer defines call()", "neither call() nor "
-                    "call_all()", "override DTensor call(const Inputs&, const CallContext&)");
+  throw ConfigError(class_name() + " " + path(), "a layer defines call()",
+                    "neither call() nor "
+                    "call_all()",
+                    "override DTensor call(const Inputs&, const CallContext&)");
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
@@ -323,8 +328,7 @@ SymbolicTensor LayerHandle::output() const {
 }
 
 void Layer::add_loss(const DTensor& loss) {
-  traced(std::span(&loss, 1),
-         [this](std::span<const DTensor> in) { losses_.push_back(in[0]); });
+  traced(std::span(&loss, 1), [this](std::span<const DTensor> in) { losses_.push_back(in[0]); });
 }
 
 void Layer::load_assets(const LayerAssets& assets) {
@@ -347,9 +351,13 @@ void Layer::set_path(const std::string& name, const std::string& path) {
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape,
                            const InitializerHandle& initializer, const WeightOptions& options) {
-  Variable weight(VariableSpec{path() + "/" + name, shape,
-                               options.dtype.value_or(policy_.variable), initializer,
-                               {global_seed(), 0}, options.trainable, options.regularizer,
+  Variable weight(VariableSpec{path() + "/" + name,
+                               shape,
+                               options.dtype.value_or(policy_.variable),
+                               initializer,
+                               {global_seed(), 0},
+                               options.trainable,
+                               options.regularizer,
                                options.constraint});
   weight.set_trainable(options.trainable && trainable_);
   weights_.push_back(weight);

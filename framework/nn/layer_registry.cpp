@@ -1,8 +1,8 @@
 #include <tessera/framework/nn/layer_registry.hpp>
 
 #include <algorithm>
-#include <map>
 #include <array>
+#include <map>
 
 namespace tessera {
 
@@ -13,20 +13,64 @@ namespace {
 constexpr size_t max_name_bytes = 256;
 
 /// Layers of Keras that there are none of here, so that no other one is taken for a name like it.
-constexpr std::array keras_alone = {
-    "AdaptiveAveragePooling1D", "AdaptiveAveragePooling2D", "AdaptiveAveragePooling3D",
-    "AdaptiveMaxPooling1D", "AdaptiveMaxPooling2D", "AdaptiveMaxPooling3D", "AugMix",
-    "AutoContrast", "AveragePooling3D", "ContrastLimitedAdaptiveHistogramEqualization",
-    "Conv3DTranspose", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Cropping3D", "CutMix",
-    "Equalization", "GRUCell", "GlobalAveragePooling3D", "GlobalMaxPooling3D",
-    "GroupQueryAttention", "LSTMCell", "Lambda", "MaxNumBoundingBoxes", "MaxPooling3D",
-    "MelSpectrogram", "MixUp", "Pipeline", "RNN", "RandAugment", "RandomBrightness",
-    "RandomColorDegeneration", "RandomColorJitter", "RandomContrast", "RandomCrop",
-    "RandomElasticTransform", "RandomErasing", "RandomFlip", "RandomGaussianBlur",
-    "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPerspective", "RandomPosterization",
-    "RandomRotation", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomTranslation",
-    "RandomZoom", "ReversibleEmbedding", "STFTSpectrogram", "SimpleRNNCell", "Solarization",
-    "SpectralNormalization", "StackedRNNCells", "UpSampling3D", "ZeroPadding3D"};
+constexpr std::array keras_alone = {"AdaptiveAveragePooling1D",
+                                    "AdaptiveAveragePooling2D",
+                                    "AdaptiveAveragePooling3D",
+                                    "AdaptiveMaxPooling1D",
+                                    "AdaptiveMaxPooling2D",
+                                    "AdaptiveMaxPooling3D",
+                                    "AugMix",
+                                    "AutoContrast",
+                                    "AveragePooling3D",
+                                    "ContrastLimitedAdaptiveHistogramEqualization",
+                                    "Conv3DTranspose",
+                                    "ConvLSTM1D",
+                                    "ConvLSTM2D",
+                                    "ConvLSTM3D",
+                                    "Cropping3D",
+                                    "CutMix",
+                                    "Equalization",
+                                    "GRUCell",
+                                    "GlobalAveragePooling3D",
+                                    "GlobalMaxPooling3D",
+                                    "GroupQueryAttention",
+                                    "LSTMCell",
+                                    "Lambda",
+                                    "MaxNumBoundingBoxes",
+                                    "MaxPooling3D",
+                                    "MelSpectrogram",
+                                    "MixUp",
+                                    "Pipeline",
+                                    "RNN",
+                                    "RandAugment",
+                                    "RandomBrightness",
+                                    "RandomColorDegeneration",
+                                    "RandomColorJitter",
+                                    "RandomContrast",
+                                    "RandomCrop",
+                                    "RandomElasticTransform",
+                                    "RandomErasing",
+                                    "RandomFlip",
+                                    "RandomGaussianBlur",
+                                    "RandomGrayscale",
+                                    "RandomHue",
+                                    "RandomInvert",
+                                    "RandomPerspective",
+                                    "RandomPosterization",
+                                    "RandomRotation",
+                                    "RandomSaturation",
+                                    "RandomSharpness",
+                                    "RandomShear",
+                                    "RandomTranslation",
+                                    "RandomZoom",
+                                    "ReversibleEmbedding",
+                                    "STFTSpectrogram",
+                                    "SimpleRNNCell",
+                                    "Solarization",
+                                    "SpectralNormalization",
+                                    "StackedRNNCells",
+                                    "UpSampling3D",
+                                    "ZeroPadding3D"};
 
 LayerFactories& layer_table() {
   static LayerFactories factories;
@@ -120,9 +164,9 @@ std::vector<std::string> detail::layer_class_names() {
 }
 
 LayerHandle layer_from_config(const Json& serialized, const JsonPath& path) {
-  const bool model = serialized.is_object() && serialized.contains("class_name") &&
-                     (serialized["class_name"] == "Sequential" ||
-                      serialized["class_name"] == "Functional");
+  const bool model =
+      serialized.is_object() && serialized.contains("class_name") &&
+      (serialized["class_name"] == "Sequential" || serialized["class_name"] == "Functional");
   if (model && model_factory()) return model_factory()(serialized, path, 1);
   auto [name, config] = read_serialized(serialized, path);
   if (!layer_table().contains(name)) fail_unknown(name, path);

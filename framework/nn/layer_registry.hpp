@@ -23,8 +23,7 @@ using LayerFactories = ConfigFactories<LayerHandle>;
 ///     });
 ///
 /// Not to be called while another thread makes layers. Throws ConfigError for a known name.
-void register_layer(const std::string& class_name,
-                    std::function<LayerHandle(JsonObject&)> factory);
+void register_layer(const std::string& class_name, std::function<LayerHandle(JsonObject&)> factory);
 namespace detail {
 
 /// Known class names, sorted.

@@ -36,8 +36,7 @@ std::vector<ValueSite> detail::value_sites(const Layer& layer) {
   return sites;
 }
 
-std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer,
-                                                       const LayoutMap& rules) {
+std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer, const LayoutMap& rules) {
   auto values = std::make_shared<PlacedValues>();
   bool any = false;
   const size_t inputs = layer.built_for().size();

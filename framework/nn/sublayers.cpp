@@ -24,9 +24,8 @@ namespace {
 /// Whether a layer is another, or has it inside.
 bool holds(const Layer& layer, const Layer& other) {
   const auto& inner = layer.sublayers();
-  return &layer == &other || std::any_of(inner.begin(), inner.end(), [&](const auto& one) {
-           return holds(*one, other);
-         });
+  return &layer == &other || std::any_of(inner.begin(), inner.end(),
+                                         [&](const auto& one) { return holds(*one, other); });
 }
 
 /// Zeros of these shapes, with `unknown` for extents that are not known.
@@ -81,9 +80,7 @@ LayerHandle Layer::untrack_last() {
 }
 
 /// A model's own name is no part of its layers' paths.
-std::string Layer::sublayer_prefix() const {
-  return is_model() && !in_model() ? "" : path() + "/";
-}
+std::string Layer::sublayer_prefix() const { return is_model() && !in_model() ? "" : path() + "/"; }
 
 void Layer::name_sublayers() {
   // All names below are given by the one that is part of no other.
@@ -242,12 +239,13 @@ void Layer::place_weights(const LayoutMap& layouts) {
     if (own != weight_layouts_.end()) {
       placement = {weight.shape(), Layout(own->second, layouts.mesh())};
       if (placement.layout.rank() != static_cast<int64_t>(weight.shape().size())) {
-        throw LayoutError(weight.path(), str("its layout argument names ", weight.shape().size(),
-                          " axes"), placement.layout.describe(), "give one entry for each axis");
+        throw LayoutError(weight.path(),
+                          str("its layout argument names ", weight.shape().size(), " axes"),
+                          placement.layout.describe(), "give one entry for each axis");
       }
     } else {
-      placement = layouts.find(weight.path(), weight.shape(),
-                               kernel.layout.defined() ? &kernel : nullptr);
+      placement =
+          layouts.find(weight.path(), weight.shape(), kernel.layout.defined() ? &kernel : nullptr);
     }
     weight.place(placement);
     // Vectors follow the layer's first matrix.

@@ -324,8 +324,10 @@ SymbolicTensor ops::pad(const SymbolicTensor& x, int64_t axis, int64_t before, i
   const size_t rank = x.shape().size();
   std::vector<std::vector<int64_t>> width(rank, {0, 0});
   width[size_t(normalize_axis(axis, static_cast<int64_t>(rank), "pad"))] = {before, after};
-  return operation("Pad", {x}, {{"pad_width", width}, {"mode", "constant"},
-                                {"constant_values", value == 0 ? Json() : Json(value)}});
+  return operation("Pad", {x},
+                   {{"pad_width", width},
+                    {"mode", "constant"},
+                    {"constant_values", value == 0 ? Json() : Json(value)}});
 }
 
 }  // namespace tessera

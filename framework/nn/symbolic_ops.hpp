@@ -18,8 +18,8 @@ struct Operand {
   Operand(const SymbolicTensor& tensor) : tensors{tensor} {}  // NOLINT: reads as data
   Operand(const std::vector<SymbolicTensor>& list) : tensors(list), is_list(true) {}  // NOLINT
   template <class T>
-    requires std::integral<T> || std::floating_point<T>
-  Operand(T number) : value(number) {}  // NOLINT
+  requires std::integral<T> || std::floating_point<T> Operand(T number)
+      : value(number) {}  // NOLINT
 
   std::vector<SymbolicTensor> tensors = {};
   bool is_list = false;

@@ -22,8 +22,8 @@ class Table {
   /// The values of a column: a tensor (rows, …) on the host, or one text for each row.
   class Column {
    public:
-    Column(at::Tensor numbers) : values_(std::move(numbers)) {}               // NOLINT: as data
-    Column(std::vector<std::string> texts) : values_(std::move(texts)) {}     // NOLINT
+    Column(at::Tensor numbers) : values_(std::move(numbers)) {}            // NOLINT: as data
+    Column(std::vector<std::string> texts) : values_(std::move(texts)) {}  // NOLINT
     Column(std::initializer_list<const char*> texts)
         : values_(std::vector<std::string>(texts.begin(), texts.end())) {}
     bool is_text() const { return values_.index() == 1; }

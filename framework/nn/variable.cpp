@@ -136,9 +136,8 @@ void Variable::assign(const DTensor& value) {
                      to_string(value.shape()), "reshape it first");
   }
   if (is_abstract()) return;
-  traced(std::span(&value, 1), [variable = *this](std::span<const DTensor> in) mutable {
-    variable.take(in[0]);
-  });
+  traced(std::span(&value, 1),
+         [variable = *this](std::span<const DTensor> in) mutable { variable.take(in[0]); });
 }
 
 void Variable::take(const DTensor& value) {
@@ -147,8 +146,7 @@ void Variable::take(const DTensor& value) {
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
   source = relayout_to(source, intern(shape(), dtype(), layout()));
   ++state().tag->version;
-  if (has_value() && state().value.sharding() == source.sharding() &&
-      state().value.owns_memory()) {
+  if (has_value() && state().value.sharding() == source.sharding() && state().value.owns_memory()) {
     const c10::InferenceMode inference;
     for (size_t b = 0; b < source.blocks().size(); ++b) {
       state().value.blocks()[b].copy_(source.blocks()[b]);

@@ -179,8 +179,7 @@ struct ActivationGradOp {
   Tensors forward(const LocalArgs& in) const { return {row.backward(in[0], in[1], numbers)}; }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
-    requires(activation_rows[Row].second != nullptr)
-  {
+      requires(activation_rows[Row].second != nullptr) {
     Grads grads(2);
     if (needs[0]) grads[0] = run_op(*this, {dy[0], saved.in(1)});
     if (needs[1]) grads[1] = dy[0] * saved.in(0) * row.second(saved.in(1));

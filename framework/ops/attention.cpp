@@ -44,8 +44,8 @@ struct AttentionOp : AttentionTerms {
   Specs infer(const Specs& in) const { return infer_values(name, in); }
   Rule rule(const Specs& in) const {
     return Rule::parse(term(in, "t", "!d") + " , " + term(in, "!s", "!d") + " , " +
-                       term(in, "s", "e") + masks(in, values_masks) + " -> " +
-                       term(in, "t", "e") + " , " + sums(in));
+                       term(in, "s", "e") + masks(in, values_masks) + " -> " + term(in, "t", "e") +
+                       " , " + sums(in));
   }
   Tensors forward(const LocalArgs& in) const { return values(in); }
   // As many masks as there are.
@@ -69,28 +69,28 @@ Samples<AttentionOp> AttentionOp::samples() {
     return Sample<AttentionOp>{in, {how}};
   };
   const AttentionTerms causal{.causal = true};
-  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
-          of({1, 3, 2, 2}, {1, 4, 2, 2}, {1, 4, 2, 2}, causal),
-          of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {mask_sample({2, 1, 3, 4})}),
-          of({2, 1, 3, 2, 2}, {2, 1, 2, 2, 2}, {2, 1, 2, 2, 3}, causal,
-             {mask_sample({2, 1, 1, 1, 2})}),
-          of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {.scale = 0.7, .zeros = true},
-             {mask_sample({1, 2, 3, 3})}),
-          of({2, 3, 2, 1}, {2, 3, 2, 1}, {2, 3, 2, 1}, causal, {}, at::kFloat),
-          of({2, 2, 6, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
-          of({1, 3, 4, 2}, {1, 3, 1, 2}, {1, 3, 1, 1}, causal, {mask_sample({1, 4, 1, 3})}),
-          of({1, 4, 2, 2}, {1, 5, 2, 2}, {1, 5, 2, 2}, {.reach = 2}),
-          of({2, 6, 2, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, {.causal = true, .zeros = true, .reach = 2},
-             {mask_sample({2, 1, 6, 1})}),
-          of({2, 3, 1, 2}, {2, 4, 1, 2}, {2, 4, 1, 2}, {}, {{{2}, at::kLong, 0, 5}}),
-          of({2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, causal,
-             {mask_sample({2, 1, 1, 3}), {{2}, at::kLong, 0, 4}}),
-          of({2, 5, 2, 2}, {2, 5, 2, 2}, {2, 5, 2, 3}, {}),
-          of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {{{1, 2, 3, 4}}}),
-          of({1, 3, 4, 2}, {1, 3, 2, 2}, {1, 3, 2, 1}, causal,
-             {{{1, 4, 1, 3}}, mask_sample({1, 1, 3, 3})}),
-          of({2, 3, 1, 2}, {2, 3, 1, 2}, {2, 3, 1, 2}, {.reach = 2},
-             {{{2, 1, 3, 1}}, {{2}, at::kLong, 0, 4}})};
+  return {
+      of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
+      of({1, 3, 2, 2}, {1, 4, 2, 2}, {1, 4, 2, 2}, causal),
+      of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {mask_sample({2, 1, 3, 4})}),
+      of({2, 1, 3, 2, 2}, {2, 1, 2, 2, 2}, {2, 1, 2, 2, 3}, causal, {mask_sample({2, 1, 1, 1, 2})}),
+      of({2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {.scale = 0.7, .zeros = true},
+         {mask_sample({1, 2, 3, 3})}),
+      of({2, 3, 2, 1}, {2, 3, 2, 1}, {2, 3, 2, 1}, causal, {}, at::kFloat),
+      of({2, 2, 6, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}, {}),
+      of({1, 3, 4, 2}, {1, 3, 1, 2}, {1, 3, 1, 1}, causal, {mask_sample({1, 4, 1, 3})}),
+      of({1, 4, 2, 2}, {1, 5, 2, 2}, {1, 5, 2, 2}, {.reach = 2}),
+      of({2, 6, 2, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, {.causal = true, .zeros = true, .reach = 2},
+         {mask_sample({2, 1, 6, 1})}),
+      of({2, 3, 1, 2}, {2, 4, 1, 2}, {2, 4, 1, 2}, {}, {{{2}, at::kLong, 0, 5}}),
+      of({2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 1}, causal,
+         {mask_sample({2, 1, 1, 3}), {{2}, at::kLong, 0, 4}}),
+      of({2, 5, 2, 2}, {2, 5, 2, 2}, {2, 5, 2, 3}, {}),
+      of({2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 2}, {}, {{{1, 2, 3, 4}}}),
+      of({1, 3, 4, 2}, {1, 3, 2, 2}, {1, 3, 2, 1}, causal,
+         {{{1, 4, 1, 3}}, mask_sample({1, 1, 3, 3})}),
+      of({2, 3, 1, 2}, {2, 3, 1, 2}, {2, 3, 1, 2}, {.reach = 2},
+         {{{2, 1, 3, 1}}, {{2}, at::kLong, 0, 4}})};
 }
 
 Samples<AttentionGradOp> AttentionGradOp::samples() {
@@ -101,7 +101,8 @@ Samples<AttentionGradOp> AttentionGradOp::samples() {
     in.insert(in.end(), mask.begin(), mask.end());
     return Sample<AttentionGradOp>{in, {how}};
   };
-  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {}), of({2, 3, 1, 2}, {2, 4, 1, 2}, {.causal = true}),
+  return {of({2, 3, 2, 2}, {2, 3, 2, 2}, {}),
+          of({2, 3, 1, 2}, {2, 4, 1, 2}, {.causal = true}),
           of({2, 3, 1, 2}, {2, 3, 1, 2}, {}, {mask_sample({2, 1, 3, 3})}),
           of({1, 2, 6, 2}, {1, 3, 2, 2}, {}),
           of({2, 4, 1, 2}, {2, 4, 1, 2}, {.causal = true, .reach = 2}, {{{2}, at::kLong, 0, 5}}),

@@ -50,8 +50,7 @@ DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value
 /// at least: of results of several parts of the keys those weigh each (jax.nn's
 /// dot_product_attention with return_residual). Both have gradients.
 std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
-                                                    const DTensor& value,
-                                                    const DTensor& mask = {},
+                                                    const DTensor& value, const DTensor& mask = {},
                                                     const AttentionForm& form = {});
 
 }  // namespace tessera::ops

@@ -130,8 +130,7 @@ struct BinaryOp {
   Tensors forward(const LocalArgs& in) const { return {row.forward(in[0], in[1])}; }
 
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
-    requires(binary_rows[Row].gradient_a != nullptr)
-  {
+      requires(binary_rows[Row].gradient_a != nullptr) {
     Grads grads(2);
     const D &a = saved.in(0), &b = saved.in(1), &y = saved.out(0);
     if (needs[0]) grads[0] = sum_to(row.gradient_a(a, b, y, dy[0]), saved.shape(0));

@@ -199,8 +199,8 @@ struct ConvTransposeOp : Convolution {
       const Interval want = in.out_range(i + 1), made = windows[i].reads(in.range(0, i + 1));
       sizes.push_back(want.size());
       // What is cut off on both sides is not made.
-      const int64_t both = std::clamp<int64_t>(want.lo - made.lo, 0,
-                                               std::max<int64_t>(0, made.hi - want.hi));
+      const int64_t both =
+          std::clamp<int64_t>(want.lo - made.lo, 0, std::max<int64_t>(0, made.hi - want.hi));
       local.padding[size_t(i)] = both;
       cut.emplace_back(made.lo + both - want.lo, want.hi - (made.hi - both));
     }
@@ -249,8 +249,7 @@ struct ConvKernelGradOp : Convolution {
     const at::Tensor x = padded(in, out, local);
     const auto grads = at::convolution_backward(
         channels_first(in[1], spatial()), x, at::empty(sizes, x.options()), {}, local.stride,
-        local.padding, local.dilation, false, local.output_padding, groups,
-        {false, true, false});
+        local.padding, local.dilation, false, local.output_padding, groups, {false, true, false});
     return {kernel_of(std::get<1>(grads), groups)};
   }
   static constexpr Saves saves = inputs(0, 1);
@@ -305,14 +304,11 @@ Samples<ConvOp> ConvOp::samples() {
   const auto of = [](const Shape& x, const Shape& kernel, const Axes& axes, bool grouped = false) {
     return sample(x, kernel, ConvOp{over(axes, grouped)});
   };
-  return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}),
-          of({1, 8, 4, 1}, {3, 3, 1, 2}, strided),
+  return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}), of({1, 8, 4, 1}, {3, 3, 1, 2}, strided),
           of({2, 9, 3}, {4, 3, 2}, even),
           // A window over several shards, a stride past the window, windows wholly in the padding.
-          of({1, 8, 1}, {7, 1, 1}, {{7, 1, 1, 3, 3}}),
-          of({2, 9, 1}, {2, 1, 2}, {{2, 4}}),
-          of({1, 3, 1}, {2, 1, 1}, {{2, 1, 1, 3, 4}}),
-          of({1, 5, 2, 3}, {2, 3, 2, 2}, {{2}}, true),
+          of({1, 8, 1}, {7, 1, 1}, {{7, 1, 1, 3, 3}}), of({2, 9, 1}, {2, 1, 2}, {{2, 4}}),
+          of({1, 3, 1}, {2, 1, 1}, {{2, 1, 1, 3, 4}}), of({1, 5, 2, 3}, {2, 3, 2, 2}, {{2}}, true),
           of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, true),
           of({1, 3, 3, 2, 1}, {2, 2, 1, 1, 2}, {{2}, {2, 1, 1, 1, 0}, {1}})};
 }
@@ -323,8 +319,7 @@ Samples<ConvTransposeOp> ConvTransposeOp::samples() {
     return sample(y, kernel, ConvTransposeOp{over(axes, grouped), extents});
   };
   return {of({2, 3, 5, 3}, {3, 2, 2, 3}, {{3}, {2}}, {5, 6}),
-          of({1, 4, 4, 2}, {3, 3, 1, 2}, strided, {8, 4}),
-          of({2, 4, 2}, {4, 3, 2}, even, {9}),
+          of({1, 4, 4, 2}, {3, 3, 1, 2}, strided, {8, 4}), of({2, 4, 2}, {4, 3, 2}, even, {9}),
           of({2, 2, 2}, {2, 1, 2}, {{2, 4}}, {9}),
           of({1, 4, 2, 2}, {2, 3, 2, 2}, {{2}}, {5}, true)};
 }
@@ -333,10 +328,8 @@ Samples<ConvKernelGradOp> ConvKernelGradOp::samples() {
   const auto of = [](const Shape& x, const Shape& dy, const Axes& axes, bool grouped = false) {
     return sample(x, dy, ConvKernelGradOp{over(axes, grouped)});
   };
-  return {of({2, 5, 6, 2}, {2, 3, 5, 3}, {{3}, {2}}),
-          of({1, 8, 4, 1}, {1, 4, 4, 2}, strided),
-          of({2, 9, 1}, {2, 2, 2}, {{2, 4}}),
-          of({1, 5, 2, 3}, {1, 4, 2, 2}, {{2}}, true)};
+  return {of({2, 5, 6, 2}, {2, 3, 5, 3}, {{3}, {2}}), of({1, 8, 4, 1}, {1, 4, 4, 2}, strided),
+          of({2, 9, 1}, {2, 2, 2}, {{2, 4}}), of({1, 5, 2, 3}, {1, 4, 2, 2}, {{2}}, true)};
 }
 
 TESSERA_REGISTER_OP(ConvOp);
@@ -347,8 +340,11 @@ TESSERA_REGISTER_OP(ConvKernelGradOp);
 Convolution of(std::string_view op, std::vector<WindowAxis>&& axes, const Shape& kernel) {
   const size_t r = axes.size();
   if (kernel.size() != r + 2 && kernel.size() != r + 3) {
-    throw ShapeError(std::string(op), str("a kernel has ", r, " window axes and 2 of channels, or 3"
-                                          " in groups"), to_string(kernel), "reshape it");
+    throw ShapeError(std::string(op),
+                     str("a kernel has ", r,
+                         " window axes and 2 of channels, or 3"
+                         " in groups"),
+                     to_string(kernel), "reshape it");
   }
   for (size_t i = 0; i < r; ++i) axes[i].size = kernel[i];
   return {Windows(axes), kernel.size() == r + 3};

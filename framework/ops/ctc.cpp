@@ -33,9 +33,7 @@ Rule batch_rule() {
 }
 
 /// In a type that ATen's functions know.
-at::Tensor at_least_float(const at::Tensor& x) {
-  return x.to(at::toOpMathType(x.scalar_type()));
-}
+at::Tensor at_least_float(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())); }
 
 [[noreturn]] void fail_gap(int64_t) {
   throw ConfigError(std::string(ctc_name), "labels are 0 only behind the end of a sequence",
@@ -145,8 +143,8 @@ class GpuCtc {
   }
 
   const Alignment& of_;
-  at::Tensor classes_;  ///< of each state, at each step
-  at::Tensor emitted_;  ///< log of the probability of its class
+  at::Tensor classes_;               ///< of each state, at each step
+  at::Tensor emitted_;               ///< log of the probability of its class
   at::Tensor first_, last_, skips_;  ///< 0 where a way may begin, end, leave the state before out
   at::Tensor ways_;
 };

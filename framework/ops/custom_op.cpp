@@ -154,9 +154,9 @@ Grads gradient_of_custom(const void* op, const Saved& saved, const Cotangents& d
   for (size_t i = 0; i < in.size(); ++i) {
     if (!needs[i]) gradients[i] = DTensor();
     if (gradients[i].defined() && gradients[i].shape() != in[i].shape()) {
-      throw StateError(body.name, str("the gradient of input ", i, " has its shape, ",
-                                      to_string(in[i].shape())),
-                       to_string(gradients[i].shape()), "sum over what was broadcast");
+      throw StateError(
+          body.name, str("the gradient of input ", i, " has its shape, ", to_string(in[i].shape())),
+          to_string(gradients[i].shape()), "sum over what was broadcast");
     }
   }
   return gradients;

@@ -48,8 +48,8 @@ struct DenseOp {
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor& x = in[0];
     const at::Tensor rows = x.dim() == 2 ? x : x.reshape({-1, x.size(-1)});
-    const at::Tensor y = Relu ? at::_addmm_activation(in[2], rows, in[1])
-                              : at::addmm(in[2], rows, in[1]);
+    const at::Tensor y =
+        Relu ? at::_addmm_activation(in[2], rows, in[1]) : at::addmm(in[2], rows, in[1]);
     if (x.dim() == 2) return {y};
     std::vector<int64_t> shape = x.sizes().vec();
     shape.back() = y.size(-1);

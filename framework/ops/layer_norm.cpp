@@ -104,8 +104,8 @@ struct LayerNormOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const at::ScalarType dtype = at::toOpMathType(in[0].scalar_type());
-    const auto [y, mean, factor] = at::native_layer_norm(
-        in[0].to(dtype), in[1].sizes(), in[1].to(dtype), in[2].to(dtype), epsilon);
+    const auto [y, mean, factor] = at::native_layer_norm(in[0].to(dtype), in[1].sizes(),
+                                                         in[1].to(dtype), in[2].to(dtype), epsilon);
     return {y.to(in[0].scalar_type()), mean, factor};
   }
   static constexpr Saves saves{0b011, 0b110};
@@ -118,9 +118,10 @@ Specs LayerNormOp::infer(const Specs& in) const {
   check_same_dtype(name, in);
   const Shape& x = in[0].shape;
   if (in[2].shape != in[1].shape || rest_of(x, in[1].shape) != in[1].shape) {
-    throw ShapeError(std::string(name), "gamma and beta have the extents of the normalized axes",
-                     to_string(in[1].shape) + " and " + to_string(in[2].shape) + " for " +
-                         to_string(x), "reshape them");
+    throw ShapeError(
+        std::string(name), "gamma and beta have the extents of the normalized axes",
+        to_string(in[1].shape) + " and " + to_string(in[2].shape) + " for " + to_string(x),
+        "reshape them");
   }
   check_not_empty(name, in[1]);
   Shape moment(x.begin(), x.end() - in[1].rank());
@@ -159,9 +160,7 @@ Grads LayerNormGradOp::gradient(const Saved& saved, const Cotangents& given, Nee
   const auto row_mean = [&](const DTensor& v) { return ops::mean(v, axes, true); };
   const auto row_sum = [&](const DTensor& v) { return ops::sum(v, axes, true); };
   // Linear in g, and its own transpose.
-  const auto projected = [&](const DTensor& v) {
-    return v - row_mean(v) - h * row_mean(v * h);
-  };
+  const auto projected = [&](const DTensor& v) { return v - row_mean(v) - h * row_mean(v * h); };
   const DTensor t = factor * projected(ddx);
   const DTensor dh = dy * ddgamma - factor * (ddx * row_mean(g * h) + g * row_mean(ddx * h));
   const DTensor dcentered = factor * dh;
@@ -180,11 +179,11 @@ Samples<LayerNormOp> LayerNormOp::samples() {
 
 Samples<LayerNormGradOp> LayerNormGradOp::samples() {
   const auto of = [](const Shape& x, const Shape& moments, const Shape& gamma) {
-    return Sample<LayerNormGradOp>{
-        {{x}, {x}, {moments}, {moments, at::kDouble, 0.5, 1.5}, {gamma}}, {}};
+    return Sample<LayerNormGradOp>{{{x}, {x}, {moments}, {moments, at::kDouble, 0.5, 1.5}, {gamma}},
+                                   {}};
   };
-  return {of({3, 4}, {3, 1}, {4}), of({2, 3, 2}, {2, 3, 1}, {2}),
-          of({3, 2, 2}, {3, 1, 1}, {2, 2}), of({3}, {1}, {3})};
+  return {of({3, 4}, {3, 1}, {4}), of({2, 3, 2}, {2, 3, 1}, {2}), of({3, 2, 2}, {3, 1, 1}, {2, 2}),
+          of({3}, {1}, {3})};
 }
 
 TESSERA_REGISTER_OP(LayerNormGradOp);

@@ -75,14 +75,16 @@ struct MatmulOp {
     if (needs[0]) {
       const DTensor& b = saved.in(1);
       grads[0] = sum_to(transpose_a ? ops::matmul(b, dy, transpose_b, true)
-                                    : ops::matmul(dy, b, false, !transpose_b), saved.shape(0));
+                                    : ops::matmul(dy, b, false, !transpose_b),
+                        saved.shape(0));
     }
     if (needs[1]) {
       const DTensor& a = saved.in(0);
       grads[1] = saved.shape(1).size() == 2 && a.rank() > 2
                      ? matrix_gradient(a, dy, transpose_a ? "yx" : "xy", transpose_b ? "zy" : "yz")
-                 : sum_to(transpose_b ? ops::matmul(dy, a, true, transpose_a)
-                                      : ops::matmul(a, dy, !transpose_a, false), saved.shape(1));
+                     : sum_to(transpose_b ? ops::matmul(dy, a, true, transpose_a)
+                                          : ops::matmul(a, dy, !transpose_a, false),
+                              saved.shape(1));
     }
     return grads;
   }

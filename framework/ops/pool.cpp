@@ -190,9 +190,7 @@ struct MaxPoolOp : Pooling {
     const Shape y = pooled(name, in[0]);
     return {{y, in[0].dtype}, {y, at::kLong}};
   }
-  Rule rule(const Specs&) const {
-    return Rule::parse(term() + " -> " + term() + " , " + term());
-  }
+  Rule rule(const Specs&) const { return Rule::parse(term() + " -> " + term() + " , " + term()); }
   Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
     return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
   }
@@ -223,9 +221,7 @@ struct MaxPoolGradOp : Pooling {
   auto attributes() const { return std::tie(windows, extents); }
 
   Specs infer(const Specs& in) const { return {{over(in[0].shape, extents), in[0].dtype}}; }
-  Rule rule(const Specs&) const {
-    return Rule::parse(term() + " , " + term() + " -> " + term());
-  }
+  Rule rule(const Specs&) const { return Rule::parse(term() + " , " + term() + " -> " + term()); }
   Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
     return windows[axis - 1].readers(out, in[0].shape[size_t(axis)]);
   }
@@ -238,8 +234,7 @@ struct MaxPoolGradOp : Pooling {
       covers.push_back(cells.size());
     }
     const at::Tensor dy = image(in[0]);
-    const at::Tensor positions =
-        moved(image(in[1]), from, extents.back(), covers, covers.back());
+    const at::Tensor positions = moved(image(in[1]), from, extents.back(), covers, covers.back());
     const at::Tensor dx = at::max_pool2d_with_indices_backward(
         dy, plane(dy, cover), sizes(), strides(), {0, 0}, {1, 1}, false, positions);
     return {cut(dx, in, cover)};
@@ -259,8 +254,7 @@ Grads MaxPoolOp::gradient(const Saved& saved, const Cotangents& dy, Needs) const
 
 /// One over the cells of x in each window of an axis, times the window's size, for outputs from
 /// `lo` on; of the dtype and on the device of `like`.
-at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input,
-                   const at::Tensor& like) {
+at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input, const at::Tensor& like) {
   const auto on_host = [&] {
     std::vector<double> list;
     for (int64_t o = out.lo; o < out.hi; ++o) {
@@ -335,10 +329,10 @@ struct AvgPoolGradOp : Averaging {
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
     const std::vector<Interval> out = in_ranges(in, 0), cover = covered(out, out_ranges(in));
-    const at::Tensor dy = corrected(image(in[0]), out, extents).contiguous(
-        at::MemoryFormat::ChannelsLast);
-    const at::Tensor dx = at::avg_pool2d_backward(dy, plane(dy, cover), sizes(), strides(), {0, 0},
-                                                  false, true, {});
+    const at::Tensor dy =
+        corrected(image(in[0]), out, extents).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor dx =
+        at::avg_pool2d_backward(dy, plane(dy, cover), sizes(), strides(), {0, 0}, false, true, {});
     return {cut(dx, in, cover)};
   }
   static constexpr Saves saves = nothing_saved;

@@ -55,9 +55,7 @@ Seed seed_of(const at::Tensor& pair) {
 }
 
 /// What is drawn for a block of x.
-DrawSlice slice_of(const LocalArgs& in) {
-  return {seed_of(in[1]), in.spec(0).shape, in.ranges(0)};
-}
+DrawSlice slice_of(const LocalArgs& in) { return {seed_of(in[1]), in.spec(0).shape, in.ranges(0)}; }
 
 /// Random float32 for each element of x.
 at::Tensor drawn(const LocalArgs& in, DrawKind kind, double a, double b) {
@@ -126,8 +124,7 @@ struct GaussianOp {
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor noise =
-        drawn(in, normal_draw, Times ? 1 : 0, stddev).to(in[0].scalar_type());
+    const at::Tensor noise = drawn(in, normal_draw, Times ? 1 : 0, stddev).to(in[0].scalar_type());
     return {Times ? in[0].mul(noise) : in[0].add(noise)};
   }
   static constexpr Saves saves = Times ? inputs(1) : nothing_saved;
@@ -240,8 +237,8 @@ DTensor random_normal(const Shape& shape, const DTensor& seed, double mean, doub
   return run_op(RandomNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
 }
 
-DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean,
-                                double stddev, at::ScalarType dtype) {
+DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean, double stddev,
+                                at::ScalarType dtype) {
   return run_op(RandomTruncatedNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
 }
 

@@ -86,9 +86,7 @@ struct Reduction {
 struct SumOp : Reduction {
   static constexpr std::string_view name = "sum";
   Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
-  Rule rule(const Specs& in) const {
-    return rule_of(in, FactorKind::reduce).passing(Passes::sums);
-  }
+  Rule rule(const Specs& in) const { return rule_of(in, FactorKind::reduce).passing(Passes::sums); }
   Tensors forward(const LocalArgs& in) const {
     return {axes.empty() ? in[0] : at::sum(in[0], axes, keepdims, in.spec(0).dtype)};
   }
@@ -97,8 +95,10 @@ struct SumOp : Reduction {
     return {spread(dy[0], saved.shape(0), axes)};
   }
   static Samples<SumOp> samples() {
-    return {{{{{4, 3}}}, {{{0}, false}}}, {{{{4, 3}}}, {{{0, 1}, false}}},
-            {{{{2, 3, 4}}}, {{{1}, true}}}, {{{{3, 4}, at::kLong, -5, 5}}, {{{1}, false}}}};
+    return {{{{{4, 3}}}, {{{0}, false}}},
+            {{{{4, 3}}}, {{{0, 1}, false}}},
+            {{{{2, 3, 4}}}, {{{1}, true}}},
+            {{{{3, 4}, at::kLong, -5, 5}}, {{{1}, false}}}};
   }
 };
 
@@ -107,7 +107,8 @@ struct ExtremeOp : Reduction {
   static constexpr std::string_view name = Largest ? "max" : "min";
   Specs infer(const Specs& in) const { return shape_of(name, in, false, in[0].dtype); }
   Rule rule(const Specs& in) const {
-    return rule_of(in, FactorKind::reduce).reducing(Largest ? Reduce::max : Reduce::min)
+    return rule_of(in, FactorKind::reduce)
+        .reducing(Largest ? Reduce::max : Reduce::min)
         .passing(Largest ? Passes::maxima : Passes::minima);
   }
   Tensors forward(const LocalArgs& in) const {
@@ -138,13 +139,14 @@ struct TruthOp : Reduction {
   static constexpr std::string_view name = Any ? "any" : "all";
   Specs infer(const Specs& in) const {
     if (in[0].dtype != at::kBool) {
-      throw ConfigError(std::string(name), "the operand has dtype bool",
-                        dtype_name(in[0].dtype), "compare it with a value");
+      throw ConfigError(std::string(name), "the operand has dtype bool", dtype_name(in[0].dtype),
+                        "compare it with a value");
     }
     return shape_of(name, in, true, at::kBool);
   }
   Rule rule(const Specs& in) const {
-    return rule_of(in, FactorKind::reduce).reducing(Any ? Reduce::max : Reduce::min)
+    return rule_of(in, FactorKind::reduce)
+        .reducing(Any ? Reduce::max : Reduce::min)
         .passing(Any ? Passes::maxima : Passes::minima);
   }
   Tensors forward(const LocalArgs& in) const {

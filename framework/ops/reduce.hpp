@@ -42,8 +42,7 @@ DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive = false, bool reve
 /// log(sum(exp(x))), stable: over shards a pending max, then a pending sum.
 DTensor logsumexp(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean, and mean of squared deviations from it (biased variance); never E[x²] − E[x]².
-std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes = {},
-                                    bool keepdims = false);
+std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 DTensor variance(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 /// Number of elements reduced into one.

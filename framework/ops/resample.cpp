@@ -27,10 +27,14 @@ double sinc(double x) {
 /// Cells on each side that count.
 double radius(Interpolation how) {
   switch (how) {
-    case Interpolation::bilinear: return 1;
-    case Interpolation::bicubic: return 2;
-    case Interpolation::lanczos3: return 3;
-    case Interpolation::lanczos5: return 5;
+    case Interpolation::bilinear:
+      return 1;
+    case Interpolation::bicubic:
+      return 2;
+    case Interpolation::lanczos3:
+      return 3;
+    case Interpolation::lanczos5:
+      return 5;
   }
   return 0;
 }
@@ -55,9 +59,7 @@ struct Resampling {
   /// How much wider than between neighbours the weights reach.
   double stretch() const { return antialias && from > to ? double(from) / double(to) : 1; }
   /// Where made cell i lies among the cells.
-  double centre(int64_t i) const {
-    return (double(i) + 0.5) * double(from) / double(to) - 0.5;
-  }
+  double centre(int64_t i) const { return (double(i) + 0.5) * double(from) / double(to) - 0.5; }
   /// Cells that made cell i reads.
   Interval taps(int64_t i) const {
     const double reach = radius(how) * stretch();
@@ -77,10 +79,10 @@ struct Resampling {
   }
   /// Weights (made cells, cells).
   at::Tensor matrix(Interval made, Interval cells, const at::TensorOptions& options) const {
-    return shape_table("resample",
-                       {from, to, int64_t(how), int64_t(antialias), made.lo, made.hi, cells.lo,
-                        cells.hi},
-                       options, [&] { return matrix_on_host(made, cells); });
+    return shape_table(
+        "resample",
+        {from, to, int64_t(how), int64_t(antialias), made.lo, made.hi, cells.lo, cells.hi}, options,
+        [&] { return matrix_on_host(made, cells); });
   }
   at::Tensor matrix_on_host(Interval made, Interval cells) const {
     at::Tensor weights = at::zeros({made.size(), cells.size()}, at::kDouble);
@@ -133,8 +135,10 @@ struct ResampleOp : Resampling {
                        bool antialias = false) {
       return Sample<ResampleOp>{{{x}}, {{axis, x[size_t(axis)], to, how, antialias}}};
     };
-    return {of({2, 4, 3}, 1, 8, Interpolation::bilinear), of({5, 2}, 0, 3, Interpolation::bicubic),
-            of({1, 3, 2}, 1, 7, Interpolation::lanczos3), of({4}, 0, 6, Interpolation::lanczos5),
+    return {of({2, 4, 3}, 1, 8, Interpolation::bilinear),
+            of({5, 2}, 0, 3, Interpolation::bicubic),
+            of({1, 3, 2}, 1, 7, Interpolation::lanczos3),
+            of({4}, 0, 6, Interpolation::lanczos5),
             of({2, 3}, 1, 6, Interpolation::bilinear),
             of({9, 2}, 0, 4, Interpolation::bilinear, true),
             of({2, 7}, 1, 3, Interpolation::bicubic, true)};
@@ -171,8 +175,7 @@ TESSERA_REGISTER_OP(ResampleGradOp);
 
 namespace ops {
 
-DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how,
-                 bool antialias) {
+DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how, bool antialias) {
   const int64_t a = normalize_axis(axis, x.rank(), "resample");
   const int64_t from = x.shape()[size_t(a)];
   if (size < 1 || from < 1) {

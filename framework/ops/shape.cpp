@@ -178,9 +178,8 @@ Shape complete(const DTensor& x, Shape shape) {
 namespace ops {
 
 DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward) {
-  return run_op(RelayoutOp{layout.defined() ? abstract_layout(layout) : layout,
-                            reshard_after_forward},
-                {x});
+  return run_op(
+      RelayoutOp{layout.defined() ? abstract_layout(layout) : layout, reshard_after_forward}, {x});
 }
 
 DTensor relayout_like(const DTensor& x, const DTensor& like) {

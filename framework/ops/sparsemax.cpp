@@ -50,9 +50,7 @@ struct SparsemaxGradOp {
     const at::Tensor dx = active.sub(slope.mul_(active.sum(-1, true)));
     return {dx.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
-  static Samples<SparsemaxGradOp> samples() {
-    return {{{{{3, 5}}, {{3, 5}}}, {1}}};
-  }
+  static Samples<SparsemaxGradOp> samples() { return {{{{{3, 5}}, {{3, 5}}}, {1}}}; }
 };
 
 struct SparsemaxOp {

@@ -92,8 +92,8 @@ struct UnstackOp {
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const {
-    const DTensor& some = *std::find_if(dy.begin(), dy.end(),
-                                        [](const DTensor& d) { return d.defined(); });
+    const DTensor& some =
+        *std::find_if(dy.begin(), dy.end(), [](const DTensor& d) { return d.defined(); });
     std::vector<DTensor> parts = dy;
     DTensor nothing;
     for (DTensor& part : parts) {

@@ -99,8 +99,7 @@ struct TakeAlongAxisGradOp {
     int64_t tables = 1;
     std::vector<int64_t> column(shape.size(), 1);
     for (size_t a = 0; a + 2 < shape.size(); ++a) tables *= column[a] = shape[a];
-    const at::Tensor starts =
-        at::arange(tables, places.options()).mul_(shard.size()).view(column);
+    const at::Tensor starts = at::arange(tables, places.options()).mul_(shard.size()).view(column);
     const at::Tensor numbers =
         places.add(starts).masked_fill_(outside_of(places, shard), -1).flatten();
     const at::Tensor sums = at::embedding_dense_backward(dy.reshape({numbers.size(0), width}),
@@ -160,8 +159,7 @@ struct TakeAlongAxisOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const int64_t count = in.spec(0).shape[size_t(axis)];
-    const at::Tensor checked =
-        checked_indices(name, "indices", in[1], count, in.ranges(1), -count);
+    const at::Tensor checked = checked_indices(name, "indices", in[1], count, in.ranges(1), -count);
     const Interval shard = in.range(0, axis);
     const at::Tensor places = places_in(checked, count, shard);
     const at::Tensor inside = shard.size() == count ? places : places.clamp(0, shard.size() - 1);

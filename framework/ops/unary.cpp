@@ -96,8 +96,7 @@ struct UnaryOp {
   Tensors forward(const LocalArgs& in) const { return {row.forward(in[0])}; }
 
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const
-    requires(unary_rows[Row].gradient != nullptr)
-  {
+      requires(unary_rows[Row].gradient != nullptr) {
     return {row.gradient(saved.in(0), saved.out(0), dy[0])};
   }
   static Samples<UnaryOp> samples() {

@@ -54,8 +54,8 @@ namespace tessera::strategy {
 /// How a worker goes through its own dataset.
 struct PerWorkerOptions {
   int64_t batch_size = 32;  ///< rows of a worker's batch; a stream has batches of its own
-  bool shuffle = true;  ///< each worker and each pass in an order of its own
-  bool repeat = true;   ///< begin again after the last batch
+  bool shuffle = true;      ///< each worker and each pass in an order of its own
+  bool repeat = true;       ///< begin again after the last batch
 };
 
 /// A dataset of which every worker makes its own (coordinator.create_per_worker_dataset).

@@ -36,9 +36,7 @@ struct ClusterCoordinator::State {
   }
 };
 
-const ClosureValue& RemoteValue::fetch() const {
-  return state_->queue->wait(state_->closure);
-}
+const ClosureValue& RemoteValue::fetch() const { return state_->queue->wait(state_->closure); }
 
 bool RemoteValue::ready() const { return state_->queue->ready(state_->closure); }
 
@@ -54,8 +52,7 @@ ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy)
 
 ClusterCoordinator::~ClusterCoordinator() = default;
 
-RemoteValue ClusterCoordinator::schedule(const std::string& function,
-                                         const ClosureValue& arguments,
+RemoteValue ClusterCoordinator::schedule(const std::string& function, const ClosureValue& arguments,
                                          const std::vector<PerWorkerDataset>& datasets) {
   return state_->call([&](CoordinatorRuntime& lead) {
     if (state_->job->find_function(function) == nullptr) {
@@ -131,7 +128,7 @@ ClusterCoordinator::Counts ClusterCoordinator::counts() {
   return state_->call([this](CoordinatorRuntime& lead) {
     const auto seen = lead.closures()->counts();
     Counts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
-                             seen.done_by_worker};
+                  seen.done_by_worker};
     counts.updates.resize(static_cast<size_t>(state_->job->servers()));
     for (int g = 0; g < lead.groups(); ++g) {
       const std::vector<StoreState> states = lead.store().states(g);

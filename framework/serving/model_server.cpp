@@ -20,9 +20,8 @@ Json tensor_info(const std::string& name, const std::string& dtype, const Shape&
   for (const int64_t extent : shape) {
     dims.push_back({{"size", std::to_string(extent)}, {"name", ""}});
   }
-  return {{"dtype", dtype},
-          {"tensor_shape", {{"dim", dims}, {"unknown_rank", false}}},
-          {"name", name}};
+  return {
+      {"dtype", dtype}, {"tensor_shape", {{"dim", dims}, {"unknown_rank", false}}}, {"name", name}};
 }
 
 std::string dtype_of(at::ScalarType dtype) {
@@ -33,10 +32,9 @@ std::string dtype_of(at::ScalarType dtype) {
 
 Json status_json(const ServedModel& served) {
   const Json ok = {{"error_code", "OK"}, {"error_message", ""}};
-  return {{"model_version_status",
-           Json::array({{{"version", std::to_string(served.version)},
-                         {"state", "AVAILABLE"},
-                         {"status", ok}}})}};
+  return {{"model_version_status", Json::array({{{"version", std::to_string(served.version)},
+                                                 {"state", "AVAILABLE"},
+                                                 {"status", ok}}})}};
 }
 
 Json metadata_json(const ServedModel& served, const std::string& name) {
@@ -50,9 +48,7 @@ Json metadata_json(const ServedModel& served, const std::string& name) {
                           {"method_name", "tensorflow/serving/predict"}};
   const Json signatures = {{"serving_default", signature}};
   return {{"model_spec",
-           {{"name", name},
-            {"signature_name", ""},
-            {"version", std::to_string(served.version)}}},
+           {{"name", name}, {"signature_name", ""}, {"version", std::to_string(served.version)}}},
           {"metadata", {{"signature_def", {{"signature_def", signatures}}}}},
           {"labels", served.labels}};
 }

@@ -34,7 +34,7 @@ class ModelServer : private detail::HttpHandler {
 
  private:
   std::optional<detail::HttpResponse> refuse(const std::string& method,
-                                     const std::string& target) override;
+                                             const std::string& target) override;
   void handle(detail::HttpRequest&& request, detail::HttpRespond respond) override;
   void drain() override { worker_.hurry(); }
   detail::HttpResponse describe(const detail::HttpRequest& request) const;

@@ -64,7 +64,6 @@ CentralStorageStrategy::CentralStorageStrategy(const CentralStorageOptions& opti
     : CentralStorageStrategy(Devices(options)) {}
 
 CentralStorageStrategy::CentralStorageStrategy(const Devices& devices)
-    : Strategy(central_name, devices.mesh()),
-      parameter_device_(to_string(devices.parameter)) {}
+    : Strategy(central_name, devices.mesh()), parameter_device_(to_string(devices.parameter)) {}
 
 }  // namespace tessera::strategy

@@ -28,8 +28,7 @@ using ClusterSpec = std::map<std::string, std::vector<std::string>>;
 /// A cluster by hand (tf.distribute.cluster_resolver.SimpleClusterResolver): what TF_CONFIG would
 /// say, whose keys errors name. Throws ConfigError as find_cluster().
 struct SimpleClusterResolver : Cluster {
-  SimpleClusterResolver(const ClusterSpec& cluster_spec, const std::string& task_type,
-                        int task_id);
+  SimpleClusterResolver(const ClusterSpec& cluster_spec, const std::string& task_type, int task_id);
 };
 
 }  // namespace tessera::strategy

@@ -48,8 +48,7 @@ std::shared_ptr<const Strategy> make_strategy(const std::string& name,
                       "pass 1 or more");
   }
   if (name == "mirrored") {
-    return std::make_shared<MirroredStrategy>(
-        MirroredOptions{.devices = virtual_devices(devices)});
+    return std::make_shared<MirroredStrategy>(MirroredOptions{.devices = virtual_devices(devices)});
   }
   if (name == "multi_worker_mirrored") {
     return std::make_shared<MultiWorkerMirroredStrategy>(

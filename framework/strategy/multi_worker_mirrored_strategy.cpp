@@ -1,8 +1,8 @@
 #include <tessera/framework/strategy/multi_worker_mirrored_strategy.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 
 namespace tessera::strategy {
 

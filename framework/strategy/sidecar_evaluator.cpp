@@ -76,7 +76,9 @@ std::string in_words(const Logs& logs) {
 class Watch {
  public:
   Watch(const ModelHandle& model, const SidecarEvaluatorOptions& options)
-      : model_(model), options_(options), checkpoint_(model),
+      : model_(model),
+        options_(options),
+        checkpoint_(model),
         log_(options.csv.empty() ? options.checkpoint_dir + "/evaluations.csv" : options.csv,
              options.log_dir.empty() ? "" : options.log_dir + "/validation") {
     if (!model.model().built()) model.model().build(batch_shapes(options.data));

@@ -55,15 +55,14 @@ bool is_cut_over_batch(const DTensor& value, int64_t axis) {
 
 int64_t checked_axis(const char* where, const DTensor& value, int64_t axis) {
   if (axis >= -value.rank() && axis < value.rank()) return axis < 0 ? axis + value.rank() : axis;
-  throw ShapeError(where, str("axis is one of the ", value.rank(), " of the value, ",
-                              to_string(value.shape())),
-                   str(axis), "name one of them");
+  throw ShapeError(
+      where, str("axis is one of the ", value.rank(), " of the value, ", to_string(value.shape())),
+      str(axis), "name one of them");
 }
 
 void check_defined(const char* where, const DTensor& value) {
   if (value.defined()) return;
-  throw StateError(where, "the value is a tensor", "an undefined one",
-                   "pass what run() returned");
+  throw StateError(where, "the value is a tensor", "an undefined one", "pass what run() returned");
 }
 
 /// Shards of axis 0 added up.

@@ -115,8 +115,7 @@ std::vector<int64_t> cuts_of(const Shape& shape, const Layout& layout, int64_t a
   return cuts;
 }
 
-std::optional<std::string> picture(const Shape& shape, const Layout& layout,
-                                   const Shards& shards) {
+std::optional<std::string> picture(const Shape& shape, const Layout& layout, const Shards& shards) {
   const auto axes = drawn_axes(layout);
   if (!axes) return std::nullopt;
   TextGrid grid;
@@ -175,10 +174,9 @@ std::string table(const Shape& shape, const Layout& layout, const Shards& shards
 
 /// What the picture shows, on one line if it fits, else on one for each part.
 std::string title(const std::string& dtype, const Shape& shape, const Layout& layout) {
-  const std::string parts[] = {
-      (dtype.empty() ? "shape " : dtype + " ") + to_string(shape),
-      "layout " + one_line(layout.describe(), max_columns - 10),
-      "mesh " + one_line(layout.mesh().describe(), max_columns - 8)};
+  const std::string parts[] = {(dtype.empty() ? "shape " : dtype + " ") + to_string(shape),
+                               "layout " + one_line(layout.describe(), max_columns - 10),
+                               "mesh " + one_line(layout.mesh().describe(), max_columns - 8)};
   const std::string whole = join(parts, ", ");
   std::string text = (whole.size() <= max_columns ? whole : join(parts, "\n")) + "\n";
   const auto axes = drawn_axes(layout);

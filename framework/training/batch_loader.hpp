@@ -82,7 +82,7 @@ struct Batch {
   std::vector<DTensor> x;
   std::vector<DTensor> y;              ///< one for each output; none for data to predict
   std::vector<DTensor> sample_weight;  ///< none: all 1; one for all outputs, or one for each
-  int64_t rows = 0;       ///< rows of the global batch
+  int64_t rows = 0;                    ///< rows of the global batch
 };
 
 namespace detail {

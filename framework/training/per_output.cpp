@@ -33,7 +33,7 @@ std::string metric_texts(const std::vector<MetricHandle>& metrics) {
 }  // namespace
 
 size_t detail::output_position(const std::string& argument, const std::string& name,
-                       const std::vector<std::string>& outputs) {
+                               const std::vector<std::string>& outputs) {
   const auto found = std::find(outputs.begin(), outputs.end(), name);
   if (found != outputs.end()) return static_cast<size_t>(found - outputs.begin());
   throw ConfigError("compile", argument + " names outputs of the model", in_quotes(name),
@@ -41,7 +41,7 @@ size_t detail::output_position(const std::string& argument, const std::string& n
 }
 
 void detail::check_one_each(const std::string& argument, size_t entries,
-                    const std::vector<std::string>& outputs) {
+                            const std::vector<std::string>& outputs) {
   if (entries == outputs.size()) return;
   throw ConfigError("compile",
                     str(argument, " has one entry for each of the ", outputs.size(), " outputs ",
@@ -57,9 +57,12 @@ LossChoice::LossChoice(const char* name) : name_(name) {
 LossHandle LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
   if (!by_shape_) return made_;
   switch (labels_kind(y_true, y_pred)) {
-    case Labels::binary: return "binary_crossentropy";
-    case Labels::sparse: return "sparse_categorical_crossentropy";
-    case Labels::categorical: return "categorical_crossentropy";
+    case Labels::binary:
+      return "binary_crossentropy";
+    case Labels::sparse:
+      return "sparse_categorical_crossentropy";
+    case Labels::categorical:
+      return "categorical_crossentropy";
   }
   return {};
 }
@@ -114,14 +117,17 @@ std::vector<std::vector<MetricHandle>> MetricsChoice::values(
 }
 
 std::shared_ptr<Metric> detail::metric_for(const MetricHandle& metric, const Shape& y_true,
-                                   const Shape& y_pred) {
+                                           const Shape& y_pred) {
   if (metric.get()) return metric.get();
   const std::string& name = metric.text();
   if (name != "accuracy" && name != "acc") return make_metric(name, name);
   switch (labels_kind(y_true, y_pred)) {
-    case Labels::binary: return make_metric("binary_accuracy", name);
-    case Labels::sparse: return make_metric("sparse_categorical_accuracy", name);
-    case Labels::categorical: return make_metric("categorical_accuracy", name);
+    case Labels::binary:
+      return make_metric("binary_accuracy", name);
+    case Labels::sparse:
+      return make_metric("sparse_categorical_accuracy", name);
+    case Labels::categorical:
+      return make_metric("categorical_accuracy", name);
   }
   return nullptr;
 }

@@ -31,17 +31,15 @@ class PerOutput {
  public:
   PerOutput() = default;
   template <class U>
-    requires std::convertible_to<const U&, T>
-  PerOutput(const U& all) : all_(T(all)) {}                                   // NOLINT
-  PerOutput(std::initializer_list<T> list) : list_(list) {}                   // NOLINT
+  requires std::convertible_to<const U&, T> PerOutput(const U& all) : all_(T(all)) {}   // NOLINT
+  PerOutput(std::initializer_list<T> list) : list_(list) {}                             // NOLINT
   PerOutput(std::initializer_list<std::pair<std::string, T>> named) : named_(named) {}  // NOLINT
   template <class U>
-    requires std::convertible_to<const U&, T>
-  PerOutput(const std::vector<U>& list)  // NOLINT
+  requires std::convertible_to<const U&, T> PerOutput(const std::vector<U>& list)  // NOLINT
       : list_(std::in_place, list.begin(), list.end()) {}
   template <class U>
-    requires std::convertible_to<const U&, T>
-  PerOutput(const std::map<std::string, U>& named)  // NOLINT
+  requires std::convertible_to<const U&, T> PerOutput(
+      const std::map<std::string, U>& named)  // NOLINT
       : named_(named.begin(), named.end()) {}
 
   /// One value for each output; `otherwise` where none is given. Throws ConfigError naming the
@@ -123,16 +121,16 @@ struct OutputMetrics {
 class MetricsChoice {
  public:
   MetricsChoice() = default;
-  MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}           // NOLINT
-  MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}            // NOLINT
-  MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}     // NOLINT
+  MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}     // NOLINT
+  MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}      // NOLINT
+  MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}  // NOLINT
   template <std::same_as<std::vector<MetricHandle>> List>
   MetricsChoice(const std::vector<List>& lists) : lists_(lists) {}               // NOLINT
   MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named);  // NOLINT
 
   /// The metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricHandle>> values(const std::string& argument,
-                                             const std::vector<std::string>& outputs) const;
+                                                const std::vector<std::string>& outputs) const;
   /// What was given, as JSON: a list, of lists for outputs, or an object of lists, of what `one`
   /// gives of a metric; null for nothing.
   Json json(const std::function<Json(const MetricHandle&)>& one) const;

@@ -69,8 +69,8 @@ std::vector<Panel> panels_of(const History& history, int64_t validation_freq) {
     if (course.empty()) continue;
     const bool validation = name.starts_with("val_");
     const std::string base = validation ? name.substr(4) : name;
-    auto panel = std::find_if(panels.begin(), panels.end(),
-                              [&](const Panel& p) { return p.name == base; });
+    auto panel =
+        std::find_if(panels.begin(), panels.end(), [&](const Panel& p) { return p.name == base; });
     if (panel == panels.end()) panel = panels.insert(panel, {base, {}});
     panel->series.push_back(
         {validation, epochs_of(history, course.size(), validation_freq), course});
@@ -96,8 +96,8 @@ struct Axes {
 };
 
 void draw_marker(Svg& svg, Point at, bool validation) {
-  const std::string fill = std::string("fill=\"") +
-                           (validation ? validation_look : training_look).color + "\"";
+  const std::string fill =
+      std::string("fill=\"") + (validation ? validation_look : training_look).color + "\"";
   if (validation) {
     svg.rect({at.x - 3, at.y - 3}, 6, 6, fill);
   } else {
@@ -153,8 +153,7 @@ void draw_axes(Svg& svg, const Axes& axes, const Ticks& across, const Ticks& upw
     svg.line({x, top}, {x, bottom}, grid);
     svg.text({x, bottom + 17}, across.labels[i], small("middle"));
   }
-  svg.rect(axes.origin, plot_width, plot_height,
-           str("fill=\"none\" stroke=\"", Svg::frame, '"'));
+  svg.rect(axes.origin, plot_width, plot_height, str("fill=\"none\" stroke=\"", Svg::frame, '"'));
   svg.text({left + plot_width / 2, bottom + 35}, "epoch", small("middle"));
 }
 
@@ -183,8 +182,11 @@ std::pair<int64_t, int64_t> epoch_range(const std::vector<Panel>& panels) {
 }
 
 void draw_panel(Svg& svg, Point corner, const Panel& panel, std::pair<int64_t, int64_t> epochs) {
-  Axes axes{{corner.x + plot_left, corner.y + plot_top}, static_cast<double>(epochs.first),
-            static_cast<double>(epochs.second), INFINITY, -INFINITY};
+  Axes axes{{corner.x + plot_left, corner.y + plot_top},
+            static_cast<double>(epochs.first),
+            static_cast<double>(epochs.second),
+            INFINITY,
+            -INFINITY};
   for (const Series& series : panel.series) {
     for (const double value : series.values) {
       if (!is_drawable(value)) continue;
@@ -203,8 +205,8 @@ void draw_panel(Svg& svg, Point corner, const Panel& panel, std::pair<int64_t, i
   for (const Series& series : panel.series) draw_series(svg, axes, series);
   draw_legend(svg, {axes.origin.x, corner.y + 42}, panel);
   if (!any) {
-    svg.text({axes.origin.x + plot_width / 2, axes.origin.y + plot_height / 2},
-             "no finite value", str("text-anchor=\"middle\" fill=\"", Svg::muted, '"'));
+    svg.text({axes.origin.x + plot_width / 2, axes.origin.y + plot_height / 2}, "no finite value",
+             str("text-anchor=\"middle\" fill=\"", Svg::muted, '"'));
   }
 }
 
@@ -218,8 +220,7 @@ void draw_headline(Svg& svg, const History& history, const std::string& title, b
   const double room = width - 2 * page_margin;
   svg.text({page_margin + 8, 32}, fit_text(title, 18, room, true),
            "font-size=\"18\" font-weight=\"bold\"");
-  svg.text({page_margin + 8, 52}, fit_text(below, 12, room),
-           str("fill=\"", Svg::muted, '"'));
+  svg.text({page_margin + 8, 52}, fit_text(below, 12, room), str("fill=\"", Svg::muted, '"'));
 }
 
 }  // namespace
@@ -231,12 +232,11 @@ std::string detail::plot_svg(const History& history, const PlotOptions& options)
                       "pass 0 to have them chosen");
   }
   const std::vector<Panel> panels = panels_of(history, options.validation_freq);
-  const auto columns = static_cast<size_t>(
-      options.columns > 0 ? options.columns : columns_for(panels.size()));
+  const auto columns =
+      static_cast<size_t>(options.columns > 0 ? options.columns : columns_for(panels.size()));
   const size_t rows = (std::max<size_t>(panels.size(), 1) + columns - 1) / columns;
   const double width = 2 * page_margin + panel_width * static_cast<double>(columns);
-  const double height =
-      headline_height + page_margin + panel_height * static_cast<double>(rows);
+  const double height = headline_height + page_margin + panel_height * static_cast<double>(rows);
   const std::string title = !options.title.empty() ? options.title
                             : history.data.empty() ? "Training"
                                                    : "Training on " + history.data;

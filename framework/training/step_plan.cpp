@@ -51,8 +51,8 @@ std::string layers_table(const StepPlan& plan) {
   }
   rows.push_back({"total", range(total.weights), range(total.gradients), range(total.slots),
                   range(total.activations)});
-  return table({{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1},
-                {"Activations", 1}}, rows);
+  return table(
+      {{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1}, {"Activations", 1}}, rows);
 }
 
 /// Alike collectives for one place follow each other as one row with a count.
@@ -74,8 +74,8 @@ std::string collectives_table(const StepPlan& plan) {
                     std::to_string(next - i), readable_bytes(bytes)});
     i = next;
   }
-  rows.push_back({"total", "", "", std::to_string(plan.collectives.size()),
-                  readable_bytes(received)});
+  rows.push_back(
+      {"total", "", "", std::to_string(plan.collectives.size()), readable_bytes(received)});
   return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 

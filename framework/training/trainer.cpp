@@ -206,9 +206,8 @@ auto Trainer::pass_over(const std::string& caller, const DatasetHandle& given,
     }
     const BatchLoaderOptions batches{
         .batch_size = options.batch_size, .steps = options.steps, .layouts = state->layouts};
-    const CallbackList callbacks(
-        options.callbacks, *this, mesh,
-        {.steps = epoch_steps(data, batches), .verbose = options.verbose});
+    const CallbackList callbacks(options.callbacks, *this, mesh,
+                                 {.steps = epoch_steps(data, batches), .verbose = options.verbose});
     if (!mesh.is_local()) {
       RunFingerprint facts =
           run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
@@ -239,8 +238,7 @@ Logs Trainer::evaluate(const NamedArrays& x, const at::Tensor& y, const Evaluate
   return evaluate(named_examples(x, y, input_names(), "evaluate"), options);
 }
 
-Logs Trainer::evaluate(const NamedArrays& x, const NamedArrays& y,
-                       const EvaluateOptions& options) {
+Logs Trainer::evaluate(const NamedArrays& x, const NamedArrays& y, const EvaluateOptions& options) {
   Examples all = named_examples(x, {}, input_names(), "evaluate");
   all.y = by_name(y, output_names(), "evaluate, y");
   return evaluate(all, options);

@@ -165,8 +165,7 @@ DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const
   DTensor counts;
   if (mask.defined()) counts = ops::expand_dims(mask, 1);
   if (options_.use_causal_mask) {
-    const at::Tensor ahead =
-        at::arange(scores.size(1)).unsqueeze(-1) - at::arange(scores.size(2));
+    const at::Tensor ahead = at::arange(scores.size(1)).unsqueeze(-1) - at::arange(scores.size(2));
     const DTensor past = pack(ahead.ge(0).unsqueeze(0), Layout::replicated(scores.mesh(), 3));
     counts = counts.defined() ? ops::logical_and(counts, past) : past;
   }
@@ -206,7 +205,7 @@ Attention::Attention(const AttentionOptions& options)
     : LayerHandle(std::make_shared<AttentionLayer>(false, options)) {}
 
 AdditiveAttention::AdditiveAttention(const AdditiveAttentionOptions& options)
-    : LayerHandle(std::make_shared<AttentionLayer>(true,
-                                                   copied_options<AttentionOptions>(options))) {}
+    : LayerHandle(
+          std::make_shared<AttentionLayer>(true, copied_options<AttentionOptions>(options))) {}
 
 }  // namespace tessera

@@ -71,8 +71,10 @@ const RegisteredLayer registered_group_query_attention(
 GroupQueryAttentionLayer::GroupQueryAttentionLayer(int64_t head_dim, int64_t num_query_heads,
                                                    int64_t num_key_value_heads,
                                                    const GroupQueryAttentionOptions& options)
-    : WrapperLayer(common_options(options)), head_dim_(head_dim),
-      num_query_heads_(num_query_heads), num_key_value_heads_(num_key_value_heads),
+    : WrapperLayer(common_options(options)),
+      head_dim_(head_dim),
+      num_query_heads_(num_query_heads),
+      num_key_value_heads_(num_key_value_heads),
       options_(options) {
   const std::string where = "GroupQueryAttention " + options.name;
   const int64_t window = options.sliding_window.value_or(1);
@@ -117,9 +119,10 @@ Shapes GroupQueryAttentionLayer::output_shapes(const Shapes& inputs) const {
   const bool alike = query.size() == 3 && value.size() == 3 && key.size() == 3 &&
                      query[2] == value[2] && value[1] == key[1];
   if (!alike) {
-    fail("query, value and key have batch, steps and features, query and value as many features, "
-         "value and key as many steps",
-         to_string(query) + ", " + to_string(value) + " and " + to_string(key));
+    fail(
+        "query, value and key have batch, steps and features, query and value as many features, "
+        "value and key as many steps",
+        to_string(query) + ", " + to_string(value) + " and " + to_string(key));
   }
   for (const Shape& shape : {query, key}) {
     if (shape[2] < 0) fail("features have a known extent", to_string(shape));
@@ -141,9 +144,9 @@ void GroupQueryAttentionLayer::make_weights(const Shapes& inputs) {
   key_ = add_inner("_key_dense", projection("key", num_key_value_heads_));
   if (options_.use_gate) gate_ = add_inner("_gate_dense", projection("gate", num_query_heads_));
   value_ = add_inner("_value_dense", projection("value", num_key_value_heads_));
-  attention_output_ =
-      add_inner("_output_dense", head_projection(options_, "attention_output", 4, 2, {query[2]},
-                                                 to_string(dtype_policy())));
+  attention_output_ = add_inner(
+      "_output_dense",
+      head_projection(options_, "attention_output", 4, 2, {query[2]}, to_string(dtype_policy())));
   query_->build({query});
   key_->build({key});
   if (gate_) gate_->build({query});
@@ -160,8 +163,7 @@ DTensor GroupQueryAttentionLayer::repeated(const DTensor& x) const {
   return ops::reshape(apart, {x.size(0), x.size(1), num_query_heads_, head_dim_});
 }
 
-DTensor GroupQueryAttentionLayer::dropped(const DTensor& scores,
-                                          const CallContext& context) const {
+DTensor GroupQueryAttentionLayer::dropped(const DTensor& scores, const CallContext& context) const {
   if (!context.training || options_.dropout == 0) return scores;
   return ops::dropout(scores, options_.dropout,
                       draw_seed(context, path(), scores.mesh(), options_.seed));
@@ -173,23 +175,19 @@ std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const AttendedSteps seen =
-      attended_steps(*this, context, inputs, k, (*value_)(value, context),
-                     {options_.use_causal_mask, options_.return_attention_scores,
-                      options_.sliding_window});
+  const AttendedSteps seen = attended_steps(
+      *this, context, inputs, k, (*value_)(value, context),
+      {options_.use_causal_mask, options_.return_attention_scores, options_.sliding_window});
   const bool drops = context.training && options_.dropout > 0;
   std::vector<DTensor> masks = seen.masks;
   DTensor heads, shares;
   if (!options_.return_attention_scores && !drops && attends_at_once(q, seen.key, 1)) {
     for (DTensor& mask : masks) mask = widened_mask(mask, 2, 4);
-    heads = ops::attention(q, seen.key, seen.value, {},
-                           {.causal = seen.causal,
-                            .zeros = gives_zeros(),
-                            .window = seen.window,
-                            .masks = masks});
+    heads = ops::attention(
+        q, seen.key, seen.value, {},
+        {.causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = masks});
   } else {
-    masks.push_back(
-        place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
+    masks.push_back(place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const DTensor scores =
         ops::einsum("bkuh,bquh->buqk", {repeated(seen.key), q / std::sqrt(double(head_dim_))});
     shares = attention_shares(scores, joined_masks(masks), 1, gives_zeros());

@@ -10,9 +10,9 @@ namespace tessera {
 
 /// Options of GroupQueryAttention.
 struct GroupQueryAttentionOptions {
-  double dropout = 0;    ///< share of the attention scores dropped
-  bool use_bias = true;  ///< adds a bias to each projection
-  std::optional<int64_t> sliding_window = std::nullopt;     ///< steps attend to nearer ones only
+  double dropout = 0;                                    ///< share of the attention scores dropped
+  bool use_bias = true;                                  ///< adds a bias to each projection
+  std::optional<int64_t> sliding_window = std::nullopt;  ///< steps attend to nearer ones only
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of each kernel
   InitializerHandle bias_initializer = "zeros";             ///< first values of each bias
   RegularizerHandle kernel_regularizer = {};                ///< penalty on each kernel

@@ -78,8 +78,11 @@ const RegisteredLayer registered_multi_head_attention("MultiHeadAttention", [](J
 
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
                                                  const MultiHeadAttentionOptions& options)
-    : WrapperLayer(common_options(options)), num_heads_(num_heads), key_dim_(key_dim),
-      value_dim_(options.value_dim.value_or(key_dim)), options_(options) {
+    : WrapperLayer(common_options(options)),
+      num_heads_(num_heads),
+      key_dim_(key_dim),
+      value_dim_(options.value_dim.value_or(key_dim)),
+      options_(options) {
   options_.value_dim = value_dim_;
   const std::string where = "MultiHeadAttention " + options.name;
   const int64_t window = options.sliding_window.value_or(1);
@@ -172,8 +175,9 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
   for (const char letter : l.scores) {
     const size_t in_query = l.query.find(letter), in_key = l.key.find(letter);
     const bool heads = in_query == query.size() - 1;
-    scores.push_back(heads ? num_heads_
-                           : in_query != std::string::npos ? query[in_query] : value[in_key]);
+    scores.push_back(heads                           ? num_heads_
+                     : in_query != std::string::npos ? query[in_query]
+                                                     : value[in_key]);
   }
   return {output, scores};
 }
@@ -234,10 +238,8 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& se
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::AttentionForm form{.causal = seen.causal,
-                          .zeros = gives_zeros(),
-                          .window = seen.window,
-                          .masks = seen.masks};
+  ops::AttentionForm form{
+      .causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = seen.masks};
   for (DTensor& mask : form.masks) mask = widened_mask(mask, 2, q.rank());
   const DTensor y = ops::attention(moved(q, axis, steps), moved(seen.key, axis, steps),
                                    moved(seen.value, axis, steps), {}, form);
@@ -256,10 +258,9 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const AttendedSteps seen =
-      attended_steps(*this, context, inputs, k, (*value_)(value, context),
-                     {options_.use_causal_mask, options_.return_attention_scores,
-                      options_.sliding_window});
+  const AttendedSteps seen = attended_steps(
+      *this, context, inputs, k, (*value_)(value, context),
+      {options_.use_causal_mask, options_.return_attention_scores, options_.sliding_window});
   DTensor heads, shares;
   if (can_fuse(q, seen.key, context)) {
     heads = fused(q, seen);
@@ -268,8 +269,7 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
     const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
                                        {seen.key, q / std::sqrt(double(key_dim_))});
     std::vector<DTensor> masks = seen.masks;
-    masks.push_back(
-        place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
+    masks.push_back(place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const auto attended = static_cast<int64_t>(axes(x.rank()).size());
     shares = attention_shares(scores, joined_masks(masks), attended, gives_zeros());
     heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,

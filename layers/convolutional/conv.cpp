@@ -66,18 +66,19 @@ ConvLayer::ConvLayer(int64_t spatial, const ConvArguments& arguments)
 Shape ConvLayer::image_shape(const Shape& x) const {
   const int64_t channels = channels_of(x);
   if (channels % arguments_.groups != 0) {
-    throw ShapeError(where(), str("the number of channels is a multiple of groups ",
-                                  arguments_.groups), to_string(x), "change groups");
+    throw ShapeError(where(),
+                     str("the number of channels is a multiple of groups ", arguments_.groups),
+                     to_string(x), "change groups");
   }
   return shape_of(x[0], outputs(x, windows(x)), arguments_.filters);
 }
 
 void ConvLayer::make_weights(const Shapes& inputs) {
   const int64_t channels = channels_last_shape(inputs).back();
-  kernel_ = add_weight("kernel", kernel_shape({channels / arguments_.groups, arguments_.filters}),
-                       arguments_.kernel_initializer,
-                       {.regularizer = arguments_.kernel_regularizer,
-                        .constraint = arguments_.kernel_constraint});
+  kernel_ = add_weight(
+      "kernel", kernel_shape({channels / arguments_.groups, arguments_.filters}),
+      arguments_.kernel_initializer,
+      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
   add_bias(arguments_.filters);
 }
 

@@ -10,13 +10,13 @@ namespace tessera {
 
 /// Options of Conv1D, Conv2D and Conv3D.
 struct ConvOptions {
-  AxisValues strides = 1;         ///< steps from one window to the next, for all axes or each
-  std::string padding = "valid";  ///< "valid", "same"; Conv1D also "causal"
-  std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
-  AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
-  int64_t groups = 1;             ///< parts of the channels that have kernels of their own
+  AxisValues strides = 1;            ///< steps from one window to the next, for all axes or each
+  std::string padding = "valid";     ///< "valid", "same"; Conv1D also "causal"
+  std::string data_format = "";      ///< "channels_last", as if empty, or "channels_first"
+  AxisValues dilation_rate = 1;      ///< steps from one cell of a window to the next
+  int64_t groups = 1;                ///< parts of the channels that have kernels of their own
   ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
-  bool use_bias = true;           ///< adds `bias`
+  bool use_bias = true;              ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
   RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`

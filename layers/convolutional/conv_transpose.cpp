@@ -73,8 +73,8 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
   const bool same = arguments_.padding == "same";
   std::vector<int64_t> list;
   for (size_t i = 0; i < strides().size(); ++i) {
-    WindowAxis axis{.size = kernel_size()[i], .stride = strides()[i],
-                    .dilation = dilation_rate()[i]};
+    WindowAxis axis{
+        .size = kernel_size()[i], .stride = strides()[i], .dilation = dilation_rate()[i]};
     const int64_t n = x[i + 1];
     if (n < 0) {
       list.push_back(-1);
@@ -109,10 +109,9 @@ Shape ConvTransposeLayer::image_shape(const Shape& x) const {
 
 void ConvTransposeLayer::make_weights(const Shapes& inputs) {
   const int64_t channels = channels_last_shape(inputs).back();
-  kernel_ = add_weight("kernel", kernel_shape({arguments_.filters, channels}),
-                       arguments_.kernel_initializer,
-                       {.regularizer = arguments_.kernel_regularizer,
-                        .constraint = arguments_.kernel_constraint});
+  kernel_ = add_weight(
+      "kernel", kernel_shape({arguments_.filters, channels}), arguments_.kernel_initializer,
+      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
   add_bias(arguments_.filters);
 }
 

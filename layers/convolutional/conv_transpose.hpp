@@ -14,10 +14,10 @@ struct ConvTransposeOptions {
   AxisValues strides = 1;         ///< factor by which an extent grows, for all axes or each
   std::string padding = "valid";  ///< "valid" or "same"
   std::optional<AxisValues> output_padding = std::nullopt;  ///< below the strides; most if absent
-  std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
-  AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
+  std::string data_format = "";      ///< "channels_last", as if empty, or "channels_first"
+  AxisValues dilation_rate = 1;      ///< steps from one cell of a window to the next
   ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
-  bool use_bias = true;           ///< adds `bias`
+  bool use_bias = true;              ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
   RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`

@@ -10,13 +10,13 @@ namespace tessera {
 
 /// Options of DepthwiseConv1D and DepthwiseConv2D.
 struct DepthwiseConvOptions {
-  AxisValues strides = 1;         ///< steps from one window to the next, for all axes or each
-  std::string padding = "valid";  ///< "valid" or "same"
-  int64_t depth_multiplier = 1;   ///< outputs for each channel
-  std::string data_format = "";   ///< "channels_last", as if empty, or "channels_first"
-  AxisValues dilation_rate = 1;   ///< steps from one cell of a window to the next
+  AxisValues strides = 1;            ///< steps from one window to the next, for all axes or each
+  std::string padding = "valid";     ///< "valid" or "same"
+  int64_t depth_multiplier = 1;      ///< outputs for each channel
+  std::string data_format = "";      ///< "channels_last", as if empty, or "channels_first"
+  AxisValues dilation_rate = 1;      ///< steps from one cell of a window to the next
   ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
-  bool use_bias = true;           ///< adds `bias`
+  bool use_bias = true;              ///< adds `bias`
   InitializerHandle depthwise_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";                ///< first values of `bias`
   RegularizerHandle depthwise_regularizer = {};                ///< penalty on `kernel`

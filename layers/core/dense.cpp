@@ -60,8 +60,9 @@ Shape DenseLayer::output_shape(const Shapes& inputs) const {
                      to_string(shape), "flatten or expand it first");
   }
   if (built() && shape.back() != kernel_.shape()[0]) {
-    throw ShapeError("Dense " + path(), str("the last axis has ", kernel_.shape()[0],
-                     " features, as when built"), to_string(shape), "pass inputs of that size");
+    throw ShapeError("Dense " + path(),
+                     str("the last axis has ", kernel_.shape()[0], " features, as when built"),
+                     to_string(shape), "pass inputs of that size");
   }
   shape.back() = units_;
   return options_.activation.output_shape(shape);

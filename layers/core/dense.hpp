@@ -8,7 +8,7 @@ namespace tessera {
 /// The options of Dense.
 struct DenseOptions {
   ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
-  bool use_bias = true;           ///< adds `bias`
+  bool use_bias = true;              ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
   RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`

@@ -77,8 +77,8 @@ class EinsumDenseLayer final : public Layer {
 
 const RegisteredLayer registered_einsum_dense("EinsumDense", [](JsonObject& config) {
   const auto options = layer_options_from<EinsumDenseOptions>(config);
-  take_nulls(config, {"lora_rank", "lora_alpha", "gptq_unpacked_column_size",
-                      "quantization_config"});
+  take_nulls(config,
+             {"lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config"});
   const auto equation = config.take<std::string>("equation");
   const Json given = config.take<Json>("output_shape");
   const JsonPath path = config.path().key("output_shape");
@@ -95,7 +95,9 @@ const RegisteredLayer registered_einsum_dense("EinsumDense", [](JsonObject& conf
 
 EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
                                    const EinsumDenseOptions& options)
-    : Layer(common_options(options)), equation_(equation), output_shape_(output_shape),
+    : Layer(common_options(options)),
+      equation_(equation),
+      output_shape_(output_shape),
       options_(options) {
   static const std::regex form(
       R"((\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?)");
@@ -115,10 +117,10 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
       product *= known ? extent : 1;
       continue;
     }
-    throw ConfigError("EinsumDense " + options.name,
-                      str("output_shape holds -1 and extents from 1 on, of a product up to ",
-                          max_units),
-                      to_string(output_shape), "give the extents after the batch");
+    throw ConfigError(
+        "EinsumDense " + options.name,
+        str("output_shape holds -1 and extents from 1 on, of a product up to ", max_units),
+        to_string(output_shape), "give the extents after the batch");
   }
   input_ = match[2];
   kernel_letters_ = match[4];
@@ -140,8 +142,7 @@ Json EinsumDenseLayer::config() const {
   for (const int64_t extent : output_shape_) {
     shape.push_back(extent == -1 ? Json(nullptr) : Json(extent));
   }
-  Json json =
-      layer_config(*this, {{"output_shape", shape}, {"equation", equation_}}, options_);
+  Json json = layer_config(*this, {{"output_shape", shape}, {"equation", equation_}}, options_);
   if (options_.bias_axes.empty()) json["bias_axes"] = nullptr;
   return json;
 }
@@ -254,8 +255,8 @@ void EinsumDenseLayer::make_weights(const Shapes& inputs) {
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
   const Form now = letters(inputs[0].shape());
-  DTensor y = ops::einsum(now.input + "," + now.kernel + "->" + now.output,
-                          {inputs[0], read(kernel_)});
+  DTensor y =
+      ops::einsum(now.input + "," + now.kernel + "->" + now.output, {inputs[0], read(kernel_)});
   if (bias_.defined()) y = place_output(y) + read(bias_);
   y = options_.activation(y);
   penalize(options_.activity_regularizer, y);

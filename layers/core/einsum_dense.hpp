@@ -8,7 +8,7 @@ namespace tessera {
 /// The options of EinsumDense.
 struct EinsumDenseOptions {
   ActivationHandle activation = {};  ///< applied to the outputs, by Keras' name; none by default
-  std::string bias_axes = "";     ///< letters of the output that `bias` has; no bias if empty
+  std::string bias_axes = "";        ///< letters of the output that `bias` has; no bias if empty
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
   RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`

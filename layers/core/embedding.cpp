@@ -53,7 +53,9 @@ const RegisteredLayer registered_embedding("Embedding", [](JsonObject& config) {
 
 EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
                                const EmbeddingOptions& options)
-    : Layer(common_options(options)), input_dim_(input_dim), output_dim_(output_dim),
+    : Layer(common_options(options)),
+      input_dim_(input_dim),
+      output_dim_(output_dim),
       options_(options) {
   if (input_dim < 1 || output_dim < 1) {
     throw ConfigError("Embedding " + options.name, "input_dim and output_dim are at least 1",
@@ -72,8 +74,7 @@ Shape EmbeddingLayer::output_shape(const Shapes& inputs) const {
 }
 
 void EmbeddingLayer::make_weights(const Shapes&) {
-  embeddings_ = add_weight("embeddings", {input_dim_, output_dim_},
-                           options_.embeddings_initializer,
+  embeddings_ = add_weight("embeddings", {input_dim_, output_dim_}, options_.embeddings_initializer,
                            {.regularizer = options_.embeddings_regularizer,
                             .constraint = options_.embeddings_constraint});
 }

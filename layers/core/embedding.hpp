@@ -8,7 +8,7 @@ namespace tessera {
 struct EmbeddingOptions {
   InitializerHandle embeddings_initializer = "uniform";  ///< first values of `embeddings`
   RegularizerHandle embeddings_regularizer = {};         ///< penalty on `embeddings`
-  ConstraintHandle embeddings_constraint = {};  ///< what `embeddings` is brought back to
+  ConstraintHandle embeddings_constraint = {};           ///< what `embeddings` is brought back to
   bool mask_zero = false;             ///< number 0 is padding, which the output's mask leaves out
   LayoutSpec embeddings_layout = {};  ///< layout of `embeddings`, over any layout map
   std::string name = "";              ///< first part of the weights' paths

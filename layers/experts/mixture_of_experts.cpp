@@ -155,16 +155,15 @@ MixtureOfExpertsLayer::DenseWeights MixtureOfExpertsLayer::dense_weights(const s
 
 void MixtureOfExpertsLayer::make_weights(const Shapes& inputs) {
   const int64_t features = inputs[0].back();
-  router_ = add_weight("router/kernel", {features, options_.num_experts},
-                       options_.router_initializer);
+  router_ =
+      add_weight("router/kernel", {features, options_.num_experts}, options_.router_initializer);
   expert_1_ = dense_weights("expert_1", features, options_.hidden_dim);
   expert_2_ = dense_weights("expert_2", options_.hidden_dim, features);
 }
 
 RoutingForm MixtureOfExpertsLayer::routing_form(const DTensor& x,
                                                 const CallContext& context) const {
-  const double factor =
-      context.training ? options_.capacity_factor : options_.eval_capacity_factor;
+  const double factor = context.training ? options_.capacity_factor : options_.eval_capacity_factor;
   return {.top_k = options_.top_k,
           .capacity = expert_capacity(x.size(1), options_.num_experts, options_.top_k, factor),
           .legacy = options_.legacy_mtf_behavior,
@@ -212,8 +211,8 @@ DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
   const auto row = [&](const DTensor& numbers) { return ops::reshape(numbers, {groups, -1, 1}); };
   DTensor rows = ops::take_along_axis(x, row(tokens), 1) * ops::cast(row(filled), x.dtype());
   rows = ops::transpose(ops::reshape(rows, {groups, experts, capacity, x.size(2)}), {1, 0, 2, 3});
-  const DTensor made = ops::reshape(ops::transpose(work(rows), {1, 0, 2, 3}),
-                                    {groups, slots, x.size(2)});
+  const DTensor made =
+      ops::reshape(ops::transpose(work(rows), {1, 0, 2, 3}), {groups, slots, x.size(2)});
   DTensor y;
   for (const ExpertChoice& choice : routing.choices) {
     const DTensor part = ops::take_along_axis(made, row(token_slots(choice, capacity)), 1) *
@@ -226,8 +225,7 @@ DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
 DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor x = inputs[0].with_mask({});
   const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
-  const DTensor logits =
-      place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
+  const DTensor logits = place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
   const RoutingForm form = routing_form(x, context);
   const Routing routing = route_tokens(logits, inputs[0].mask(), form);
   report(routing);

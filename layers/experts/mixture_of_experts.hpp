@@ -11,18 +11,18 @@ namespace tessera {
 
 /// The options of MixtureOfExperts.
 struct MixtureOfExpertsOptions {
-  int64_t num_experts = 0;  ///< E, from 1 on; to be given
-  int64_t hidden_dim = 0;   ///< features between an expert's two layers, from 1 on; to be given
-  int64_t top_k = 2;        ///< experts that work on a token: 1 (Switch) or 2 (GShard)
-  double capacity_factor = 2;       ///< slots for each token of a group, in training
+  int64_t num_experts = 0;     ///< E, from 1 on; to be given
+  int64_t hidden_dim = 0;      ///< features between an expert's two layers, from 1 on; to be given
+  int64_t top_k = 2;           ///< experts that work on a token: 1 (Switch) or 2 (GShard)
+  double capacity_factor = 2;  ///< slots for each token of a group, in training
   double eval_capacity_factor = 2;  ///< the same outside of training
-  double aux_loss = 0.01;  ///< factor of the loss that has experts chosen evenly; 0: none
-  double z_loss = 0;       ///< factor of the mean of logsumexp(logits)²; 0: none
+  double aux_loss = 0.01;           ///< factor of the loss that has experts chosen evenly; 0: none
+  double z_loss = 0;                ///< factor of the mean of logsumexp(logits)²; 0: none
   ActivationHandle activation = "relu";  ///< between an expert's two layers
   /// Who works second on a token, with a top_k of 2: "all": always the next likeliest; in training
   /// "sampling": one drawn by its share; "random": the next, with probability gate / threshold.
   std::string second_expert_policy = "all";
-  double second_expert_threshold = 0.2;   ///< of "random"
+  double second_expert_threshold = 0.2;  ///< of "random"
   /// Whether two gates add up to 1 before slots are given, and means of losses count tokens that a
   /// mask leaves out as zeros; else afterwards, and means are of the others (Lingvo's name).
   bool legacy_mtf_behavior = true;
@@ -31,15 +31,15 @@ struct MixtureOfExpertsOptions {
   InitializerHandle router_initializer = "glorot_uniform";  ///< first values of `router/kernel`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< of the experts' kernels, each alone
   InitializerHandle bias_initializer = "zeros";             ///< first values of the biases
-  RegularizerHandle kernel_regularizer = {};    ///< penalty on the experts' kernels
-  RegularizerHandle bias_regularizer = {};      ///< penalty on their biases
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on the experts' kernels
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on their biases
   RegularizerHandle activity_regularizer = {};  ///< penalty on the output, divided by the rows
   ConstraintHandle kernel_constraint = {};      ///< what the experts' kernels are brought back to
   ConstraintHandle bias_constraint = {};        ///< what their biases are brought back to
   std::optional<int64_t> seed = std::nullopt;   ///< folded into the stream of random numbers
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
-  bool trainable = true;   ///< whether training changes the weights
+  std::string name = "";                        ///< first part of the weights' paths
+  std::string dtype = "";                       ///< policy; the default one if empty
+  bool trainable = true;                        ///< whether training changes the weights
 };
 
 /// Two dense layers of which there are E, the experts, and a router that has one or two of them

@@ -46,8 +46,7 @@ std::vector<DTensor> call_masks(const Inputs& inputs) {
 }
 
 AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
-                             const DTensor& key, const DTensor& value,
-                             const StepOptions& options) {
+                             const DTensor& key, const DTensor& value, const StepOptions& options) {
   const auto& [causal, scores, window] = options;
   if (!context.cache || !causal) return {key, value, call_masks(inputs), causal, window};
   if (key.rank() != 4 || scores) {
@@ -108,8 +107,7 @@ bool attends_at_once(const DTensor& query, const DTensor& key, int64_t steps) {
          (whole(key, steps) || key.layout().axis(steps) == query.layout().axis(steps));
 }
 
-DTensor attention_shares(const DTensor& scores, const DTensor& mask, int64_t attended,
-                         bool zeros) {
+DTensor attention_shares(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros) {
   // Sums of half-precision numbers are coarse.
   const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
   DTensor logits = ops::cast(scores, dtype);
@@ -119,8 +117,8 @@ DTensor attention_shares(const DTensor& scores, const DTensor& mask, int64_t att
     constexpr double lowest = -std::numeric_limits<float>::max() / 2;
     logits = ops::where(counts, logits, scalar(lowest, scores.mesh(), dtype));
   }
-  DTensor y = ops::reshape(
-      ops::softmax(ops::flatten(logits, logits.rank() - attended), -1), logits.shape());
+  DTensor y = ops::reshape(ops::softmax(ops::flatten(logits, logits.rank() - attended), -1),
+                           logits.shape());
   if (counts.defined() && zeros) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
   return ops::cast(y, scores.dtype());
 }

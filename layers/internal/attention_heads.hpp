@@ -22,7 +22,7 @@ struct StepOptions {
 struct AttendedSteps {
   DTensor key, value;
   std::vector<DTensor> masks = {};  ///< of call_masks()
-  bool causal = false;         ///< all steps are there, and attend to earlier ones alone
+  bool causal = false;              ///< all steps are there, and attend to earlier ones alone
   std::optional<int64_t> window = {};
 };
 

@@ -70,14 +70,12 @@ class ConvBase : public SpatialLayer {
   /// Weight "bias" of the outputs; last of the weights.
   void add_bias(int64_t outputs) {
     if (!arguments_.use_bias) return;
-    bias_ = add_weight("bias", {outputs}, arguments_.bias_initializer,
-                       {.regularizer = arguments_.bias_regularizer,
-                        .constraint = arguments_.bias_constraint});
+    bias_ = add_weight(
+        "bias", {outputs}, arguments_.bias_initializer,
+        {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
   }
   /// y + bias.
-  DTensor with_bias(const DTensor& y) {
-    return bias_.defined() ? ops::add(y, read(bias_)) : y;
-  }
+  DTensor with_bias(const DTensor& y) { return bias_.defined() ? ops::add(y, read(bias_)) : y; }
   /// Activation and penalty.
   DTensor epilogue(DTensor y) final {
     y = arguments_.activation(y);

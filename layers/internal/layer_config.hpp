@@ -23,7 +23,9 @@ LayerOptions common_options(const Options& options) {
 
 /// Options of a layer on images that boxes follow. Keras writes their format where there is one.
 template <class Options>
-concept HasBoxes = requires(Options options) { options.bounding_box_format; };
+concept HasBoxes = requires(Options options) {
+  options.bounding_box_format;
+};
 
 /// A layer's config(): what every layer has, then its arguments that are no options, such as
 /// {{"units", 3}}, then its options, if it has any of its own.

@@ -36,8 +36,9 @@ Shape extents_of(const Shape& input, const std::vector<int64_t>& axes) {
 
 void check_as_built(const std::string& where, const Shape& extents, const Shape& built) {
   if (extents == built) return;
-  throw ShapeError(where, "the normalized axes have extents " + to_string(built) +
-                   ", as when built", to_string(extents), "pass inputs of that size");
+  throw ShapeError(where,
+                   "the normalized axes have extents " + to_string(built) + ", as when built",
+                   to_string(extents), "pass inputs of that size");
 }
 
 }  // namespace tessera::detail

@@ -58,7 +58,9 @@ DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
 }
 
 RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings)
-    : Layer(common_options(settings)), spec_(std::move(spec)), units_(units),
+    : Layer(common_options(settings)),
+      spec_(std::move(spec)),
+      units_(units),
       settings_(std::move(settings)) {
   const std::string where = spec_.layer + " " + settings_.name;
   // Four gates' kernels of as many rows can still be counted.
@@ -74,9 +76,9 @@ RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings s
 Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
   const std::string where = class_name() + " " + path();
   if (inputs.size() != 1 && inputs.size() != 1 + spec_.states) {
-    throw ShapeError(where, str("it is called on a sequence, or with ", spec_.states,
-                                " first states after it"),
-                     str(inputs.size(), " inputs"), "pass every state, or none");
+    throw ShapeError(
+        where, str("it is called on a sequence, or with ", spec_.states, " first states after it"),
+        str(inputs.size(), " inputs"), "pass every state, or none");
   }
   const Shape& x = inputs[0];
   if (x.size() != 3 || x[2] < 0 || x[1] == 0) {
@@ -84,16 +86,18 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
                      to_string(x), "expand or reshape it first");
   }
   if (built() && x[2] != kernel_.shape()[0]) {
-    throw ShapeError(where, str("the last axis has ", kernel_.shape()[0],
-                     " features, as when built"), to_string(x), "pass inputs of that size");
+    throw ShapeError(where,
+                     str("the last axis has ", kernel_.shape()[0], " features, as when built"),
+                     to_string(x), "pass inputs of that size");
   }
   const Shape state = {x[0], units_};
   for (size_t i = 1; i < inputs.size(); ++i) {
     const Shape& given = inputs[i];
     const bool fits = given.size() == 2 && given[1] == state[1] &&
                       (given[0] == state[0] || given[0] == -1 || state[0] == -1);
-    if (!fits) throw ShapeError(where, "a first state has shape " + to_string(state),
-                                to_string(given), "pass one number for each unit of each row");
+    if (!fits)
+      throw ShapeError(where, "a first state has shape " + to_string(state), to_string(given),
+                       "pass one number for each unit of each row");
   }
   Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], units_} : state};
   if (settings_.return_state) shapes.insert(shapes.end(), spec_.states, state);
@@ -105,9 +109,9 @@ void RecurrentLayer::make_weights(const Shapes& inputs) {
   const int64_t width = spec_.gates() * units_;
   kernel_ = add_weight(spec_.name + "/kernel", {inputs[0][2], width}, s.kernel_initializer,
                        {.regularizer = s.kernel_regularizer, .constraint = s.kernel_constraint});
-  recurrent_kernel_ = add_weight(
-      spec_.name + "/recurrent_kernel", {units_, width}, s.recurrent_initializer,
-      {.regularizer = s.recurrent_regularizer, .constraint = s.recurrent_constraint});
+  recurrent_kernel_ =
+      add_weight(spec_.name + "/recurrent_kernel", {units_, width}, s.recurrent_initializer,
+                 {.regularizer = s.recurrent_regularizer, .constraint = s.recurrent_constraint});
   if (!s.use_bias) return;
   const Shape shape = spec_.recurrent_bias ? Shape{2, width} : Shape{width};
   bias_ = add_weight(spec_.name + "/bias", shape,
@@ -145,8 +149,8 @@ DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) co
 }
 
 RecurrentProduct RecurrentLayer::recurrence(const DTensor& x, const CallContext& context) const {
-  const DTensor factors = dropped({spec_.gates(), x.size(0), units_},
-                                  settings_.recurrent_dropout, context, x.mesh());
+  const DTensor factors =
+      dropped({spec_.gates(), x.size(0), units_}, settings_.recurrent_dropout, context, x.mesh());
   const bool biased = bias_.defined() && spec_.recurrent_bias;
   return RecurrentProduct(spec_, read(recurrent_kernel_),
                           biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
@@ -158,17 +162,16 @@ std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
   std::vector<DTensor> states(spec_.states, zero);
   if (!settings_.stateful || is_abstract()) return states;
   if (states_.empty()) {
-    const DTensor start =
-        make_zero_state(ops::cast(inputs[0], dtype_policy().variable), units_);
+    const DTensor start = make_zero_state(ops::cast(inputs[0], dtype_policy().variable), units_);
     for (size_t s = 0; s < states.size(); ++s) {
       states_.emplace_back(str(path(), "/rnn_state_", s), start, false);
     }
   }
   if (states_[0].shape() != zero.shape()) {
-    throw ShapeError(class_name() + " " + path(),
-                     str("a stateful layer's batches have ", states_[0].shape()[0],
-                         " rows, as before"),
-                     str(zero.size(0)), "pass batches of one size, or call reset_state()");
+    throw ShapeError(
+        class_name() + " " + path(),
+        str("a stateful layer's batches have ", states_[0].shape()[0], " rows, as before"),
+        str(zero.size(0)), "pass batches of one size, or call reset_state()");
   }
   for (size_t s = 0; s < states.size(); ++s) states[s] = read(states_[s]);
   return states;

@@ -26,11 +26,11 @@ struct RecurrentSettings {
 
 /// What a kind of cell is made of.
 struct CellSpec {
-  std::string layer;                ///< Keras' class name
-  std::string name;                 ///< the cell's in Keras, which the weights' paths have
-  size_t states = 1;                ///< the first of which is the output
-  std::vector<int64_t> products;    ///< gates of each product with the recurrent kernel, in order
-  bool recurrent_bias = false;      ///< the bias has a second row, of those products
+  std::string layer;              ///< Keras' class name
+  std::string name;               ///< the cell's in Keras, which the weights' paths have
+  size_t states = 1;              ///< the first of which is the output
+  std::vector<int64_t> products;  ///< gates of each product with the recurrent kernel, in order
+  bool recurrent_bias = false;    ///< the bias has a second row, of those products
   InitializerHandle bias_initializer;  ///< in place of the settings' if given
 
   int64_t gates() const;

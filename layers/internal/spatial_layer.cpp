@@ -50,7 +50,9 @@ namespace tessera::detail {
 
 SpatialLayer::SpatialLayer(const std::string& class_name, int64_t spatial,
                            const std::string& data_format, const LayerOptions& options)
-    : Layer(options), class_name_(class_name), spatial_(spatial),
+    : Layer(options),
+      class_name_(class_name),
+      spatial_(spatial),
       channels_first_(data_format == "channels_first") {
   if (channels_first_ || data_format.empty() || data_format == "channels_last") return;
   throw ConfigError(class_name + " " + options.name,
@@ -66,8 +68,7 @@ Shape SpatialLayer::channels_last_shape(const Shapes& inputs) const {
       axes += spatial_ == 1 ? ", steps" : spatial_ == 2 ? i ? ", width" : ", height" : ", extent";
     }
     axes += channels_first_ ? ")" : ", channels)";
-    throw ShapeError(where(), "the input is " + axes, to_string(x),
-                     "expand or reshape it first");
+    throw ShapeError(where(), "the input is " + axes, to_string(x), "expand or reshape it first");
   }
   return channels_first_ ? ordered(x, order_to_last(spatial_)) : x;
 }
@@ -111,10 +112,10 @@ std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::str
     return v >= least && v <= std::numeric_limits<int32_t>::max();
   });
   if (good && static_cast<int64_t>(all.size()) == spatial_) return all;
-  throw ConfigError(class_name_ + " " + name(),
-                    str(argument, " is one whole number of at least ", least, ", or ", spatial_,
-                        " of them"),
-                    to_string(Shape(values.values)), "give one for each spatial axis");
+  throw ConfigError(
+      class_name_ + " " + name(),
+      str(argument, " is one whole number of at least ", least, ", or ", spatial_, " of them"),
+      to_string(Shape(values.values)), "give one for each spatial axis");
 }
 
 void SpatialLayer::check_positive(int64_t value, const std::string& argument) const {

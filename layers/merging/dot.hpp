@@ -7,7 +7,7 @@ namespace tessera {
 /// The axis that Dot sums over: one of both inputs, or one of each.
 class DotAxes {
  public:
-  DotAxes(int64_t axis) : of_{axis, axis} {}                    // NOLINT: reads as data
+  DotAxes(int64_t axis) : of_{axis, axis} {}                      // NOLINT: reads as data
   DotAxes(int64_t first, int64_t second) : of_{first, second} {}  // NOLINT
   int64_t operator[](size_t input) const { return of_[input]; }
 

@@ -106,8 +106,7 @@ void check_clipping(const std::string& name, const RenormClipping& clipping) {
   const auto& [rmin, rmax, dmax] = clipping;
   if (dmax.value_or(0) >= 0 && !(rmin && rmax && *rmax < *rmin)) return;
   const auto text = [](const std::optional<double>& limit) { return limit ? str(*limit) : "none"; };
-  throw ConfigError("BatchNormalization " + name,
-                    "renorm_clipping has rmin <= rmax and dmax >= 0",
+  throw ConfigError("BatchNormalization " + name, "renorm_clipping has rmin <= rmax and dmax >= 0",
                     "rmin " + text(rmin) + ", rmax " + text(rmax) + ", dmax " + text(dmax),
                     "leave out the limit that there is none of");
 }
@@ -147,10 +146,10 @@ const RegisteredLayer registered_batch_normalization("BatchNormalization", [](Js
 BatchNormalizationLayer::BatchNormalizationLayer(const BatchNormalizationOptions& options)
     : Layer(common_options(options)), options_(options) {
   check_clipping(options.name, options.renorm_clipping);
-  for (const auto& [weight, layout] :
-       {std::pair("gamma", &options_.gamma_layout), {"beta", &options_.beta_layout},
-        {"moving_mean", &options_.moving_mean_layout},
-        {"moving_variance", &options_.moving_variance_layout}}) {
+  for (const auto& [weight, layout] : {std::pair("gamma", &options_.gamma_layout),
+                                       {"beta", &options_.beta_layout},
+                                       {"moving_mean", &options_.moving_mean_layout},
+                                       {"moving_variance", &options_.moving_variance_layout}}) {
     if (!layout->empty()) set_weight_layout(weight, *layout);
   }
 }
@@ -170,8 +169,9 @@ Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
                      to_string(input), "pass inputs of that rank");
   }
   if (input[axis] != moving_mean_.shape()[0]) {
-    throw ShapeError(where, str("axis ", axis, " has ", moving_mean_.shape()[0],
-                     " indices, as when built"), to_string(input), "pass inputs of that size");
+    throw ShapeError(
+        where, str("axis ", axis, " has ", moving_mean_.shape()[0], " indices, as when built"),
+        to_string(input), "pass inputs of that size");
   }
   return input;
 }

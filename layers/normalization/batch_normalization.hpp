@@ -28,7 +28,7 @@ struct BatchNormalizationOptions {
   RegularizerHandle gamma_regularizer = {};                ///< penalty on `gamma`
   ConstraintHandle beta_constraint = {};                   ///< what `beta` is brought back to
   ConstraintHandle gamma_constraint = {};                  ///< what `gamma` is brought back to
-  bool renorm = false;                     ///< batch renormalization
+  bool renorm = false;                                     ///< batch renormalization
   RenormClipping renorm_clipping = {};     ///< limits of its corrections; only with `renorm`
   double renorm_momentum = 0.99;           ///< what the statistics of `renorm` keep of themselves
   bool synchronized = false;               ///< changes nothing: moments are of the global batch

@@ -58,9 +58,9 @@ Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
   }
   const Shape extents = extents_of(input, axes);
   if (built()) {
-    check_as_built(where, extents,
-                   extents_of(built_for()[0], normalized_axes(where, {options_.axis},
-                                                              built_for()[0])));
+    check_as_built(
+        where, extents,
+        extents_of(built_for()[0], normalized_axes(where, {options_.axis}, built_for()[0])));
   }
   if (options_.groups == -1 || extents[0] % options_.groups == 0) return input;
   throw ShapeError(where, str(options_.groups, " groups divide axis ", options_.axis),
@@ -91,8 +91,8 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
     return ops::reshape(variable.read(dtype), kept_extents(grouped, {axis, axis + 1}));
   };
   const DTensor centered = x - ops::mean(x, reduced, true);
-  DTensor y = centered *
-              ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + options_.epsilon);
+  DTensor y =
+      centered * ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + options_.epsilon);
   if (gamma_.defined()) y = y * weight(gamma_);
   if (beta_.defined()) y = y + weight(beta_);
   return ops::cast(ops::reshape(y, inputs[0].shape()), dtype_policy().compute);

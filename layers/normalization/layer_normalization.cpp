@@ -64,9 +64,9 @@ Shape LayerNormalizationLayer::output_shape(const Shapes& inputs) const {
   const std::string where = "LayerNormalization " + path();
   const Shape extents = extents_of(input, normalized_axes(where, options_.axis, input));
   if (built()) {
-    check_as_built(where, extents,
-                   extents_of(built_for()[0], normalized_axes(where, options_.axis,
-                                                              built_for()[0])));
+    check_as_built(
+        where, extents,
+        extents_of(built_for()[0], normalized_axes(where, options_.axis, built_for()[0])));
   }
   return input;
 }
@@ -83,9 +83,9 @@ DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   const auto weight = [&](const Variable& variable) {
     return variable.defined() ? variable.read(dtype) : DTensor();
   };
-  const DTensor y = ops::layer_norm(ops::cast(inputs[0], dtype), weight(gamma_), weight(beta_),
-                                    normalized_axes(path(), options_.axis, inputs[0].shape()),
-                                    options_.epsilon);
+  const DTensor y =
+      ops::layer_norm(ops::cast(inputs[0], dtype), weight(gamma_), weight(beta_),
+                      normalized_axes(path(), options_.axis, inputs[0].shape()), options_.epsilon);
   return ops::cast(y, dtype_policy().compute);
 }
 

@@ -57,17 +57,15 @@ Shape RMSNormalizationLayer::output_shape(const Shapes& inputs) const {
 }
 
 void RMSNormalizationLayer::make_weights(const Shapes& inputs) {
-  scale_ = add_weight("scale",
-                      extents_of(inputs[0], normalized_axes(path(), options_.axis, inputs[0])),
-                      "ones");
+  scale_ = add_weight(
+      "scale", extents_of(inputs[0], normalized_axes(path(), options_.axis, inputs[0])), "ones");
 }
 
 DTensor RMSNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const DTensor x = ops::cast(inputs[0], dtype);
   const std::vector<int64_t> axes = normalized_axes(path(), options_.axis, x.shape());
-  const DTensor scale =
-      ops::reshape(ops::cast(read(scale_), dtype), kept_extents(x.shape(), axes));
+  const DTensor scale = ops::reshape(ops::cast(read(scale_), dtype), kept_extents(x.shape(), axes));
   const DTensor factor = ops::rsqrt(ops::mean(ops::square(x), axes, true) + options_.epsilon);
   return ops::cast(x * factor * scale, dtype_policy().compute);
 }

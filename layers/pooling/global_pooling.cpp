@@ -23,9 +23,7 @@ class GlobalPoolingLayer final : public SpatialLayer {
  public:
   GlobalPoolingLayer(GlobalPool pool, int64_t spatial, const GlobalPoolingOptions& options);
   Json config() const override { return layer_config(*this, Json::object(), options_); }
-  bool supports_masking() const override {
-    return pool_ == GlobalPool::average && spatial() == 1;
-  }
+  bool supports_masking() const override { return pool_ == GlobalPool::average && spatial() == 1; }
 
  protected:
   Shape image_shape(const Shape& x) const override;
@@ -43,10 +41,10 @@ LayerHandle global_pooling_from(JsonObject& config) {
   return make_layer<GlobalPoolingLayer>(pool, spatial, options);
 }
 
-const RegisteredLayer registered_global_max_pooling1d(
-    "GlobalMaxPooling1D", global_pooling_from<GlobalPool::max, 1>);
-const RegisteredLayer registered_global_max_pooling2d(
-    "GlobalMaxPooling2D", global_pooling_from<GlobalPool::max, 2>);
+const RegisteredLayer registered_global_max_pooling1d("GlobalMaxPooling1D",
+                                                      global_pooling_from<GlobalPool::max, 1>);
+const RegisteredLayer registered_global_max_pooling2d("GlobalMaxPooling2D",
+                                                      global_pooling_from<GlobalPool::max, 2>);
 const RegisteredLayer registered_global_average_pooling1d(
     "GlobalAveragePooling1D", global_pooling_from<GlobalPool::average, 1>);
 const RegisteredLayer registered_global_average_pooling2d(
@@ -57,7 +55,8 @@ GlobalPoolingLayer::GlobalPoolingLayer(GlobalPool pool, int64_t spatial,
     : SpatialLayer(
           str("Global", pool == GlobalPool::max ? "Max" : "Average", "Pooling", spatial, "D"),
           spatial, options.data_format, common_options(options)),
-      pool_(pool), options_(options) {
+      pool_(pool),
+      options_(options) {
   options_.data_format = data_format();
 }
 

@@ -57,8 +57,10 @@ PoolingLayer::PoolingLayer(Pool pool, int64_t spatial, const AxisValues& pool_si
                            const PoolingOptions& options)
     : SpatialLayer(str(pool == Pool::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
                    options.data_format, common_options(options)),
-      pool_(pool), pool_size_(each(pool_size, "pool_size")),
-      strides_(each(options.strides.value_or(pool_size), "strides")), options_(options) {
+      pool_(pool),
+      pool_size_(each(pool_size, "pool_size")),
+      strides_(each(options.strides.value_or(pool_size), "strides")),
+      options_(options) {
   check_padding(options.padding, {"valid", "same"});
   options_.strides = strides_;
   options_.data_format = data_format();

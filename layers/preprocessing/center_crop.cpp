@@ -50,7 +50,8 @@ const RegisteredLayer registered_center_crop("CenterCrop", [](JsonObject& config
 });
 
 CenterCropLayer::CenterCropLayer(ImageSize size, const CenterCropOptions& options)
-    : SpatialLayer("CenterCrop", 2, options.data_format, common_options(options)), size_(size),
+    : SpatialLayer("CenterCrop", 2, options.data_format, common_options(options)),
+      size_(size),
       options_(options) {
   options_.data_format = data_format();
   check_positive(size.height, "height");
@@ -77,16 +78,15 @@ LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
   LabeledImages made = batch;
   made.images = (*this)(packed_here(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
-    made.segmentation_masks =
-        channels_last(packed_here(batch.segmentation_masks), first,
-                      [&](const DTensor& x) { return middle(x, "nearest"); });
+    made.segmentation_masks = channels_last(packed_here(batch.segmentation_masks), first,
+                                            [&](const DTensor& x) { return middle(x, "nearest"); });
   }
   if (!batch.bounding_boxes.boxes.defined()) return made;
   const ImageExtent from = image_extent(batch.images, first);
   const ImageExtent to{double(size_.height), double(size_.width)};
   const bool small = from.height < to.height || from.width < to.width;
-  const ImageSize part = small ? part_of_aspect({int64_t(from.height), int64_t(from.width)}, size_)
-                               : size_;
+  const ImageSize part =
+      small ? part_of_aspect({int64_t(from.height), int64_t(from.width)}, size_) : size_;
   const auto top = double((int64_t(from.height) - part.height) / 2);
   const auto left = double((int64_t(from.width) - part.width) / 2);
   const double of_x = to.width / double(part.width), of_y = to.height / double(part.height);

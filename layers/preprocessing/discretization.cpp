@@ -85,11 +85,10 @@ const RegisteredLayer registered_discretization("Discretization", [](JsonObject&
 });
 
 void check_boundaries(const std::string& where, const std::vector<double>& boundaries) {
-  const bool numbers = std::none_of(boundaries.begin(), boundaries.end(),
-                                    [](double b) { return std::isnan(b); });
+  const bool numbers =
+      std::none_of(boundaries.begin(), boundaries.end(), [](double b) { return std::isnan(b); });
   if (numbers && std::is_sorted(boundaries.begin(), boundaries.end())) return;
-  throw ConfigError(where, "bin_boundaries ascend",
-                    Json(boundaries).dump(), "sort them");
+  throw ConfigError(where, "bin_boundaries ascend", Json(boundaries).dump(), "sort them");
 }
 
 DiscretizationLayer::DiscretizationLayer(const DiscretizationOptions& options)

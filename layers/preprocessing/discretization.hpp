@@ -11,7 +11,7 @@ namespace tessera {
 
 /// The options of Discretization.
 struct DiscretizationOptions {
-  std::vector<double> bin_boundaries = {};  ///< ascending; adapt() learns them if empty
+  std::vector<double> bin_boundaries = {};         ///< ascending; adapt() learns them if empty
   std::optional<int64_t> num_bins = std::nullopt;  ///< bins for adapt() to make, in their place
   double epsilon = 0.01;            ///< how far quantiles that adapt() learns may be off
   std::string output_mode = "int";  ///< "int", "one_hot", "multi_hot" or "count"

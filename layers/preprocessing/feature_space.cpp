@@ -55,7 +55,8 @@ Cross cross_from(const Json& json, const JsonPath& path) {
 
 FeatureSpace::Feature::Feature(std::string dtype, std::shared_ptr<Layer> preprocessor,
                                std::string output_mode)
-    : dtype_(std::move(dtype)), output_mode_(std::move(output_mode)),
+    : dtype_(std::move(dtype)),
+      output_mode_(std::move(output_mode)),
       preprocessor_(std::move(preprocessor)) {
   check_known("FeatureSpace::feature", "dtype", dtype_, {"float32", "int32", "string"});
   check_known("FeatureSpace::feature", "output_mode", output_mode_, {"float", "int", "one_hot"});
@@ -70,7 +71,8 @@ FeatureSpace::Feature::Feature(std::string dtype, std::shared_ptr<Layer> preproc
 
 FeatureSpace::Cross::Cross(std::vector<std::string> feature_names,
                            std::optional<int64_t> crossing_dim, std::string output_mode)
-    : feature_names_(std::move(feature_names)), crossing_dim_(crossing_dim),
+    : feature_names_(std::move(feature_names)),
+      crossing_dim_(crossing_dim),
       output_mode_(std::move(output_mode)) {
   check_known("FeatureSpace::cross", "output_mode", output_mode_, {"int", "one_hot"});
 }

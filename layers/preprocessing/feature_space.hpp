@@ -68,8 +68,8 @@ class FeatureSpace {
   /// "string_categorical", "integer_hashed", "string_hashed".
   class Feature {
    public:
-    Feature(const char* kind) : kind_(kind) {}                // NOLINT: reads as data
-    Feature(std::string kind) : kind_(std::move(kind)) {}     // NOLINT
+    Feature(const char* kind) : kind_(kind) {}             // NOLINT: reads as data
+    Feature(std::string kind) : kind_(std::move(kind)) {}  // NOLINT
     /// See FeatureSpace::feature().
     Feature(std::string dtype, std::shared_ptr<Layer> preprocessor, std::string output_mode);
     /// "" unless it was made of a text.
@@ -90,8 +90,7 @@ class FeatureSpace {
   class Cross {
    public:
     Cross(std::vector<std::string> feature_names,  // NOLINT: reads as data
-          std::optional<int64_t> crossing_dim = std::nullopt,
-          std::string output_mode = "one_hot");
+          std::optional<int64_t> crossing_dim = std::nullopt, std::string output_mode = "one_hot");
     /// The features' names, joined by "_X_".
     std::string name() const;
     const std::vector<std::string>& feature_names() const { return feature_names_; }
@@ -167,10 +166,10 @@ struct FeatureSpaceOptions {
   std::vector<std::pair<std::string, FeatureSpace::Feature>> features = {};
   std::string output_mode = "concat";  ///< "concat" for one tensor, "dict" for one of each feature
   std::vector<FeatureSpace::Cross> crosses = {};  ///< combinations that are features too
-  int64_t crossing_dim = 32;             ///< bins of crosses that do not say
-  int64_t hashing_dim = 32;              ///< bins of "integer_hashed" and "string_hashed"
-  int64_t num_discretization_bins = 32;  ///< bins of "float_discretized"
-  std::string name = "";                 ///< what errors call it
+  int64_t crossing_dim = 32;                      ///< bins of crosses that do not say
+  int64_t hashing_dim = 32;                       ///< bins of "integer_hashed" and "string_hashed"
+  int64_t num_discretization_bins = 32;           ///< bins of "float_discretized"
+  std::string name = "";                          ///< what errors call it
 };
 
 }  // namespace tessera

@@ -76,8 +76,7 @@ void HashingLayer::check_options() const {
   check_output_mode(where(), options_.output_mode, {"int", "one_hot", "multi_hot", "count"},
                     options_.sparse);
   if (num_bins_ < 1) {
-    throw ConfigError(where(), "num_bins is at least 1", str(num_bins_),
-                      "give the number of bins");
+    throw ConfigError(where(), "num_bins is at least 1", str(num_bins_), "give the number of bins");
   }
   if (options_.salt.size() > 2) {
     throw ConfigError(where(), "salt is one number or two", str(options_.salt.size()),

@@ -100,7 +100,7 @@ class IntegerLookupLayer final : public ColumnLayer {
   IntegerLookupOptions options_;  ///< but for the vocabulary, which the lookup has
   IndexLookup lookup_;
   std::optional<int64_t> expected_size_;
-  NumberCounts counts_;          ///< while adapting
+  NumberCounts counts_;         ///< while adapting
   at::Tensor known_, indices_;  ///< the numbers, ascending, and their indices
   at::Tensor by_index_;         ///< the number of each index, then oov_token
 };
@@ -113,8 +113,8 @@ std::vector<std::string> digits_of(const std::vector<int64_t>& numbers) {
 
 void check_oov(const IntegerLookupOptions& options) {
   const std::string where = "IntegerLookup " + options.name;
-  check_output_mode(where, options.output_mode,
-                    {"int", "one_hot", "multi_hot", "count", "tf_idf"}, options.sparse);
+  check_output_mode(where, options.output_mode, {"int", "one_hot", "multi_hot", "count", "tf_idf"},
+                    options.sparse);
   const std::vector<std::string> known = {"floormod", "farmhash"};
   if (std::find(known.begin(), known.end(), options.oov_method) == known.end()) {
     throw ConfigError(where, "oov_method is one of " + quoted_list(known),
@@ -214,9 +214,8 @@ DTensor IntegerLookupLayer::unknown_indices(const DTensor& x) const {
   const DTensor first = scalar(masks ? 1 : 0, x.mesh(), at::kLong);
   if (count == 1) return first;
   const DTensor buckets = scalar(static_cast<double>(count), x.mesh(), at::kLong);
-  const DTensor bucket = options_.oov_method == "farmhash"
-                             ? hash_buckets(x, count, options_.salt)
-                             : ops::remainder(x, buckets);
+  const DTensor bucket = options_.oov_method == "farmhash" ? hash_buckets(x, count, options_.salt)
+                                                           : ops::remainder(x, buckets);
   return ops::add(bucket, first);
 }
 

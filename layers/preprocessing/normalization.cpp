@@ -176,8 +176,8 @@ std::vector<int64_t> NormalizationLayer::kept_axes(int64_t rank) const {
   }
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) == axes.end()) return axes;
-  throw ShapeError("Normalization " + path(), "axis names each axis once",
-                   to_string(options_.axis), "leave out the second");
+  throw ShapeError("Normalization " + path(), "axis names each axis once", to_string(options_.axis),
+                   "leave out the second");
 }
 
 Shape NormalizationLayer::output_shape(const Shapes& inputs) const {

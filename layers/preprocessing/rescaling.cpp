@@ -22,9 +22,7 @@ class RescalingLayer final : public Layer {
  public:
   RescalingLayer(const ArrayOption& scale, const RescalingOptions& options);
   std::string class_name() const override { return "Rescaling"; }
-  Json config() const override {
-    return layer_config(*this, {{"scale", scale_.json()}}, options_);
-  }
+  Json config() const override { return layer_config(*this, {{"scale", scale_.json()}}, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
   bool can_be_replayed() const override { return true; }

@@ -67,15 +67,20 @@ DTensor rounded(const DTensor& x, at::ScalarType dtype) {
     return ops::cast(ops::clip(ops::round(x), lo, hi), dtype);
   };
   switch (dtype) {
-    case at::kByte: return within(0, 255);
-    case at::kChar: return within(-128, 127);
-    case at::kShort: return within(-32768, 32767);
-    default: return ops::cast(ops::round(x), dtype);
+    case at::kByte:
+      return within(0, 255);
+    case at::kChar:
+      return within(-128, 127);
+    case at::kShort:
+      return within(-32768, 32767);
+    default:
+      return ops::cast(ops::round(x), dtype);
   }
 }
 
 ResizingLayer::ResizingLayer(ImageSize size, const ResizingOptions& options)
-    : SpatialLayer("Resizing", 2, options.data_format, common_options(options)), size_(size),
+    : SpatialLayer("Resizing", 2, options.data_format, common_options(options)),
+      size_(size),
       options_(options) {
   options_.data_format = data_format();
   check_positive(size.height, "height");
@@ -142,8 +147,8 @@ LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const Call
   made.images = (*this)(packed_here(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
     const DTensor masks = packed_here(batch.segmentation_masks);
-    made.segmentation_masks = channels_last(
-        masks, first, [&](const DTensor& x) { return in_size(x, "nearest"); });
+    made.segmentation_masks =
+        channels_last(masks, first, [&](const DTensor& x) { return in_size(x, "nearest"); });
   }
   const at::Tensor& boxes = batch.bounding_boxes.boxes;
   if (!boxes.defined()) return made;

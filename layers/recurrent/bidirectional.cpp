@@ -148,10 +148,14 @@ void BidirectionalLayer::make_weights(const Shapes& inputs) {
 
 DTensor BidirectionalLayer::merged(const DTensor& forward, const DTensor& backward) const {
   switch (options_.merge_mode) {
-    case MergeMode::sum: return forward + backward;
-    case MergeMode::mul: return forward * backward;
-    case MergeMode::ave: return (forward + backward) / 2;
-    default: return ops::concat({forward, backward}, -1);
+    case MergeMode::sum:
+      return forward + backward;
+    case MergeMode::mul:
+      return forward * backward;
+    case MergeMode::ave:
+      return (forward + backward) / 2;
+    default:
+      return ops::concat({forward, backward}, -1);
   }
 }
 

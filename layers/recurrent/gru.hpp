@@ -10,8 +10,8 @@ namespace tessera {
 
 /// Options of GRU.
 struct GRUOptions {
-  ActivationHandle activation = "tanh";                        ///< the candidate's, by Keras' name
-  ActivationHandle recurrent_activation = "sigmoid";           ///< the gates', by Keras' name
+  ActivationHandle activation = "tanh";                     ///< the candidate's, by Keras' name
+  ActivationHandle recurrent_activation = "sigmoid";        ///< the gates', by Keras' name
   bool use_bias = true;                                     ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< first values of `recurrent_kernel`

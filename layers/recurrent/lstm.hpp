@@ -12,7 +12,7 @@ namespace tessera {
 struct LSTMOptions {
   ActivationHandle activation = "tanh";               ///< candidate's and carry's, by Keras' name
   ActivationHandle recurrent_activation = "sigmoid";  ///< the gates', by Keras' name
-  bool use_bias = true;                            ///< adds `bias`
+  bool use_bias = true;                               ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< first values of `recurrent_kernel`
   InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`

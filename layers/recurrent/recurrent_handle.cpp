@@ -6,8 +6,6 @@ namespace tessera {
 
 using namespace detail;
 
-void RecurrentHandle::reset_state() const {
-  static_cast<RecurrentLayer&>(*layer()).reset_state();
-}
+void RecurrentHandle::reset_state() const { static_cast<RecurrentLayer&>(*layer()).reset_state(); }
 
 }  // namespace tessera

@@ -10,7 +10,7 @@ namespace tessera {
 
 /// Options of SimpleRNN.
 struct SimpleRNNOptions {
-  ActivationHandle activation = "tanh";                        ///< the output's, by Keras' name
+  ActivationHandle activation = "tanh";                     ///< the output's, by Keras' name
   bool use_bias = true;                                     ///< adds `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< first values of `recurrent_kernel`

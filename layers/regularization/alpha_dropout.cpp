@@ -47,7 +47,9 @@ const RegisteredLayer registered_alpha_dropout("AlphaDropout", [](JsonObject& co
 });
 
 AlphaDropoutLayer::AlphaDropoutLayer(double rate, const AlphaDropoutOptions& options)
-    : Layer(common_options(options)), rate_(rate), options_(options),
+    : Layer(common_options(options)),
+      rate_(rate),
+      options_(options),
       noise_shape_{options.noise_shape} {
   check_rate("AlphaDropout " + options.name, rate);
   noise_shape_.check("AlphaDropout " + options.name);

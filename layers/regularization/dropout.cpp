@@ -42,7 +42,9 @@ const RegisteredLayer registered_dropout("Dropout", [](JsonObject& config) {
 });
 
 DropoutLayer::DropoutLayer(double rate, const DropoutOptions& options)
-    : Layer(common_options(options)), rate_(rate), options_(options),
+    : Layer(common_options(options)),
+      rate_(rate),
+      options_(options),
       noise_shape_{options.noise_shape} {
   check_rate("Dropout " + options.name, rate);
   noise_shape_.check("Dropout " + options.name);

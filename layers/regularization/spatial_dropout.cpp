@@ -53,8 +53,11 @@ const RegisteredLayer registered_spatial_dropout_3d("SpatialDropout3D", spatial_
 
 SpatialDropoutLayer::SpatialDropoutLayer(int dimensions, double rate,
                                          const SpatialDropoutOptions& options)
-    : Layer(common_options(options)), dimensions_(dimensions), rate_(rate),
-      channels_first_(options.data_format == "channels_first"), options_(options) {
+    : Layer(common_options(options)),
+      dimensions_(dimensions),
+      rate_(rate),
+      channels_first_(options.data_format == "channels_first"),
+      options_(options) {
   const std::string where = class_name() + " " + options.name;
   check_rate(where, rate);
   if (options.data_format == "channels_last" || (channels_first_ && dimensions > 1)) return;

@@ -39,7 +39,8 @@ const RegisteredLayer registered_flatten("Flatten", [](JsonObject& config) {
 });
 
 FlattenLayer::FlattenLayer(const FlattenOptions& options)
-    : Layer(common_options(options)), options_(options),
+    : Layer(common_options(options)),
+      options_(options),
       channels_first_(options.data_format == "channels_first") {
   if (channels_first_ || options.data_format == "channels_last") return;
   throw ConfigError("Flatten " + options.name,

@@ -37,9 +37,7 @@ class PaddingCroppingLayer final : public SpatialLayer {
 };
 
 /// Keras' name of the counts.
-std::string argument(Border border) {
-  return border == Border::padding ? "padding" : "cropping";
-}
+std::string argument(Border border) { return border == Border::padding ? "padding" : "cropping"; }
 
 std::string received(const std::vector<AxisPads::Pair>& counts) {
   std::string text = str(counts.size(), " pairs");
@@ -87,7 +85,9 @@ PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const
                                            const SpatialSizeOptions& options)
     : SpatialLayer(str(border == Border::padding ? "ZeroPadding" : "Cropping", spatial, "D"),
                    spatial, options.data_format, common_options(options)),
-      border_(border), counts_(counts.two), options_(options) {
+      border_(border),
+      counts_(counts.two),
+      options_(options) {
   options_.data_format = data_format();
   if (counts_.empty() && spatial == 1 && counts.one.size() == 2) {
     counts_ = {{counts.one[0], counts.one[1]}};
@@ -110,8 +110,8 @@ Json PaddingCroppingLayer::config() const {
   Json counts = Json::array();
   for (const auto& [before, after] : counts_) counts.push_back({before, after});
   if (spatial() == 1) counts = Json(counts[0]);
-  return layer_config(
-      *this, {{"data_format", data_format()}, {argument(border_), counts}}, options_);
+  return layer_config(*this, {{"data_format", data_format()}, {argument(border_), counts}},
+                      options_);
 }
 
 Shape PaddingCroppingLayer::image_shape(const Shape& x) const {
@@ -133,7 +133,7 @@ DTensor PaddingCroppingLayer::transform(const DTensor& x, const CallContext&) {
     const auto axis = static_cast<int64_t>(i) + 1;
     const auto [before, after] = counts_[i];
     y = border_ == Border::padding ? ops::pad(y, axis, before, after)
-                               : ops::slice(y, axis, before, y.size(axis) - before - after);
+                                   : ops::slice(y, axis, before, y.size(axis) - before - after);
   }
   return y;
 }

@@ -57,7 +57,8 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
                                  const UpSamplingOptions& options)
     : SpatialLayer(str("UpSampling", spatial, "D"), spatial, options.data_format,
                    common_options(options)),
-      size_(each(size, "size")), options_(options) {
+      size_(each(size, "size")),
+      options_(options) {
   options_.data_format = data_format();
   std::vector<std::string> known = {"nearest"};
   for (const auto& [name, how] : interpolations()) {
@@ -70,8 +71,8 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
 }
 
 Json UpSamplingLayer::config() const {
-  Json json = layer_config(
-      *this, {{"data_format", data_format()}, {"size", axes_json(size_)}}, options_);
+  Json json =
+      layer_config(*this, {{"data_format", data_format()}, {"size", axes_json(size_)}}, options_);
   // Keras has none for sequences.
   if (spatial() == 1) json.erase("interpolation");
   return json;

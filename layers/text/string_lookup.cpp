@@ -83,9 +83,10 @@ Json StringLookupLayer::config() const {
 void StringLookupLayer::check_direction(bool inverts) const {
   check_ready();
   if (lookup().options().invert == inverts) return;
-  throw ConfigError(where(), inverts ? "invert is true for a call on indices"
-                                     : "invert is false for a call on tokens",
-                    inverts ? "false" : "true", "make a second layer for the other direction");
+  throw ConfigError(
+      where(),
+      inverts ? "invert is true for a call on indices" : "invert is false for a call on tokens",
+      inverts ? "false" : "true", "make a second layer for the other direction");
 }
 
 void StringLookupLayer::adapt(const std::vector<std::vector<std::string>>& documents) {

@@ -63,8 +63,8 @@ void check(const TextVectorizationOptions& options) {
   }
   const std::vector<std::string> modes = {"int", "multi_hot", "count", "tf_idf"};
   if (std::find(modes.begin(), modes.end(), options.output_mode) == modes.end()) {
-    throw ConfigError("output_mode", "one of " + quoted_list(modes),
-                      in_quotes(options.output_mode), suggestion(options.output_mode, modes));
+    throw ConfigError("output_mode", "one of " + quoted_list(modes), in_quotes(options.output_mode),
+                      suggestion(options.output_mode, modes));
   }
   check_ngrams(options.ngrams);
   const auto& length = options.output_sequence_length;
@@ -96,8 +96,8 @@ std::optional<int64_t> sequence_length(const TextVectorizationOptions& options) 
 }
 
 TextVectorizationLayer::TextVectorizationLayer(const TextVectorizationOptions& options)
-    : LookupLayer("TextVectorization", common_options(options),
-                  text_vectorization_options(options), sequence_length(options)),
+    : LookupLayer("TextVectorization", common_options(options), text_vectorization_options(options),
+                  sequence_length(options)),
       options_(options),
       tokenizer_(options.standardize, options.split) {
   options_.vocabulary.clear();

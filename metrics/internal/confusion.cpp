@@ -133,8 +133,7 @@ void ConfusionMetric::check(const Shape& labels, const Shape& predictions) const
   const int64_t labels_before = labels_ != 0 ? labels_ : restored;
   if (options_.multi_label && labels_before != 0 && labels_before != classes) {
     throw ShapeError(name(), str("every batch has ", labels_before, " labels"),
-                     to_string(predictions),
-                     "use a new metric for other labels");
+                     to_string(predictions), "use a new metric for other labels");
   }
 }
 

@@ -139,9 +139,7 @@ struct ExponentialSchedule : DecaySchedule<ExponentialDecayOptions> {
   ExponentialSchedule(double first, double steps, double rate, ExponentialDecayOptions chosen)
       : DecaySchedule("ExponentialDecay", first, steps, rate, std::move(chosen)) {}
   std::string class_name() const override { return "ExponentialDecay"; }
-  float at(float p) const override {
-    return float(initial) * std::pow(float(decay_rate), p);
-  }
+  float at(float p) const override { return float(initial) * std::pow(float(decay_rate), p); }
 };
 
 struct InverseTimeSchedule : DecaySchedule<InverseTimeDecayOptions> {

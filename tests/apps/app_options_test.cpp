@@ -264,8 +264,8 @@ TEST_CASE("the first process prints", "[app_options]") {
 TEST_CASE("the options of several processes reach the run", "[app_options]") {
   SampleProgram program;
   program.parse({"--timeout", "7", "--connect-timeout", "9", "--check-collectives",
-                 "--no-shared-memory", "--devices", "2", "--device", "cuda",
-                 "--virtual-devices", "3"});
+                 "--no-shared-memory", "--devices", "2", "--device", "cuda", "--virtual-devices",
+                 "3"});
   const DistributedOptions options = app::distributed_options(program.common);
   CHECK(options.timeout == std::chrono::seconds(7));
   CHECK(options.connect_timeout == std::chrono::seconds(9));

@@ -206,8 +206,8 @@ esac
                                         "PyTorch, compiled, CUDA graphs", "JAX, jitted"};
   CHECK(who["encoder 1 x 16, length 8, batch 2, dropout, float32"] == all);
   CHECK(who["fit, images of 32 pixels, batch 2"] ==
-        std::vector<std::string>{"ours, fit", "ours, data on the device",
-                                 "PyTorch, a loop by hand", "PyTorch, data on the device"});
+        std::vector<std::string>{"ours, fit", "ours, data on the device", "PyTorch, a loop by hand",
+                                 "PyTorch, data on the device"});
   CHECK(who["dropout alone"] == std::vector<std::string>{"ours", "a copy"});
   const std::string told = test::read_file(folder / "told");
   for (const char* line : {"torch_step.py mlp cpu graphs {\"batch\":128}\n",

@@ -149,9 +149,8 @@ TEST_CASE("gpt: with keys and values kept, words are those of the whole text, on
       }
       texts[scheme.experts].insert(generator.continued("w9 w10 w11", {.words = 12}));
       const Functional alone = compiled(one_device());
-      texts[scheme.experts].insert(
-          Generator(alone, vocabulary, size.length, one_device()).continued("w9 w10 w11",
-                                                                           {.words = 12}));
+      texts[scheme.experts].insert(Generator(alone, vocabulary, size.length, one_device())
+                                       .continued("w9 w10 w11", {.words = 12}));
     }
     for (const auto& [experts, all] : texts) CHECK(all.size() == 1);
   }

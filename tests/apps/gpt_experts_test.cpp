@@ -30,20 +30,47 @@ struct Trained {
 
 Trained trained(std::vector<std::string> flags) {
   const TempFolder folder;
-  std::vector<std::string> words = {
-      "--vocabulary", "2000", "--length", "64", "--width", "64", "--heads", "4", "--head-dim", "0",
-      "--blocks", "2", "--dropout", "0", "--batch-size", "64", "--validation-size", "1000",
-      "--prompt", "", "--verbose", "0", "--epochs", "1", "--mesh", "batch=1",
-      "--steps-per-epoch", "300", "--hidden", "128", "--experts", "8", "--history",
-      folder / "history.json"};
+  std::vector<std::string> words = {"--vocabulary",
+                                    "2000",
+                                    "--length",
+                                    "64",
+                                    "--width",
+                                    "64",
+                                    "--heads",
+                                    "4",
+                                    "--head-dim",
+                                    "0",
+                                    "--blocks",
+                                    "2",
+                                    "--dropout",
+                                    "0",
+                                    "--batch-size",
+                                    "64",
+                                    "--validation-size",
+                                    "1000",
+                                    "--prompt",
+                                    "",
+                                    "--verbose",
+                                    "0",
+                                    "--epochs",
+                                    "1",
+                                    "--mesh",
+                                    "batch=1",
+                                    "--steps-per-epoch",
+                                    "300",
+                                    "--hidden",
+                                    "128",
+                                    "--experts",
+                                    "8",
+                                    "--history",
+                                    folder / "history.json"};
   words.insert(words.end(), flags.begin(), flags.end());
   const ProgramRun run = run_program(app_path("gpt"), words);
   CAPTURE(words, run.out, run.err);
   REQUIRE(run.exit_code == 0);
   const Json history = read_json_file(folder / "history.json").at("history");
   const auto last = [&](const std::string& name) { return history.at(name).back().get<double>(); };
-  return {last("val_loss"), last("block_2/experts/load_entropy"),
-          last("block_2/experts/dropped")};
+  return {last("val_loss"), last("block_2/experts/load_entropy"), last("block_2/experts/dropped")};
 }
 
 }  // namespace

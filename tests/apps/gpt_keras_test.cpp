@@ -30,20 +30,29 @@ namespace {
 /// As numbers() of make_keras_gpt.py.
 at::Tensor numbers(const Shape& shape, int64_t seed) {
   const at::Tensor index = at::arange(numel(shape), at::kLong);
-  const at::Tensor values =
-      at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
+  const at::Tensor values = at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
   return (values.to(at::kDouble) / 1001 - 1).reshape(shape).to(at::kFloat);
 }
 
 /// The place of a weight in Keras' model, which lists a block's attention and dense layers before
 /// its norms.
 int64_t keras_number(const std::string& path, const ModelSize& size) {
-  const std::vector<std::string> in_block = {
-      "attention/query/kernel", "attention/query/bias", "attention/key/kernel",
-      "attention/key/bias", "attention/value/kernel", "attention/value/bias",
-      "attention/attention_output/kernel", "attention/attention_output/bias", "up/kernel",
-      "up/bias", "down/kernel", "down/bias", "norm_1/gamma", "norm_1/beta", "norm_2/gamma",
-      "norm_2/beta"};
+  const std::vector<std::string> in_block = {"attention/query/kernel",
+                                             "attention/query/bias",
+                                             "attention/key/kernel",
+                                             "attention/key/bias",
+                                             "attention/value/kernel",
+                                             "attention/value/bias",
+                                             "attention/attention_output/kernel",
+                                             "attention/attention_output/bias",
+                                             "up/kernel",
+                                             "up/bias",
+                                             "down/kernel",
+                                             "down/bias",
+                                             "norm_1/gamma",
+                                             "norm_1/beta",
+                                             "norm_2/gamma",
+                                             "norm_2/beta"};
   if (path == "tokens/embeddings") return 0;
   if (path == "positions/embeddings") return 1;
   int64_t next = 2 + size.blocks * std::ssize(in_block);
@@ -203,8 +212,7 @@ TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers",
   std::iota(rows.begin(), rows.end(), 0);
   const Examples examples = corpus.data.get(rows);
   // The last word of a row is the last of what follows.
-  const at::Tensor ids =
-      at::cat({examples.x[0], examples.y[0].narrow(1, 79, 1)}, 1).contiguous();
+  const at::Tensor ids = at::cat({examples.x[0], examples.y[0].narrow(1, 79, 1)}, 1).contiguous();
   CHECK(ids.sizes() == at::IntArrayRef({1000, 81}));
   const std::string bytes(static_cast<const char*>(ids.data_ptr()), ids.nbytes());
   CHECK(sha256(bytes) == expected.at("ids_sha256").get<std::string>());

@@ -26,8 +26,15 @@ constexpr int64_t no_device = -1;
 
 /// Most of it is the vocabulary's, whose axis is a multiple of four.
 ModelSize wordy_size() {
-  return {.blocks = 2, .heads = 4, .head_dim = 8, .width = 32, .hidden = 64, .length = 32,
-          .vocabulary = 1024, .dropout = 0.1, .pre_norm = true};
+  return {.blocks = 2,
+          .heads = 4,
+          .head_dim = 8,
+          .width = 32,
+          .hidden = 64,
+          .length = 32,
+          .vocabulary = 1024,
+          .dropout = 0.1,
+          .pre_norm = true};
 }
 
 Functional compiled(const ModelSize& size, const LayoutMap& layouts) {

@@ -29,8 +29,14 @@ struct Case {
 /// What each device receives in a training step, "block_2/up all_gather row" -> bytes; of vectors,
 /// such as biases, nothing.
 std::map<std::string, double> received(const Case& c, const LayoutMap& layouts) {
-  const ModelSize size{.blocks = 2, .heads = 4, .head_dim = c.width / 4, .width = c.width,
-                       .hidden = c.hidden, .length = c.length, .vocabulary = 64, .dropout = 0};
+  const ModelSize size{.blocks = 2,
+                       .heads = 4,
+                       .head_dim = c.width / 4,
+                       .width = c.width,
+                       .hidden = c.hidden,
+                       .length = c.length,
+                       .vocabulary = 64,
+                       .dropout = 0};
   const Functional model = gpt_model(size);
   model.compile({.optimizer = "adam",
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
@@ -175,9 +181,8 @@ TEST_CASE("gpt: ColossalAI's table in the documentation is what plans say") {
     CHECK(row("3D", "tensor_3d", cube(side), "6(q−1)/q³", 1, 6 * (q - 1) / (q * q * q)) ==
           Approx(6 * (q - 1) / (q * q * q)));
   }
-  const std::string page =
-      test::read_file(layouts_folder().parent_path().parent_path().parent_path() /
-                      "docs/transformers.md");
+  const std::string page = test::read_file(
+      layouts_folder().parent_path().parent_path().parent_path() / "docs/transformers.md");
   const size_t begin = page.find("| | mesh | received |");
   INFO("the table is\n" << table);
   REQUIRE(begin != std::string::npos);

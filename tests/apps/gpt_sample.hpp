@@ -10,8 +10,17 @@ namespace tessera::test {
 
 /// Nothing divides: 6 heads of 2 keys and values, 40 words, a vocabulary of 203.
 inline gpt::ModelSize odd_gpt(bool pre_norm) {
-  return {.blocks = 4, .heads = 6, .kv_heads = 2, .head_dim = 4, .width = 24, .hidden = 20,
-          .length = 40, .vocabulary = 203, .dropout = 0, .pre_norm = pre_norm, .tied = pre_norm};
+  return {.blocks = 4,
+          .heads = 6,
+          .kv_heads = 2,
+          .head_dim = 4,
+          .width = 24,
+          .hidden = 20,
+          .length = 40,
+          .vocabulary = 203,
+          .dropout = 0,
+          .pre_norm = pre_norm,
+          .tied = pre_norm};
 }
 
 /// Rows of numbers of words in which some follow others, one longer than the model sees: as

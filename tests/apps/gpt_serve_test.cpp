@@ -24,12 +24,34 @@ const std::string predict = "/v1/models/gpt:predict";
 
 /// A small model that was trained for a step, in a folder.
 void save_model(const std::string& folder) {
-  const test::ProgramRun run = test::run_program(
-      test::app_path("gpt"),
-      {"--width", "16", "--hidden", "16", "--head-dim", "8", "--length", "12", "--epochs", "1",
-       "--train-size", "32", "--batch-size", "16", "--vocabulary", "60", "--mesh", "batch=1",
-       "--kv-heads", "1", "--tied", "--prompt", "", "--save", folder},
-      {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder + "/cache"}});
+  const test::ProgramRun run =
+      test::run_program(test::app_path("gpt"),
+                        {"--width",
+                         "16",
+                         "--hidden",
+                         "16",
+                         "--head-dim",
+                         "8",
+                         "--length",
+                         "12",
+                         "--epochs",
+                         "1",
+                         "--train-size",
+                         "32",
+                         "--batch-size",
+                         "16",
+                         "--vocabulary",
+                         "60",
+                         "--mesh",
+                         "batch=1",
+                         "--kv-heads",
+                         "1",
+                         "--tied",
+                         "--prompt",
+                         "",
+                         "--save",
+                         folder},
+                        {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder + "/cache"}});
   CAPTURE(run.out, run.err);
   REQUIRE(run.exit_code == 0);
 }
@@ -52,8 +74,7 @@ TEST_CASE("gpt serve goes on with texts as generate does") {
   const test::ProgramRun generated = test::run_program(
       test::app_path("gpt"),
       {"generate", folder / "m", "--words", "6", "--mesh", "batch=1", "the film", "a bad one"});
-  CHECK(generated.out ==
-        texts[0].get<std::string>() + "\n" + texts[1].get<std::string>() + "\n");
+  CHECK(generated.out == texts[0].get<std::string>() + "\n" + texts[1].get<std::string>() + "\n");
   CHECK(ask(R"({"instances": ["the film"], "words": 6, "top_k": 1})").body ==
         ask(R"({"instances": ["the film"], "words": 6, "top_k": 1, "seed": 2})").body);
   CHECK(ask(R"({"instances": ["the film"], "words": 20, "seed": 1})").body !=

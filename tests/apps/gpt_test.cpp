@@ -126,8 +126,7 @@ TEST_CASE("gpt: nothing that has the vocabulary's axis is communicated where it 
   model.compile(gpt_training(layouts));
   const Examples all = gpt_batch(gpt_words(8, size), 0, 8);
   int64_t reductions = 0;
-  for (const CommEntry& entry :
-       model.plan(TensorDataset(all), {.batch_size = 8}).collectives) {
+  for (const CommEntry& entry : model.plan(TensorDataset(all), {.batch_size = 8}).collectives) {
     if (entry.place.starts_with("block_") || entry.dims == "batch") continue;
     CAPTURE(to_string(entry.op), entry.place, entry.bytes);
     // A number for each word of a device's rows, or the features of each.
@@ -146,11 +145,32 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   const auto gpt = [&](std::vector<std::string> words) {
     return run_program(app_path("gpt"), words, synthetic);
   };
-  const std::vector<std::string> small = {
-      "--width", "16",  "--hidden", "16",     "--head-dim", "8",   "--length",     "12",
-      "--epochs", "2", "--words",  "4",      "--train-size", "64", "--batch-size", "16",
-      "--vocabulary", "50", "--mesh", "batch=2", "--save", folder / "model", "--history",
-      folder / "h.json", "--validation-size", "10"};
+  const std::vector<std::string> small = {"--width",
+                                          "16",
+                                          "--hidden",
+                                          "16",
+                                          "--head-dim",
+                                          "8",
+                                          "--length",
+                                          "12",
+                                          "--epochs",
+                                          "2",
+                                          "--words",
+                                          "4",
+                                          "--train-size",
+                                          "64",
+                                          "--batch-size",
+                                          "16",
+                                          "--vocabulary",
+                                          "50",
+                                          "--mesh",
+                                          "batch=2",
+                                          "--save",
+                                          folder / "model",
+                                          "--history",
+                                          folder / "h.json",
+                                          "--validation-size",
+                                          "10"};
   const ProgramRun run = gpt(small);
   CAPTURE(run.out, run.err);
   REQUIRE(run.exit_code == 0);
@@ -161,8 +181,8 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   CHECK(read_json_file(folder / "h.json").at("history").at("val_loss").size() == 2);
   CHECK(history[1].get<double>() < history[0].get<double>());
 
-  const std::vector<std::string> generate = {"generate", folder / "model", "--words", "6",
-                                             "the film", "a bad one"};
+  const std::vector<std::string> generate = {"generate", folder / "model", "--words",
+                                             "6",        "the film",       "a bad one"};
   const ProgramRun text = gpt(generate);
   CAPTURE(text.out, text.err);
   REQUIRE(text.exit_code == 0);
@@ -201,11 +221,18 @@ TEST_CASE("gpt: a run that goes on from its checkpoints ends as one that was not
   const std::vector<std::pair<std::string, std::string>> synthetic = {
       {"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}};
   const auto losses = [&](const std::string& name, std::vector<std::string> more) {
-    std::vector<std::string> words = {
-        "--width", "16", "--hidden", "16", "--head-dim", "8", "--length", "12", "--vocabulary",
-        "50", "--train-size", "64", "--batch-size", "16", "--dropout", "0.2", "--prompt", "",
-        "--verbose", "0", "--layouts", (layouts_folder() / "megatron.json").string(), "--history",
-        folder / (name + ".json")};
+    std::vector<std::string> words = {"--width",      "16",
+                                      "--hidden",     "16",
+                                      "--head-dim",   "8",
+                                      "--length",     "12",
+                                      "--vocabulary", "50",
+                                      "--train-size", "64",
+                                      "--batch-size", "16",
+                                      "--dropout",    "0.2",
+                                      "--prompt",     "",
+                                      "--verbose",    "0",
+                                      "--layouts",    (layouts_folder() / "megatron.json").string(),
+                                      "--history",    folder / (name + ".json")};
     words.insert(words.end(), more.begin(), more.end());
     const ProgramRun run = run_program(app_path("gpt"), words, synthetic);
     CAPTURE(run.out, run.err);
@@ -214,8 +241,8 @@ TEST_CASE("gpt: a run that goes on from its checkpoints ends as one that was not
   };
   const Json whole = losses("whole", {"--epochs", "3"});
   losses("first", {"--epochs", "2", "--checkpoint-dir", folder / "saved"});
-  const Json rest = losses("rest", {"--epochs", "3", "--checkpoint-dir", folder / "saved",
-                                    "--resume"});
+  const Json rest =
+      losses("rest", {"--epochs", "3", "--checkpoint-dir", folder / "saved", "--resume"});
   CHECK(rest.back() == whole[2]);
   // Rows in another order give others.
   CHECK(losses("ordered", {"--epochs", "3", "--no-shuffle"}) != whole);
@@ -227,13 +254,13 @@ TEST_CASE("gpt: a plan as JSON, and layouts files that are wrong, in one line") 
       {"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}};
   const auto gpt = [&](const std::string& layouts, std::vector<std::string> more = {}) {
     write_file_atomically(folder / "layouts.json", layouts);
-    std::vector<std::string> words = {"--train-size", "64", "--epochs", "0", "--layouts",
+    std::vector<std::string> words = {"--train-size",         "64", "--epochs", "0", "--layouts",
                                       folder / "layouts.json"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(app_path("gpt"), words, synthetic);
   };
-  const ProgramRun plan = gpt(read_file(layouts_folder() / "tensor.json"),
-                              {"--plan-json", folder / "plan.json"});
+  const ProgramRun plan =
+      gpt(read_file(layouts_folder() / "tensor.json"), {"--plan-json", folder / "plan.json"});
   CAPTURE(plan.err);
   CHECK(plan.exit_code == 0);
   const Json json = read_json_file(folder / "plan.json");

@@ -72,8 +72,8 @@ struct Step {
 std::vector<std::string> lines(const std::vector<CommEntry>& entries) {
   std::vector<std::string> list;
   for (const CommEntry& entry : entries) {
-    list.push_back(str(entry.place, ": ", to_string(entry.op), " over ", entry.dims, ", ",
-                       entry.bytes));
+    list.push_back(
+        str(entry.place, ": ", to_string(entry.op), " over ", entry.dims, ", ", entry.bytes));
   }
   return list;
 }
@@ -103,7 +103,9 @@ TEST_CASE("imdb: a step exchanges what the scheme says, and nothing else") {
       {{sum("bn", "batch", 48), sum("bn", "batch", 48)}, 1200, 48},
       {{sum("bn", "batch", 24), sum("bn", "batch", 24), sum("dense2", "model", 16 * 2)}, 1200, 24},
       {{sum("dense1", "feature", 32 * 24), sum("bn", "batch", 24), sum("bn", "batch", 24),
-        sum("dense2", "model", 32 * 2)}, 600, 24}};
+        sum("dense2", "model", 32 * 2)},
+       600,
+       24}};
   for (size_t s = 0; s < expected.size(); ++s) {
     const imdb::Scheme& scheme = imdb::schemes()[s];
     const auto& [forward, tokens, units] = expected[s];
@@ -114,10 +116,12 @@ TEST_CASE("imdb: a step exchanges what the scheme says, and nothing else") {
     REQUIRE(all.size() == forward.size() + 6);
     CHECK(std::vector(all.begin(), all.begin() + int64_t(forward.size())) == forward);
     // Backward: the moments' sums, then a gradient for each variable.
-    std::vector<std::string> backward = {
-        sum("bn", "batch", units), sum("bn", "batch", units),
-        sum("dense1/kernel", "batch", tokens * units), sum("dense1/bias", "batch", units),
-        sum("dense2/kernel", "batch", units * 2), sum("dense2/bias", "batch", 2)};
+    std::vector<std::string> backward = {sum("bn", "batch", units),
+                                         sum("bn", "batch", units),
+                                         sum("dense1/kernel", "batch", tokens * units),
+                                         sum("dense1/bias", "batch", units),
+                                         sum("dense2/kernel", "batch", units * 2),
+                                         sum("dense2/bias", "batch", 2)};
     all.erase(all.begin(), all.begin() + int64_t(forward.size()));
     CHECK(std::is_permutation(all.begin(), all.end(), backward.begin()));
     CHECK(lines(step.loss.entries()) == std::vector<std::string>{sum("", "batch", 1)});
@@ -161,8 +165,7 @@ TEST_CASE("imdb: every scheme trains as one device does, in float64") {
   const auto train = [&](const LayoutMap& layouts) {
     const ModelHandle model = imdb::sentiment_model();
     model.compile(sentiment_compile(layouts));
-    const History history =
-        model.fit(data, {.batch_size = 64, .verbose = 0, .shuffle = false});
+    const History history = model.fit(data, {.batch_size = 64, .verbose = 0, .shuffle = false});
     return std::pair(history.steps, model.get_weights());
   };
   const auto [steps, weights] = train(LayoutMap(create_mesh({{"batch", 1}})));

@@ -47,8 +47,8 @@ TEST_CASE("imdb predict prints label and probability of every text") {
   const ExportedModel model = load_export(e);
   const test::ProgramRun run = imdb({e, "Good GREAT!", "awful bad bad", "--", "-5 stars"});
   CHECK(run.err == "");
-  CHECK(run.out == line_of(model, "good great") + line_of(model, "awful bad bad") +
-                       line_of(model, "5 stars"));
+  CHECK(run.out ==
+        line_of(model, "good great") + line_of(model, "awful bad bad") + line_of(model, "5 stars"));
   const test::ProgramRun json = imdb({e, "--json", "good"});
   const Json line = parse_json(json.out, "output");
   const double positive = line["probabilities"]["positive"];

@@ -91,8 +91,7 @@ const std::vector<Run> runs = {{"float32", 1e-4, "float32_lr_1e_4", 2e-5, 2e-5},
                                {"float64", 1e-2, "float64_lr_1e_2", 2e-5, 2e-4}};
 
 /// The largest |a / b - 1| of the first `count` pairs.
-double worst(const std::vector<double>& actual, const std::vector<double>& expected,
-             size_t count) {
+double worst(const std::vector<double>& actual, const std::vector<double>& expected, size_t count) {
   REQUIRE(actual.size() >= count);
   REQUIRE(expected.size() >= count);
   double most = 0;
@@ -125,11 +124,10 @@ std::vector<double> fit_steps(const Run& run, const LayoutMap& layouts, size_t s
                  .layouts = layouts});
   // A handle that does not own: the data outlive the run.
   const std::shared_ptr<const Dataset> data(std::shared_ptr<void>(), &reviews);
-  const History history =
-      model.fit(data, {.batch_size = 64,
-                       .verbose = 0,
-                       .shuffle = false,
-                       .steps_per_epoch = static_cast<int64_t>(steps)});
+  const History history = model.fit(data, {.batch_size = 64,
+                                           .verbose = 0,
+                                           .shuffle = false,
+                                           .steps_per_epoch = static_cast<int64_t>(steps)});
   return history.steps;
 }
 
@@ -191,9 +189,9 @@ TEST_CASE("dtensor_tutorial: the loop by hand is fit by every scheme, and follow
   for (const Run& run : runs) {
     for (const imdb::Scheme& scheme : imdb::schemes()) {
       CAPTURE(run.trace, scheme.name);
-      const auto phases = tutorial_steps(
-          {"--schemes", scheme.name, "--dtype", run.dtype, "--learning-rate",
-           number(run.learning_rate), "--epochs", "1", "--steps", std::to_string(steps)});
+      const auto phases = tutorial_steps({"--schemes", scheme.name, "--dtype", run.dtype,
+                                          "--learning-rate", number(run.learning_rate), "--epochs",
+                                          "1", "--steps", std::to_string(steps)});
       REQUIRE(phases.size() == 1);
       const auto fitted = fit_steps(run, layouts_of(scheme), steps, program_reviews());
       CHECK(worst(phases[0], fitted, 10) < run.at_10);

@@ -39,9 +39,8 @@ TEST_CASE("imdb train: the three schemes, one after the other, are the tutorial'
   }
   const test::TempFolder folder;
   const std::string file = folder / "h.json";
-  const test::ProgramRun run =
-      test::run_program(test::app_path("imdb"), {"--no-shuffle", "--history", file},
-                        {{"TESSERA_DATA", data}});
+  const test::ProgramRun run = test::run_program(
+      test::app_path("imdb"), {"--no-shuffle", "--history", file}, {{"TESSERA_DATA", data}});
   REQUIRE(run.exit_code == 0);
   CHECK(run.err == "");
   const Json phases = read_json_file(file).at("phases");
@@ -71,8 +70,8 @@ TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bi
   const test::TempFolder folder;
   const Words words = {"--train-size", "1500", "--save-every", "5", "--verbose", "0"};
   const auto run = [&](const std::string& name, const Words& more) {
-    Words all = {"train", "--checkpoint-dir", folder / name,
-                 "--history", folder / (name + ".json")};
+    Words all = {"train", "--checkpoint-dir", folder / name, "--history",
+                 folder / (name + ".json")};
     all.insert(all.end(), words.begin(), words.end());
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -82,14 +81,14 @@ TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bi
   // In the middle of the first epoch, of the second scheme, and between two of them.
   const std::string at = GENERATE("step-000005", "step-000068", "step-000048");
   INFO("killed at " << at);
-  const std::string script =
-      "\"$@\" & for i in $(seq 1 6000); do [ -e \"" + (folder / "killed").string() + "/" + at +
-      "\" ] && break; sleep 0.01; done; kill -9 $!; wait $!";
+  const std::string script = "\"$@\" & for i in $(seq 1 6000); do [ -e \"" +
+                             (folder / "killed").string() + "/" + at +
+                             "\" ] && break; sleep 0.01; done; kill -9 $!; wait $!";
   Words shell = {"-c", script, "sh", test::app_path("imdb").string()};
   for (const std::string& word : run("killed", {})) shell.push_back(word);
   static const test::TempFolder cache;
-  const test::ProgramRun killed = test::run_program(
-      "/bin/sh", shell, {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", cache.path()}});
+  const test::ProgramRun killed =
+      test::run_program("/bin/sh", shell, {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", cache.path()}});
   CHECK(killed.exit_code == 128 + 9);
   CHECK(!std::filesystem::exists(folder / "killed.json"));
 
@@ -107,8 +106,7 @@ TEST_CASE("imdb train: a scheme begins with the folder's weights, and exports wh
     return words;
   };
   const std::string checkpoints = folder / "ck";
-  test::ProgramRun run =
-      imdb(with({"train", "--scheme", "data", "--checkpoint-dir", checkpoints}));
+  test::ProgramRun run = imdb(with({"train", "--scheme", "data", "--checkpoint-dir", checkpoints}));
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.out, !Contains("from the weights"));
   run = imdb(with({"train", "--scheme", "spatial", "--checkpoint-dir", checkpoints, "--validation",
@@ -156,20 +154,24 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
       imdb(with({"--scheme", "data", "--train-size", "200", "--resume"}));
   REQUIRE(first.exit_code == 0);
   CHECK(first.out == "");
-  const std::vector<Words> others = {
-      {"schemes", "--scheme", "model"}, {"reviews 201", "--train-size", "201"},
-      {"max_tokens", "--max-tokens", "500"}, {"validation", "--validation"},
-      {"batch_size 32, not 64", "--batch-size", "32"},
-      {"steps_per_epoch 2, not null", "--steps-per-epoch", "2"},
-      {"learning_rate 0.02, not 0.01", "--learning-rate", "0.02"},
-      {"shuffle", "--no-shuffle"}, {"seed", "--seed", "3"}, {"dtype", "--dtype", "float64"}};
+  const std::vector<Words> others = {{"schemes", "--scheme", "model"},
+                                     {"reviews 201", "--train-size", "201"},
+                                     {"max_tokens", "--max-tokens", "500"},
+                                     {"validation", "--validation"},
+                                     {"batch_size 32, not 64", "--batch-size", "32"},
+                                     {"steps_per_epoch 2, not null", "--steps-per-epoch", "2"},
+                                     {"learning_rate 0.02, not 0.01", "--learning-rate", "0.02"},
+                                     {"shuffle", "--no-shuffle"},
+                                     {"seed", "--seed", "3"},
+                                     {"dtype", "--dtype", "float64"}};
   for (const Words& other : others) {
     Words words = {"--scheme", "data", "--train-size", "200", "--resume"};
     words.insert(words.end(), other.begin() + 1, other.end());
     const test::ProgramRun run = imdb(with(words));
     CHECK(run.exit_code == 1);
     CHECK_THAT(run.err, Contains("[--resume] the run is the one that wrote the checkpoint. "
-                                 "Received: " + other[0]));
+                                 "Received: " +
+                                 other[0]));
   }
   // But one that is to last longer goes on.
   const test::ProgramRun longer =

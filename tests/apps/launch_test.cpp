@@ -25,10 +25,11 @@ TEST_CASE("launch starts an application beside it, or any program", "[launch]") 
 }
 
 TEST_CASE("launch starts the tasks of a parameter server job", "[launch]") {
-  const auto run = launch({"-n", "2", "--ps", "2", "--evaluator", "--max-restarts=1", "--", "sh",
-                           "-c", "echo $TF_CONFIG; case $TF_CONFIG$TESSERA_RESTART in "
-                                 "*'\"worker\",\"index\":1}}') exit 5;; "
-                                 "*chief\\\",*) sleep 0.3;; esac"});
+  const auto run =
+      launch({"-n", "2", "--ps", "2", "--evaluator", "--max-restarts=1", "--", "sh", "-c",
+              "echo $TF_CONFIG; case $TF_CONFIG$TESSERA_RESTART in "
+              "*'\"worker\",\"index\":1}}') exit 5;; "
+              "*chief\\\",*) sleep 0.3;; esac"});
   CAPTURE(run.out, run.err);
   CHECK(run.exit_code == 0);
   CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 7);
@@ -38,8 +39,8 @@ TEST_CASE("launch starts the tasks of a parameter server job", "[launch]") {
 }
 
 TEST_CASE("launch restarts as often as it is told", "[launch]") {
-  const auto run = launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c",
-                           "[ \"$TESSERA_RESTART\" = 2 ]"});
+  const auto run =
+      launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c", "[ \"$TESSERA_RESTART\" = 2 ]"});
   CHECK(run.exit_code == 0);
   CHECK(run.err.find("launch: restart 2 of 2\n") != std::string::npos);
 }
@@ -52,8 +53,9 @@ TEST_CASE("a wrong command line is one line", "[launch]") {
       {{"-n", "0", "--", "sh"}, "launch: error: [-n] must be an integer from 1 to 4096."},
       {{"-n", "2", "--ps", "0", "sh"}, "launch: error: [--ps] must be an integer from 1 to 4096."},
       {{"-n", "2", "--evaluator", "sh"}, "launch: error: [--evaluator] is a task beside"},
-      {{"-n", "2", "--evaluater", "sh"}, "launch: error: [command line] there is no such option. "
-                                         "Received: \"--evaluater\". To fix: write --evaluator."},
+      {{"-n", "2", "--evaluater", "sh"},
+       "launch: error: [command line] there is no such option. "
+       "Received: \"--evaluater\". To fix: write --evaluator."},
       {{"-n"}, "launch: error: [-n] must be an integer"},
       {{"--max-restarts=-1", "sh"}, "launch: error: [--max-restarts] must be an integer from 0"},
       {{"--proceses", "2", "sh"}, "launch: error: [command line] there is no such option."},

@@ -34,8 +34,12 @@ class Workplace {
 
   /// Runs mnist with the data, a small model and a mesh of two unless `words` say otherwise.
   test::ProgramRun run(const Words& words) const {
-    Words all = {"--data-dir", folder_ / "data", "--train-size", "all", "--test-size", "all",
-                 "--hidden", "8,6", "--batch-size", "16", "--epochs", "2"};
+    Words all = {"--data-dir",   folder_ / "data",
+                 "--train-size", "all",
+                 "--test-size",  "all",
+                 "--hidden",     "8,6",
+                 "--batch-size", "16",
+                 "--epochs",     "2"};
     all.insert(all.end(), words.begin(), words.end());
     return test::run_program(test::app_path("mnist"), all);
   }
@@ -61,8 +65,8 @@ class Workplace {
 };
 
 /// The error with a layouts file of this text, on a mesh of batch=2,model=2 unless it has one.
-std::string layouts_error(const std::string& text, const Words& more = {"--mesh",
-                                                                        "batch=2,model=2"}) {
+std::string layouts_error(const std::string& text,
+                          const Words& more = {"--mesh", "batch=2,model=2"}) {
   const Workplace here;
   Words words = {"--layouts", here.file("layouts.json", text)};
   words.insert(words.end(), more.begin(), more.end());
@@ -162,8 +166,8 @@ TEST_CASE("mnist: outputs that cannot be written, and nothing half written after
     CHECK_THAT(here.error_of({flag, here / "none" / "file"}), Contains(flag) && Contains("none"));
     CHECK_THAT(here.error_of({flag, here / "data"}), Contains(flag) && Contains("data"));
   }
-  here.error_of({"--learning-rate", "1e30", "--save", here / "w.safetensors", "--history",
-                 here / "h.json"});
+  here.error_of(
+      {"--learning-rate", "1e30", "--save", here / "w.safetensors", "--history", here / "h.json"});
   CHECK(here.files() == before);
 }
 

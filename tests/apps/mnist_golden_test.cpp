@@ -74,8 +74,7 @@ Json history_of(const Words& arguments, const std::string& policy = "per_worker"
 }
 
 /// The largest |a / b - 1| of the first `count` pairs.
-double worst(const std::vector<double>& actual, const std::vector<double>& expected,
-             size_t count) {
+double worst(const std::vector<double>& actual, const std::vector<double>& expected, size_t count) {
   REQUIRE(actual.size() >= count);
   REQUIRE(expected.size() >= count);
   double most = 0;

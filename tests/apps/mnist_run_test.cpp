@@ -64,8 +64,8 @@ TEST_CASE("mnist: the command line beats the configuration, which beats the defa
   const std::string history = folder / "h.json", config = folder / "c.json";
   test::write_file(config, R"({"batch_size": 10, "epochs": 3, "hidden": [5], "mesh": {"batch": 2},
                                "train_size": "all", "test_size": "all", "verbose": 2})");
-  const test::ProgramRun run = mnist({"--config", config, "--epochs", "1", "--history", history,
-                                      "--data-dir", folder / "data"});
+  const test::ProgramRun run = mnist(
+      {"--config", config, "--epochs", "1", "--history", history, "--data-dir", folder / "data"});
   CHECK(read_json_file(history).at("steps").size() == 4);
   CHECK_THAT(run.out, Contains("mesh batch=2"));
   CHECK(mnist({"--help"}).out.find("--layouts") != std::string::npos);
@@ -76,9 +76,10 @@ TEST_CASE("mnist trains its convolutional model alike under every layouts file f
   test::write_mnist(folder / "data", 48, 12);
   const auto losses = [&](const Words& more) {
     const std::string history = folder / "h.json";
-    Words words = {"--model", "cnn", "--train-size", "all", "--test-size", "all", "--batch-size",
-                   "12", "--epochs", "1", "--no-shuffle", "--dtype", "float64", "--data-dir",
-                   folder / "data", "--history", history};
+    Words words = {"--model",      "cnn",          "--train-size", "all",        "--test-size",
+                   "all",          "--batch-size", "12",           "--epochs",   "1",
+                   "--no-shuffle", "--dtype",      "float64",      "--data-dir", folder / "data",
+                   "--history",    history};
     words.insert(words.end(), more.begin(), more.end());
     mnist(words);
     return read_json_file(history).at("steps").get<std::vector<double>>();
@@ -120,16 +121,16 @@ TEST_CASE("mnist --profile prints where the time went, and writes a trace") {
   test::write_mnist(folder / "data", 40, 20);
   const std::string trace = folder / "trace.json";
   const Words words = {"--data-dir", folder / "data", "--train-size", "all", "--test-size", "all",
-                       "--hidden", "8,6", "--batch-size", "10", "--epochs", "2", "--mesh",
-                       "batch=2", "--profile", trace};
+                       "--hidden",   "8,6",           "--batch-size", "10",  "--epochs",    "2",
+                       "--mesh",     "batch=2",       "--profile",    trace};
   const test::ProgramRun run = mnist(words);
   // Two epochs of four training steps and two of validation.
-  CHECK_THAT(run.out, Contains("\nkind ") && Contains("\n12 steps of ") &&
-                          Contains("\noutside of steps: "));
-  for (const char* row : {"step        train ", "step        test ", "op          matmul ",
-                          "optimizer   apply ", "data        read batch ",
-                          "data        pack_batch ", "wait        next batch ",
-                          "metrics     read loss ", "callback    batch_end "}) {
+  CHECK_THAT(run.out,
+             Contains("\nkind ") && Contains("\n12 steps of ") && Contains("\noutside of steps: "));
+  for (const char* row :
+       {"step        train ", "step        test ", "op          matmul ", "optimizer   apply ",
+        "data        read batch ", "data        pack_batch ", "wait        next batch ",
+        "metrics     read loss ", "callback    batch_end "}) {
     CHECK_THAT(run.out, Contains(row));
   }
   CHECK(lines(run.out).back() == "trace: " + trace + " (open it in https://ui.perfetto.dev)");

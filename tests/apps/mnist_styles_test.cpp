@@ -29,13 +29,13 @@ std::string layouts_file(const std::string& name) {
 std::vector<double> steps_of(Words words) {
   const test::TempFolder folder;
   const std::string file = folder / "history.json";
-  for (const char* word : {"--no-shuffle", "--verbose", "0", "--epochs", "1", "--test-size", "1",
-                           "--history"}) {
+  for (const char* word :
+       {"--no-shuffle", "--verbose", "0", "--epochs", "1", "--test-size", "1", "--history"}) {
     words.push_back(word);
   }
   words.push_back(file);
-  const test::ProgramRun run = test::run_program(test::app_path("mnist"), words,
-                                                 {{"TESSERA_DATA", test::digits_folder()}});
+  const test::ProgramRun run =
+      test::run_program(test::app_path("mnist"), words, {{"TESSERA_DATA", test::digits_folder()}});
   REQUIRE(run.err == "");
   REQUIRE(run.exit_code == 0);
   return read_json_file(file).at("steps").get<std::vector<double>>();
@@ -56,15 +56,14 @@ TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
   const Json golden = read_json_file(test::golden_path("mnist_core_api.json").string());
   const auto expected = golden.at("runs").at("784-700-10-10").at("step_losses");
   for (const std::string& style : styles) {
-    for (const Words& place : {Words{"--mesh", "batch=8"},
-                               Words{"--mesh", "batch=4,model=2", "--layouts",
-                                     layouts_file("model.json")},
-                               Words{"--layouts", layouts_file("feature.json")},
-                               Words{"--mesh", "batch=8", "--layouts",
-                                     layouts_file("fsdp.json")}}) {
+    for (const Words& place :
+         {Words{"--mesh", "batch=8"},
+          Words{"--mesh", "batch=4,model=2", "--layouts", layouts_file("model.json")},
+          Words{"--layouts", layouts_file("feature.json")},
+          Words{"--mesh", "batch=8", "--layouts", layouts_file("fsdp.json")}}) {
       CAPTURE(style, place);
-      Words words = {"--style", style, "--hidden", "700,10", "--train-size",
-                     std::to_string(128 * count)};
+      Words words = {"--style", style,          "--hidden",
+                     "700,10",  "--train-size", std::to_string(128 * count)};
       words.insert(words.end(), place.begin(), place.end());
       check_close(steps_of(words), expected.get<std::vector<double>>(), count, 5e-5);
     }
@@ -77,8 +76,8 @@ TEST_CASE("the three styles give Keras' trace") {
   const auto running = golden.at("running_loss").get<std::vector<double>>();
   for (const std::string& style : styles) {
     CAPTURE(style);
-    const std::vector<double> steps = steps_of({"--model", "keras", "--style", style,
-                                                "--train-size", std::to_string(128 * count)});
+    const std::vector<double> steps = steps_of(
+        {"--model", "keras", "--style", style, "--train-size", std::to_string(128 * count)});
     std::vector<double> means;
     double sum = 0;
     for (double loss : steps) {
@@ -94,11 +93,19 @@ TEST_CASE("mnist shows the model, the plan, and draws pictures") {
   test::write_mnist(folder / "data", 40, 20);
   const std::string curves = folder / "curves.svg", graph = folder / "graph.dot",
                     logs = folder / "logs";
-  const test::ProgramRun run = test::run_program(
-      test::app_path("mnist"),
-      {"--data-dir", folder / "data", "--train-size", "all", "--test-size", "all", "--hidden", "6",
-       "--epochs", "2", "--batch-size", "10", "--style", "functional", "--mesh", "batch=2",
-       "--summary", "--plan", "--plot", curves, "--plot-model", graph, "--tensorboard", logs});
+  const test::ProgramRun run =
+      test::run_program(test::app_path("mnist"), {"--data-dir",    folder / "data",
+                                                  "--train-size",  "all",
+                                                  "--test-size",   "all",
+                                                  "--hidden",      "6",
+                                                  "--epochs",      "2",
+                                                  "--batch-size",  "10",
+                                                  "--style",       "functional",
+                                                  "--mesh",        "batch=2",
+                                                  "--summary",     "--plan",
+                                                  "--plot",        curves,
+                                                  "--plot-model",  graph,
+                                                  "--tensorboard", logs});
   CHECK(run.err == "");
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.out, Contains("Model: \"core_api\"") && Contains("┃ Layout"));

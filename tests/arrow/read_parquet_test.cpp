@@ -113,19 +113,18 @@ TEST_CASE("a Parquet file gives the table that the same data as CSV give") {
 TEST_CASE("numbers of Parquet files keep their dtypes, or get the next that has all of them") {
   const test::TempFolder folder;
   const std::string path = folder / "numbers.parquet";
-  write_parquet(
-      path, {{"i8", arrow::int8(), "[-128, 127]"},
-             {"u8", arrow::uint8(), "[0, 255]"},
-             {"i16", arrow::int16(), "[-32768, 32767]"},
-             {"u16", arrow::uint16(), "[0, 65535]"},
-             {"i32", arrow::int32(), "[-2147483648, 2147483647]"},
-             {"u32", arrow::uint32(), "[0, 4294967295]"},
-             {"u64", arrow::uint64(), "[0, 9223372036854775807]"},
-             {"large", arrow::uint64(), "[null, 18446744073709551615]"},
-             {"f16", arrow::float16(), "[0.5, null]"},
-             {"f32", arrow::float32(), "[null, 0.25]"},
-             {"price", arrow::decimal128(9, 2), R"(["12.34", null])"},
-             {"bytes", arrow::binary(), R"(["ab", "c"])"}});
+  write_parquet(path, {{"i8", arrow::int8(), "[-128, 127]"},
+                       {"u8", arrow::uint8(), "[0, 255]"},
+                       {"i16", arrow::int16(), "[-32768, 32767]"},
+                       {"u16", arrow::uint16(), "[0, 65535]"},
+                       {"i32", arrow::int32(), "[-2147483648, 2147483647]"},
+                       {"u32", arrow::uint32(), "[0, 4294967295]"},
+                       {"u64", arrow::uint64(), "[0, 9223372036854775807]"},
+                       {"large", arrow::uint64(), "[null, 18446744073709551615]"},
+                       {"f16", arrow::float16(), "[0.5, null]"},
+                       {"f32", arrow::float32(), "[null, 0.25]"},
+                       {"price", arrow::decimal128(9, 2), R"(["12.34", null])"},
+                       {"bytes", arrow::binary(), R"(["ab", "c"])"}});
   const Table table = datasets::read_parquet(path);
   CHECK(datasets::describe(table) ==
         "2 rows: i8 int8, u8 uint8, i16 int16, u16 int32, i32 int32, u32 int64, u64 int64, "
@@ -227,9 +226,7 @@ TEST_CASE("what a Parquet file has not is one line that says where") {
 TEST_CASE("a file that is no whole Parquet file is a FileError that names it") {
   const test::TempFolder folder;
   const std::string path = folder / "damaged.parquet";
-  const auto error = [&] {
-    return test::error_line([&] { datasets::read_parquet(path); });
-  };
+  const auto error = [&] { return test::error_line([&] { datasets::read_parquet(path); }); };
   CHECK_THAT(error(), Contains("damaged.parquet]") && Contains("No such file"));
   test::write_file(path, patients_csv);
   CHECK_THAT(error(), Contains("damaged.parquet] a Parquet file. Received: Parquet magic bytes"));

@@ -54,8 +54,7 @@ TEST_CASE("a persistent tape gathers again each time, and an outer one goes thro
   outer.watch(input);
   GradientTape tape({.persistent = true});
   tape.watch(input);
-  const DTensor whole =
-      relayout(input, Layout({"batch", nullptr}, mesh()), true);
+  const DTensor whole = relayout(input, Layout({"batch", nullptr}, mesh()), true);
   const DTensor y = whole * whole * whole;
   CHECK(same(tape.gradient(y, input), 3 * x * x) == "");
   const DTensor slope = tape.gradient(y, input);

@@ -241,8 +241,7 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
   // add saves nothing that could have changed.
   CHECK(same(tape.gradient(sum, weight), at::full({3}, 2.0, at::kDouble)) == "");
   // Nor would what is made again be what it was.
-  const DTensor moved =
-      ops::relayout(weight, Layout::replicated(weight.mesh(), 1), true);
+  const DTensor moved = ops::relayout(weight, Layout::replicated(weight.mesh(), 1), true);
   const DTensor squares = moved * moved;
   ++tag->version;
   CHECK_THROWS_WITH(tape.gradient(squares, weight),

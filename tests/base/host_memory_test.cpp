@@ -21,8 +21,9 @@ void put(const TempFolder& root, const std::string& path, const std::string& tex
 
 /// 8 GiB of a machine's 16 are available.
 void put_machine(const TempFolder& root) {
-  put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree:  1024 kB\n"
-                            "MemAvailable:    8388608 kB\n");
+  put(root, "proc/meminfo",
+      "MemTotal:       16777216 kB\nMemFree:  1024 kB\n"
+      "MemAvailable:    8388608 kB\n");
 }
 
 constexpr uint64_t gib = uint64_t{1} << 30;

@@ -41,10 +41,10 @@ TEST_CASE("a number tells its process, and is given once") {
   CHECK(owner_of(number)->pid == ::getpid());
   CHECK(owner_of(number)->start > 0);
   CHECK(owner_of(test::elsewhere_number())->machine == "0123456789abcdef");
-  for (const char* other : {"", "4711", "12-3", "0123456789abcdef-1-2", "0123456789abcdef-1-2-x",
-                            "0123456789abcdeF-1-2-3", "0123456789abcde-1-2-3",
-                            "0123456789abcdef-1-2-3-4", "0123456789abcdef-1--3",
-                            "0123456789abcdef-99999999999999999999-2-3"}) {
+  for (const char* other :
+       {"", "4711", "12-3", "0123456789abcdef-1-2", "0123456789abcdef-1-2-x",
+        "0123456789abcdeF-1-2-3", "0123456789abcde-1-2-3", "0123456789abcdef-1-2-3-4",
+        "0123456789abcdef-1--3", "0123456789abcdef-99999999999999999999-2-3"}) {
     CAPTURE(other);
     CHECK_FALSE(owner_of(other).has_value());
   }

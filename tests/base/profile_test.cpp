@@ -77,9 +77,8 @@ TEST_CASE("what all rows have of their own adds up to the steps") {
   CHECK(test::same_time(wait.waiting, wait.total));
   CHECK(all.elapsed >= all.time);
   const std::vector<Profile::Row> rows = profile.rows();
-  CHECK(std::is_sorted(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.total > b.total;
-  }));
+  CHECK(std::is_sorted(rows.begin(), rows.end(),
+                       [](const auto& a, const auto& b) { return a.total > b.total; }));
 }
 
 TEST_CASE("a step inside a step is no step of its own") {
@@ -217,8 +216,9 @@ TEST_CASE("spans of an earlier profile, open on other threads, do not reach a la
 TEST_CASE("one profile is taken at a time") {
   Profile first;
   CHECK_THROWS_AS(Profile(), StateError);
-  CHECK_THROWS_WITH(Profile(), "[profile] one is taken at a time. Received: a second one. "
-                               "To fix: stop() the first.");
+  CHECK_THROWS_WITH(Profile(),
+                    "[profile] one is taken at a time. Received: a second one. "
+                    "To fix: stop() the first.");
   first.stop();
   CHECK_NOTHROW(Profile());
 }

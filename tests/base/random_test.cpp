@@ -127,7 +127,7 @@ TEST_CASE("the 784 x 700 draw has TensorFlow's checksums") {
 
 TEST_CASE("a slice of a draw is the slice of the whole draw") {
   const Seed seed{5, -9};
-  const std::vector<Shape> shapes{{},        {1},       {37},         {5, 7},
+  const std::vector<Shape> shapes{{},      {1},       {37},         {5, 7},
                                   {8, 12}, {3, 4, 5}, {2, 3, 1, 7}, {3, 700}};
   uint64_t step = 0;
   for (const Shape& shape : shapes) {

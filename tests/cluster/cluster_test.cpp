@@ -22,7 +22,9 @@ Values jobs(const std::string& list, const std::string& id) {
 }
 
 Values slurm(const Values& more) {
-  Values values = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "123456"},
+  Values values = {{"SLURM_PROCID", "1"},
+                   {"SLURM_NTASKS", "4"},
+                   {"SLURM_JOB_ID", "123456"},
                    {"SLURM_NODELIST", "gpu[03-05,09],cpu1"}};
   for (const auto& [name, value] : more) values[name] = value;
   return values;
@@ -48,10 +50,16 @@ TEST_CASE("a process that nothing is said of is alone", "[cluster]") {
 TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
   check_all({
       {rank_values("2", "4"), "RANK worker 2/4 local 2 h:29500"},
-      {{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "10.0.0.1"},
-        {"MASTER_PORT", "1234"}, {"TESSERA_JOB", "ab"}},
+      {{{"RANK", "5"},
+        {"WORLD_SIZE", "8"},
+        {"LOCAL_RANK", "1"},
+        {"MASTER_ADDR", "10.0.0.1"},
+        {"MASTER_PORT", "1234"},
+        {"TESSERA_JOB", "ab"}},
        "RANK worker 5/8 local 1 10.0.0.1:1234 job ab"},
-      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"},
+      {{{"RANK", "1"},
+        {"WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "h"},
         {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
        "RANK worker 1/2 local 1 h:29501"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, "RANK worker 0/1"},
@@ -101,8 +109,10 @@ TEST_CASE("a step of Slurm", "[cluster]") {
   nameless.erase("SLURM_JOB_ID");
   check_all({
       {slurm({}), "SLURM_PROCID worker 1/4 local 1 gpu03:18456 job 123456"},
-      {slurm({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "cpu7"},
-              {"SLURM_LOCALID", "0"}, {"SLURM_STEP_ID", "3"}}),
+      {slurm({{"SLURM_STEP_NUM_TASKS", "2"},
+              {"SLURM_STEP_NODELIST", "cpu7"},
+              {"SLURM_LOCALID", "0"},
+              {"SLURM_STEP_ID", "3"}}),
        "SLURM_PROCID worker 1/2 local 0 cpu7:18456 job 123456.3"},
       {slurm({{"MASTER_ADDR", "x"}, {"MASTER_PORT", "7"}}), "SLURM_PROCID worker 1/4 local 1 x:7"},
       {slurm({{"SLURM_JOB_ID", "7"}}), "SLURM_PROCID worker 1/4 local 1 gpu03:15007 job 7"},

@@ -52,9 +52,8 @@ void on_all_groups(
   for (const auto& [name, make] : channel_kinds()) {
     for (const Owners& owner : shapes) {
       INFO(name << " with " << owner.size() << " members on " << ranks_of(owner) << " ranks");
-      CHECK_NOTHROW(run_engines(make, ranks_of(owner), [&](int rank, const auto& engine) {
-        test(owner, rank, engine);
-      }));
+      CHECK_NOTHROW(run_engines(make, ranks_of(owner),
+                                [&](int rank, const auto& engine) { test(owner, rank, engine); }));
     }
   }
 }
@@ -157,8 +156,8 @@ TEST_CASE("engine: reduce_scatter gives each member its piece") {
           all.push_back(values(shape, at::kDouble, m));
         }
         Tensors out;
-        wait(engine->reduce_scatter(group, Reduce::sum, axis, pieces, local_parts(group, all),
-                                    out));
+        wait(
+            engine->reduce_scatter(group, Reduce::sum, axis, pieces, local_parts(group, all), out));
         const at::Tensor sum = reduce_all(Reduce::sum, all);
         expect(out.size() == group.local.size(), "one for each local member");
         for (size_t i = 0; i < out.size(); ++i) {

@@ -42,7 +42,8 @@ class NoTransport final : public Transport {
 };
 
 struct Task final : CollectiveTask {
-  explicit Task(std::function<void()> at_start = [] {}, std::function<void()> at_finish = [] {})
+  explicit Task(
+      std::function<void()> at_start = [] {}, std::function<void()> at_finish = [] {})
       : start_(std::move(at_start)), finish_(std::move(at_finish)) {}
   void start() override { start_(); }
   void finish() override { finish_(); }
@@ -71,9 +72,10 @@ std::future<WorkPtr> begin_until(Queue& queue, std::latch& goes_on) {
   const auto begins = std::make_shared<std::latch>(1);
   std::future<WorkPtr> pushed = std::async(std::launch::async, [&queue, &goes_on, begins] {
     return queue.push(std::make_unique<Task>([&goes_on, begins] {
-      begins->count_down();
-      goes_on.wait();
-    }), true);
+                        begins->count_down();
+                        goes_on.wait();
+                      }),
+                      true);
   });
   begins->wait();
   return pushed;
@@ -132,8 +134,8 @@ TEST_CASE("an exception while the error of a collective is told is whoever waits
     if (aborts++ == 0) throw std::bad_alloc();
   });
   const WorkPtr begun = queue->push(std::make_unique<Task>(), true);
-  const WorkPtr bad = queue->push(
-      std::make_unique<Task>([] {}, [] { throw std::runtime_error("broken"); }), false);
+  const WorkPtr bad =
+      queue->push(std::make_unique<Task>([] {}, [] { throw std::runtime_error("broken"); }), false);
   while (!bad->done()) std::this_thread::sleep_for(1ms);
   CHECK_THROWS_AS(bad->wait(), std::bad_alloc);
   queue->close();

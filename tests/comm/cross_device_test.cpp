@@ -117,8 +117,8 @@ TEST_CASE("cross device: a model trains alike under each") {
     std::vector<int64_t> ids;
     for (int64_t id = 0; id < devices; ++id) ids.push_back(id);
     const std::vector<Device> cpus = virtual_cpus(devices);
-    const Mesh mesh = create_mesh_part({{"batch", devices}}, ids, cpus,
-                                       cross_device_communicator(ops, cpus));
+    const Mesh mesh =
+        create_mesh_part({{"batch", devices}}, ids, cpus, cross_device_communicator(ops, cpus));
     const std::vector<at::Tensor> found = weights_after(mesh);
     REQUIRE(found.size() == expected.size());
     for (size_t i = 0; i < found.size(); ++i) {

@@ -68,9 +68,16 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
   const std::string proof = encode_frame(FrameType::proof, std::string(32, 'p'));
   // What begins like a message of Gloo's, of more bytes than there are.
   const std::string gloo = std::string(8, '\x7f') + std::string(1, '\1') + std::string(39, '\0');
-  const std::vector<std::string> inputs = {
-      "", gloo, std::string(100000, 'x'), "GET / HTTP/1.1\r\n\r\n", hello(2), hello(2) + proof,
-      hello(1) + proof, hello(99), encode_frame(FrameType::hello, "short"), proof};
+  const std::vector<std::string> inputs = {"",
+                                           gloo,
+                                           std::string(100000, 'x'),
+                                           "GET / HTTP/1.1\r\n\r\n",
+                                           hello(2),
+                                           hello(2) + proof,
+                                           hello(1) + proof,
+                                           hello(99),
+                                           encode_frame(FrameType::hello, "short"),
+                                           proof};
   const std::string secret = GENERATE("", "a secret of at least 32 characters");
   std::vector<FileDescriptor> connections;
   std::mutex mutex;
@@ -90,7 +97,8 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
                                  return texts;
                                }});
       },
-      3, [&](int, std::unique_ptr<Transport> channel) {
+      3,
+      [&](int, std::unique_ptr<Transport> channel) {
         const c10::InferenceMode inference;
         const auto engine = channel_engine(std::move(channel));
         at::Tensor out;

@@ -56,14 +56,22 @@ TEST_CASE("pixels are those that Pillow decodes, within 2 of 255") {
     const char* name;
     const char* mode;
     const char* color_mode;
-  } cases[] = {{"photo.jpg", "RGB", "rgb"},         {"progressive.jpg", "RGB", "rgb"},
-               {"grey.jpg", "RGB", "rgb"},          {"inks.jpg", "RGB", "rgb"},
-               {"colours.png", "RGB", "rgb"},       {"bits.png", "RGB", "rgb"},
-               {"palette.png", "RGB", "rgb"},       {"lossy.webp", "RGB", "rgb"},
-               {"photo.jpg", "stored_L", "grayscale"},     {"colours.png", "L", "grayscale"},
-               {"grey.jpg", "L", "grayscale"},      {"palette.png", "L", "grayscale"},
-               {"alpha.png", "RGBA", "rgba"},       {"grey_alpha.png", "RGBA", "rgba"},
-               {"lossless.webp", "RGBA", "rgba"},   {"lossy.webp", "L", "grayscale"},
+  } cases[] = {{"photo.jpg", "RGB", "rgb"},
+               {"progressive.jpg", "RGB", "rgb"},
+               {"grey.jpg", "RGB", "rgb"},
+               {"inks.jpg", "RGB", "rgb"},
+               {"colours.png", "RGB", "rgb"},
+               {"bits.png", "RGB", "rgb"},
+               {"palette.png", "RGB", "rgb"},
+               {"lossy.webp", "RGB", "rgb"},
+               {"photo.jpg", "stored_L", "grayscale"},
+               {"colours.png", "L", "grayscale"},
+               {"grey.jpg", "L", "grayscale"},
+               {"palette.png", "L", "grayscale"},
+               {"alpha.png", "RGBA", "rgba"},
+               {"grey_alpha.png", "RGBA", "rgba"},
+               {"lossless.webp", "RGBA", "rgba"},
+               {"lossy.webp", "L", "grayscale"},
                {"bits.png", "L", "grayscale"}};
   for (const auto& one : cases) {
     CAPTURE(one.name, one.mode);
@@ -102,15 +110,15 @@ TEST_CASE("both subsets of pictures are those of two calls") {
 TEST_CASE("load_img resizes as Pillow does") {
   for (const std::string how : {"nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"}) {
     CAPTURE(how);
-    const at::Tensor got = load_img(picture("photo.jpg"), {.target_size = {{31, 24}},
-                                                           .interpolation = how});
+    const at::Tensor got =
+        load_img(picture("photo.jpg"), {.target_size = {{31, 24}}, .interpolation = how});
     CHECK(furthest(got, expected("pillow_" + how)) <= 2);
   }
   const at::Tensor whole = load_img(picture("photo.jpg"));
   // The middle 23 columns of 37, unchanged.
-  CHECK(difference(load_img(picture("photo.jpg"), {.target_size = {{23, 23}},
-                                                   .keep_aspect_ratio = true}),
-                   whole.narrow(1, 7, 23)) == "");
+  CHECK(difference(
+            load_img(picture("photo.jpg"), {.target_size = {{23, 23}}, .keep_aspect_ratio = true}),
+            whole.narrow(1, 7, 23)) == "");
 }
 
 TEST_CASE("pictures of a folder are resized as tf.image.resize does") {
@@ -120,7 +128,9 @@ TEST_CASE("pictures of a folder are resized as tf.image.resize does") {
   const auto get = [&](ImageFolderOptions options) {
     options.image_size = {31, 24};
     return image_dataset_from_directory(folder.path(), options)
-        .get(std::vector<int64_t>{0}).x[0].squeeze(0);
+        .get(std::vector<int64_t>{0})
+        .x[0]
+        .squeeze(0);
   };
   for (const std::string how : {"bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
                                 "gaussian", "mitchellcubic"}) {
@@ -136,16 +146,16 @@ TEST_CASE("rows are in Keras' order for a seed, with labels of each kind") {
   const test::TempFolder folder;
   write_classes(folder.path(), 15);
   for (const uint32_t seed : {0, 1337}) {
-    const auto data = image_dataset_from_directory(folder.path(), {.image_size = {4, 6},
-                                                                   .seed = seed});
+    const auto data =
+        image_dataset_from_directory(folder.path(), {.image_size = {4, 6}, .seed = seed});
     CHECK(data.size() == 30);
     const Examples all = data.get(numbers(30));
     const at::Tensor order = expected(str("order_", seed));
     CHECK(difference(all.x[0].select(3, 0).select(2, 0).select(1, 0), order) == "");
     CHECK(difference(all.y[0], order.ge(15).to(at::kLong)) == "");
   }
-  const auto sorted = image_dataset_from_directory(folder.path(), {.image_size = {2, 2},
-                                                                   .shuffle = false});
+  const auto sorted =
+      image_dataset_from_directory(folder.path(), {.image_size = {2, 2}, .shuffle = false});
   CHECK(sorted.class_names() == std::vector<std::string>{"a", "b"});
   CHECK(sorted.input_shapes() == std::vector<Shape>{{2, 2, 3}});
   CHECK(sorted.file_paths()[16] == folder.path().string() + "/b/26.png");
@@ -153,9 +163,10 @@ TEST_CASE("rows are in Keras' order for a seed, with labels of each kind") {
   CHECK(difference(two.y[0], at::tensor({1, 0}, at::kLong)) == "");
   CHECK(difference(two.x[0][0], at::full({2, 2, 3}, 20.0f)) == "");
   const auto labels = [&](const std::optional<std::string>& mode) {
-    return image_dataset_from_directory(folder.path(), {.label_mode = mode, .image_size = {2, 2},
-                                                        .shuffle = false})
-        .get(std::vector<int64_t>{0, 29}).y;
+    return image_dataset_from_directory(
+               folder.path(), {.label_mode = mode, .image_size = {2, 2}, .shuffle = false})
+        .get(std::vector<int64_t>{0, 29})
+        .y;
   };
   CHECK(difference(labels("binary")[0], at::tensor({{0.0f}, {1.0f}}).reshape({2, 1})) == "");
   CHECK(difference(labels("categorical")[0], at::eye(2)) == "");
@@ -170,8 +181,8 @@ TEST_CASE("wrong options and pictures are errors that name them") {
         [&] { image_dataset_from_directory(folder.path(), options).get(numbers(4)); });
   };
   CHECK(error({}) == "no error");
-  CHECK_THAT(error({.label_mode = "ints"}), Contains("label_mode is one of") &&
-                                                Contains("Received: \"ints\""));
+  CHECK_THAT(error({.label_mode = "ints"}),
+             Contains("label_mode is one of") && Contains("Received: \"ints\""));
   CHECK_THAT(error({.class_names = {"a"}, .color_mode = "bgr"}), Contains("color_mode is one of"));
   CHECK_THAT(error({.label_mode = "binary", .class_names = {"a"}}), Contains("two classes"));
   CHECK_THAT(error({.image_size = {0, 3}}), Contains("Received: 0 x 3."));
@@ -198,7 +209,9 @@ TEST_CASE("save_img scales as Keras does") {
                    at::tensor({0, 63, 255}, at::kByte)) == "");
   save_img(path, at::full({2, 2, 3}, 7));
   CHECK(load_img(path).max().item<int64_t>() == 0);
-  CHECK_THAT(test::error_line([&] { save_img(path, at::zeros({2, 2})); }),
+  CHECK_THAT(test::error_line([&] {
+               save_img(path, at::zeros({2, 2}));
+             }),
              Contains("a picture (height, width, 1, 3 or 4 channels). Received: (2, 2)."));
 }
 

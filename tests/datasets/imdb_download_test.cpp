@@ -72,8 +72,8 @@ TEST_CASE("an archive that cannot be fetched is said once and tried once") {
   const auto train = place.get("train", "missing");
   CHECK(train->synthetic());
   CHECK_THAT(train->announcement(),
-             Contains("procedural") && Contains("The download failed: [" +
-                                                place.server.url("missing", "/" + archive)) &&
+             Contains("procedural") &&
+                 Contains("The download failed: [" + place.server.url("missing", "/" + archive)) &&
                  Contains("HTTP status 404"));
   CHECK(train->announcement().find('\n') == std::string::npos);
   CHECK(place.get("test", "good")->synthetic());

@@ -64,10 +64,10 @@ TEST_CASE("a download that fails is said once and tried once") {
   const MnistDataset train = place.get("train", "missing");
   CHECK(train.synthetic());
   CHECK(train.size() == 60000);
-  CHECK_THAT(train.announcement(),
-             Contains("procedural") && Contains("The download failed: [" +
+  CHECK_THAT(train.announcement(), Contains("procedural") &&
+                                       Contains("The download failed: [" +
                                                 place.server.url("missing", "/train-images")) &&
-                 Contains("HTTP status 404"));
+                                       Contains("HTTP status 404"));
   CHECK(train.announcement().find('\n') == std::string::npos);
   CHECK(place.get("test", "good").synthetic());
   CHECK(place.server.requests().size() == 1);
@@ -83,8 +83,9 @@ TEST_CASE("nothing is fetched offline, without a source, or for files at hand") 
   CHECK(datasets::mnist({.split = "test", .download = std::nullopt}).synthetic());
   const test::TempFolder own;
   test::write_mnist(own.path(), 5, 3);
-  CHECK(datasets::mnist({.data_dir = own.path().string(), .download = place.source("good")})
-            .size() == 5);
+  CHECK(
+      datasets::mnist({.data_dir = own.path().string(), .download = place.source("good")}).size() ==
+      5);
   {
     const EnvironmentScope data("TESSERA_DATA", own.path().c_str());
     CHECK(place.get("test").size() == 3);

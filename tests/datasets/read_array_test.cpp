@@ -33,8 +33,8 @@ TEST_CASE("arrays are written and read back, of every kind and shape") {
 TEST_CASE("an archive of arrays is a table, and back") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npz";
-  Table table({{"x", at::arange(12, at::kFloat).reshape({3, 4})},
-               {"y", at::tensor({2, 0, 1}, at::kLong)}});
+  Table table(
+      {{"x", at::arange(12, at::kFloat).reshape({3, 4})}, {"y", at::tensor({2, 0, 1}, at::kLong)}});
   datasets::save_npz(path, table);
   const Table read = datasets::load_npz(path);
   CHECK(read.names() == table.names());

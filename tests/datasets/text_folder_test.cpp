@@ -71,8 +71,7 @@ TEST_CASE("both subsets of texts are those of two calls") {
   CHECK(train->size() == 7);
   CHECK(validation->size() == 3);
   const auto error = [&](const TextFolderOptions& wrong) {
-    return test::error_line(
-        [&] { datasets::text_subsets_from_directory(folder.path(), wrong); });
+    return test::error_line([&] { datasets::text_subsets_from_directory(folder.path(), wrong); });
   };
   CHECK_THAT(error({}), Contains("a validation_split, which cuts the data in two. Received: 0."));
   CHECK_THAT(error(options), Contains("both subsets. Received: subset \"validation\"."));

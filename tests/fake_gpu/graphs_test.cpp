@@ -73,7 +73,12 @@ TEST_CASE("results of every kind have their places before there are values") {
   const auto work = [&] {
     const auto [values, places] = x.topk(2);
     at::mul_out(grown, x, x);
-    all = {values, places, x.index_select(0, ids), x.add(host), grown, x.t().clone(),
+    all = {values,
+           places,
+           x.index_select(0, ids),
+           x.add(host),
+           grown,
+           x.t().clone(),
            at::convolution(x.view({1, 1, 3, 4}), x.view({2, 1, 2, 3}), {}, {1, 1}, {0, 0}, {1, 1},
                            false, {0, 0}, 1)};
     for (const at::Tensor& sum : at::_foreach_add({x, ids}, 1)) all.push_back(sum);

@@ -30,7 +30,9 @@ TEST_CASE("kernels of a fake GPU compute what those of the CPU do") {
       [](at::Tensor x) { return x.sum(1, true); },
       [](at::Tensor x) { return x.narrow(1, 1, 2).t().contiguous(); },
       [](at::Tensor x) { return x.clone().narrow(0, 1, 1).fill_(7); },
-      [](at::Tensor x) { return at::cat({x, x.flip(0)}, 1); },
+      [](at::Tensor x) {
+        return at::cat({x, x.flip(0)}, 1);
+      },
       [](at::Tensor x) { return x.index({x.gt(5)}); },
       [](at::Tensor x) { return x.to(at::kDouble).to(at::kLong); },
       [](at::Tensor x) { return std::get<1>(x.topk(2)); },
@@ -84,11 +86,10 @@ TEST_CASE("what CUDA refuses is refused") {
   CHECK_THROWS_WITH(whole.t().mm(whole), Contains("not implemented for 'Long'"));
   CHECK_THROWS_WITH(at::einsum("ij,kj->ik", {whole, whole}), Contains("not implemented"));
   const at::Tensor wide = x.to(at::kDouble), step = at::zeros({}, x_options());
-  CHECK_THROWS_WITH(
-      at::_fused_adam_({x.clone(), wide.clone()}, {x, wide}, {x.clone(), wide.clone()},
-                       {x.clone(), wide.clone()}, {}, {step, step.clone()}, 0.5, 0.9, 0.99, 0, 0,
-                       false, false),
-      Contains("must have same dtype, device, and layout"));
+  CHECK_THROWS_WITH(at::_fused_adam_({x.clone(), wide.clone()}, {x, wide},
+                                     {x.clone(), wide.clone()}, {x.clone(), wide.clone()}, {},
+                                     {step, step.clone()}, 0.5, 0.9, 0.99, 0, 0, false, false),
+                    Contains("must have same dtype, device, and layout"));
   CHECK_THROWS_WITH(at::empty({3}, x_options()).normal_(), Contains("no random numbers"));
 }
 
@@ -96,9 +97,9 @@ TEST_CASE("kernels, copies and waits are counted") {
   const c10::InferenceMode inference;
   const at::Tensor host = numbers(), x = host.to(device(0)), pinned = numbers().pin_memory();
   const fake_gpu::Counters all = counted([&] {
-    x.add(1).mul_(2);                       // two kernels
-    host.to(device(0));                     // pageable: waits
-    pinned.to(device(0));                   // waits, since it is not said to be non-blocking
+    x.add(1).mul_(2);      // two kernels
+    host.to(device(0));    // pageable: waits
+    pinned.to(device(0));  // waits, since it is not said to be non-blocking
     pinned.to(device(0), at::kFloat, true);
     pinned.to(device(0), at::kDouble, true);  // converted in pageable memory
     x.to(device(1));

@@ -72,15 +72,14 @@ TEST_CASE("a fit on GPUs has the CPU's history, step by step and epoch by epoch"
     CHECK(difference(at::tensor(actual.steps), at::tensor(expected.steps), 1e-5) == "");
     CHECK(actual.history.size() == expected.history.size());
     for (size_t i = 0; i < expected.history.size(); ++i) {
-      CHECK(difference(at::tensor(actual.history[i].second),
-                       at::tensor(expected.history[i].second), 1e-5) == "");
+      CHECK(difference(at::tensor(actual.history[i].second), at::tensor(expected.history[i].second),
+                       1e-5) == "");
     }
   }
 }
 
 TEST_CASE("gradients are clipped on GPUs as on CPUs") {
-  for (const AdamOptions& clipping :
-       std::vector<AdamOptions>{
+  for (const AdamOptions& clipping : std::vector<AdamOptions>{
            {.clipnorm = 0.05}, {.global_clipnorm = 0.05}, {.clipvalue = 1e-3}}) {
     const Sequential on_cpu = model_on(virtual_mesh({2}), Adam(1e-2, clipping));
     const Sequential on_gpu = model_on(gpu_mesh({{"batch", 2}}), Adam(1e-2, clipping));
@@ -137,7 +136,9 @@ TEST_CASE("what hangs on the number of steps hangs on those that did not overflo
       [] { return SGD(ExponentialDecay(1e-4, 1, 0.5)); },
       [] { return Lamb(1e-2); },
       [] { return SGD(1e-4, {.gradient_accumulation_steps = 3}); },
-      [] { return MultiOptimizer(OptimizerMap(Adam(1e-2), {{".*bias", SGD(1e-4)}})); }};
+      [] {
+        return MultiOptimizer(OptimizerMap(Adam(1e-2), {{".*bias", SGD(1e-4)}}));
+      }};
   for (const auto& make : all) {
     // The first steps overflow, and some that come after the scale has grown.
     const LossScaleOptimizerOptions scaling{.initial_scale = 3e38, .dynamic_growth_steps = 2};

@@ -56,18 +56,20 @@ TEST_CASE("a mesh lies on the machine's GPUs, several devices on each where that
 }
 
 TEST_CASE("a mesh that does not fit on the machine's GPUs says what would") {
-  CHECK_THAT(test::error_line([] { create_distributed_mesh({{"batch", 3}}); }),
+  CHECK_THAT(test::error_line([] {
+               create_distributed_mesh({{"batch", 3}});
+             }),
              Contains("this host has 2 GPUs") && Contains("3 devices on GPUs 0 to 2") &&
                  Contains("--virtual-devices"));
   CHECK_THAT(test::error_line([] {
                create_distributed_mesh({{"batch", 5}}, {.virtual_devices = 2});
              }),
              Contains("5 devices on GPUs 0 to 2"));
-  CHECK_THAT(test::error_line([] {
-               create_distributed_mesh({{"batch", 2}}, {.virtual_devices = 0});
-             }),
-             Contains("each GPU has one device of the mesh at least") &&
-                 Contains("virtual_devices 0"));
+  CHECK_THAT(
+      test::error_line([] {
+        create_distributed_mesh({{"batch", 2}}, {.virtual_devices = 0});
+      }),
+      Contains("each GPU has one device of the mesh at least") && Contains("virtual_devices 0"));
   CHECK_THAT(test::error_line([] { gpu(2); }),
              Contains("this process may use 2 GPUs") && Contains("cuda:2"));
 }
@@ -77,10 +79,10 @@ TEST_CASE("mnist trains on all GPUs of the machine, and on several devices of ea
     Words words;
     std::string mesh;
   };
-  for (const auto& [words, mesh] : {Case{{}, "mesh batch=2"},
-                                    Case{{"--device", "auto"}, "mesh batch=2"},
-                                    Case{{"--virtual-devices", "2"}, "mesh batch=4"},
-                                    Case{{"--device", "cpu"}, "mesh batch=8"}}) {
+  for (const auto& [words, mesh] :
+       {Case{{}, "mesh batch=2"}, Case{{"--device", "auto"}, "mesh batch=2"},
+        Case{{"--virtual-devices", "2"}, "mesh batch=4"},
+        Case{{"--device", "cpu"}, "mesh batch=8"}}) {
     const test::ProgramRun run = mnist(words);
     INFO(run.out << run.err);
     CHECK(run.exit_code == 0);

@@ -22,8 +22,8 @@ using Words = std::vector<std::string>;
 /// mnist on two processes with a GPU each, or on one with both.
 Processes start_mnist(const TempFolder& folder, int count, const Words& more,
                       const Processes::Variables& variables = {}) {
-  Words words = {"--mesh", "batch=2", "--dtype", "float64", "--train-size", "640", "--test-size",
-                 "64", "--epochs", "1", "--verbose", "0"};
+  Words words = {"--mesh",      "batch=2", "--dtype",  "float64", "--train-size", "640",
+                 "--test-size", "64",      "--epochs", "1",       "--verbose",    "0"};
   words.insert(words.end(), more.begin(), more.end());
   const Processes::Variables all = {
       {"LD_PRELOAD", std::string(FAKE_GPU_LIBRARY) + " " + FAKE_NCCL_LIBRARY},

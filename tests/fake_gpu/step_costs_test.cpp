@@ -44,9 +44,7 @@ CompileOptions classifier(const OptimizerHandle& optimizer = Adam()) {
 }
 
 /// Classes, or one score in [0, 1].
-Dense head(bool score) {
-  return score ? Dense(1, {.activation = "sigmoid"}) : Dense(classes);
-}
+Dense head(bool score) { return score ? Dense(1, {.activation = "sigmoid"}) : Dense(classes); }
 
 ModelHandle mlp(bool score) { return Sequential({Dense(32, {.activation = "relu"}), head(score)}); }
 
@@ -124,8 +122,7 @@ std::vector<std::pair<std::string, OptimizerHandle>> optimizers() {
     if (name != "Adam") all.emplace_back(name, OptimizerHandle(name.c_str()));
   }
   all.emplace_back("SGD, momentum", SGD(0.01, {.momentum = 0.9}));
-  all.emplace_back("loss scale of SGD, momentum",
-                   LossScaleOptimizer(SGD(0.01, {.momentum = 0.9})));
+  all.emplace_back("loss scale of SGD, momentum", LossScaleOptimizer(SGD(0.01, {.momentum = 0.9})));
   all.emplace_back("loss scale of accumulation",
                    LossScaleOptimizer(Adam(1e-3, {.gradient_accumulation_steps = 2})));
   return all;
@@ -140,8 +137,7 @@ std::vector<Work> works() {
       {"MLP, global_clipnorm", mlp, rows, classifier(Adam(1e-3, {.global_clipnorm = 1e-3}))},
       {"MLP, loss scale", mlp, rows, classifier(LossScaleOptimizer(Adam()))},
       {"MLP, moving averages", mlp, rows, classifier(Adam(1e-3, {.use_ema = true}))},
-      {"MLP, accumulation", mlp, rows,
-       classifier(Adam(1e-3, {.gradient_accumulation_steps = 2}))},
+      {"MLP, accumulation", mlp, rows, classifier(Adam(1e-3, {.gradient_accumulation_steps = 2}))},
       {"MLP, AUC", mlp, data({20}, at::kFloat, 2), scores(), true},
       {"MLP, dropout", mlp_with_dropout, rows, classifier()},
       {"embedding", mean_of_words, texts, classifier()},

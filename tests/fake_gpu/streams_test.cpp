@@ -46,8 +46,10 @@ TEST_CASE("the host waits for an event, a stream or asks again and again") {
     const fake_gpu::Counters counts = counted([&] {
       if (way == 0) event.synchronize();
       if (way == 1) gpu(0).communication.synchronize();
-      while (way == 2 && !event.query()) {}
-      while (way == 3 && !gpu(0).communication.query()) {}
+      while (way == 2 && !event.query()) {
+      }
+      while (way == 3 && !gpu(0).communication.query()) {
+      }
     });
     CHECK(counts.waits == (way < 2 ? 1 : 0));
     CHECK(x.cpu().equal(expected()));

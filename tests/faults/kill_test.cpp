@@ -90,8 +90,8 @@ void kill_savers(const Saver& saver, int rounds) {
   std::mt19937 random(7);
   const steady_clock::time_point begin = steady_clock::now();
   REQUIRE(saver.run(*done, 5) == 0);
-  const auto spent = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() -
-                                                                           begin);
+  const auto spent =
+      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin);
   const long max_microseconds = std::clamp<long>(spent.count() * 2 / 5, 2000, 150'000);
   int good = 0;
   for (int round = 0; round < rounds; ++round) {

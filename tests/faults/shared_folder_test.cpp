@@ -37,7 +37,8 @@ void sleep_for(long microseconds) {
 
 void raise_to(std::atomic<int64_t>& value, int64_t step) {
   int64_t before = value;
-  while (before < step && !value.compare_exchange_weak(before, step)) {}
+  while (before < step && !value.compare_exchange_weak(before, step)) {
+  }
 }
 
 /// A run on one of the machines, for as long as it lives: looks at the folder, claims it, and goes
@@ -48,9 +49,9 @@ void raise_to(std::atomic<int64_t>& value, int64_t step) {
     start_io_faults({.no_exchange = no_exchange, .machine = machine == 0 ? "node1" : "node2"});
     try {
       remove_leftovers(root);
-      const auto claim = claim_directory(root, {.patience = milliseconds(5),
-                                                .beat = milliseconds(5),
-                                                .silence = milliseconds(60)});
+      const auto claim = claim_directory(
+          root,
+          {.patience = milliseconds(5), .beat = milliseconds(5), .silence = milliseconds(60)});
       remove_leftovers(root);
       ++shared.claims[machine];
       std::vector<CheckpointEntry> entries = list_checkpoints(root);
@@ -104,8 +105,8 @@ TEST_CASE("who looks at a folder from another machine takes nothing from a save 
 TEST_CASE("two machines that hide their locks lose nothing that was saved, whoever is killed") {
   const TempFolder root;
   const std::string folder = root.path().string();
-  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto& shared = *new (memory) Shared;
   std::mt19937 random(5);
   constexpr int rounds = 100;

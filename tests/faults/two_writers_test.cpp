@@ -148,8 +148,8 @@ TEST_CASE("two writers of which one has any call fail both say so and leave the 
           int other = -1;
           const Code code = save_here(
               rank, scene.folder(root),
-              {.at = static_cast<int>(at), .error = error, .no_exchange = scene.no_exchange},
-              other, nullptr, &text);
+              {.at = static_cast<int>(at), .error = error, .no_exchange = scene.no_exchange}, other,
+              nullptr, &text);
           const bool removes = call.name == "unlink" || call.name == "rmdir";
           if (code == own_error) {
             CHECK(text.find(std::strerror(error)) != std::string::npos);

@@ -21,11 +21,43 @@ namespace {
 
 /// Values that a reader may not have thought of.
 const std::vector<Json>& odd_values() {
-  static const std::vector<Json> values = {
-      nullptr, true, false, 0, 1, -1, 2, 3, 7, 1.5, -0.5, 1e308, 1e-300, 65536, 2147483647,
-      -2147483648, 4294967296, 9223372036854775807, int64_t{-1} << 63, "", "relu", "same", "x",
-      "float16", "channels_first", "kernel", "../x", Json::array(), Json::object(), {nullptr},
-      {1, 1}, {2147483647, 2147483647}, {0, 0}, {-1}, {{1, 2}, {3, 4}}, {nullptr, 3}, {"a", 0, 0}};
+  static const std::vector<Json> values = {nullptr,
+                                           true,
+                                           false,
+                                           0,
+                                           1,
+                                           -1,
+                                           2,
+                                           3,
+                                           7,
+                                           1.5,
+                                           -0.5,
+                                           1e308,
+                                           1e-300,
+                                           65536,
+                                           2147483647,
+                                           -2147483648,
+                                           4294967296,
+                                           9223372036854775807,
+                                           int64_t{-1} << 63,
+                                           "",
+                                           "relu",
+                                           "same",
+                                           "x",
+                                           "float16",
+                                           "channels_first",
+                                           "kernel",
+                                           "../x",
+                                           Json::array(),
+                                           Json::object(),
+                                           {nullptr},
+                                           {1, 1},
+                                           {2147483647, 2147483647},
+                                           {0, 0},
+                                           {-1},
+                                           {{1, 2}, {3, 4}},
+                                           {nullptr, 3},
+                                           {"a", 0, 0}};
   return values;
 }
 
@@ -42,7 +74,9 @@ void mutate(Json& tree, std::minstd_rand& random) {
   Json& node = *nodes[random() % nodes.size()];
   const Json other = *nodes[random() % nodes.size()];
   switch (random() % 5) {
-    case 0: node = other; break;
+    case 0:
+      node = other;
+      break;
     case 1:
       if (node.is_array() && !node.empty()) node.push_back(node[random() % node.size()]);
       if (node.is_object() && other.is_object()) node.update(other);
@@ -53,7 +87,8 @@ void mutate(Json& tree, std::minstd_rand& random) {
         node.erase(std::next(node.begin(), static_cast<std::ptrdiff_t>(random() % node.size())));
       }
       break;
-    default: node = odd_values()[random() % odd_values().size()];
+    default:
+      node = odd_values()[random() % odd_values().size()];
   }
 }
 

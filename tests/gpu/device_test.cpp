@@ -70,8 +70,9 @@ TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
           CHECK(value.local(int(d)).equal(test::cut(numbers, mine)));
         }
         CHECK(value.full().equal(numbers));
-        CHECK(ops::matmul(value, ops::transpose(value, {1, 0})).full().allclose(
-            numbers.matmul(numbers.t())));
+        CHECK(ops::matmul(value, ops::transpose(value, {1, 0}))
+                  .full()
+                  .allclose(numbers.matmul(numbers.t())));
         CHECK(ops::sum(value).full().item<double>() == 3486);
       }
     }

@@ -19,9 +19,9 @@ namespace {
 
 /// The weights after a step of a model whose layers have two dtypes.
 std::vector<at::Tensor> trained(const Mesh& mesh, const OptimizerHandle& optimizer) {
-  const Sequential model({Dense(4, {.kernel_initializer = GlorotUniform({.seed = 1})}),
-                          Dense(5, {.kernel_initializer = GlorotUniform({.seed = 2}),
-                                    .dtype = "float64"})});
+  const Sequential model(
+      {Dense(4, {.kernel_initializer = GlorotUniform({.seed = 1})}),
+       Dense(5, {.kernel_initializer = GlorotUniform({.seed = 2}), .dtype = "float64"})});
   CompileOptions options = test::small_compile(LayoutMap(mesh));
   options.optimizer = optimizer;
   model.compile(options);

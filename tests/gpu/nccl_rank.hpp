@@ -17,7 +17,9 @@ using namespace detail;
 class Rank {
  public:
   Rank(Rendezvous& hub, int number)
-      : rank(number), size(hub.size()), device(gpu(number).device),
+      : rank(number),
+        size(hub.size()),
+        device(gpu(number).device),
         engine(make_nccl_engine({.rank = number,
                                  .size = hub.size(),
                                  .device = number,

@@ -24,9 +24,8 @@ struct Run {
 Run train(const test::SmallScheme& scheme, const Mesh& mesh) {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts(scheme.layouts, mesh)));
-  const History history =
-      model.fit(test::small_data(13, 1, true),
-                {.batch_size = 5, .epochs = 2, .verbose = 0, .shuffle = false});
+  const History history = model.fit(test::small_data(13, 1, true),
+                                    {.batch_size = 5, .epochs = 2, .verbose = 0, .shuffle = false});
   return {history.at("loss").back(), test::whole_weights(model)};
 }
 

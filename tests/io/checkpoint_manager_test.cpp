@@ -59,10 +59,8 @@ TEST_CASE("the newest checkpoints stay, and the best one") {
     const test::TempFolder folder;
     const std::string directory = folder / "run";
     Counter counter;
-    const CheckpointManagerOptions options{.max_to_keep = 2,
-                                           .monitor = "val_loss",
-                                           .every_n_steps = 2,
-                                           .asynchronous = asynchronous};
+    const CheckpointManagerOptions options{
+        .max_to_keep = 2, .monitor = "val_loss", .every_n_steps = 2, .asynchronous = asynchronous};
     CheckpointManager manager(counter.checkpoint, directory, options);
     CHECK_FALSE(manager.latest());
     CHECK_FALSE(manager.best());
@@ -148,8 +146,9 @@ TEST_CASE("a metric that is not there keeps no best one, with one warning") {
     manager.save(2, {{"accuracy", 1}, {"loss", 2}});
     manager.save(3, {{"loss", 2}});
     CHECK(warnings.lines() == 1);
-    CHECK(warnings.text() == "Warning: Can keep the best checkpoint only with val_loss available. "
-                             "There are: accuracy, loss.\n");
+    CHECK(warnings.text() ==
+          "Warning: Can keep the best checkpoint only with val_loss available. "
+          "There are: accuracy, loss.\n");
   }
   CheckpointManager without(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
   const test::Warnings warnings;
@@ -292,9 +291,8 @@ TEST_CASE("a save that fails ends the run, or warns") {
     const std::string directory = folder / "run";
     Counter counter;
     CheckpointManager manager(counter.checkpoint, directory, {.asynchronous = asynchronous});
-    CheckpointManager lenient(
-        counter.checkpoint, directory,
-        {.asynchronous = asynchronous, .save_failure = SaveFailure::warn});
+    CheckpointManager lenient(counter.checkpoint, directory,
+                              {.asynchronous = asynchronous, .save_failure = SaveFailure::warn});
     test::write_file(directory, "not a folder");
     const auto save = [&] {
       manager.save(1);

@@ -240,8 +240,9 @@ TEST_CASE("what one process cannot read makes all take the checkpoint before") {
     CheckpointManager strict(Checkpoint({w}), rank == 0 ? directory : directory + "/none",
                              {.strict = true});
     const std::string text = error_of([&] { strict.restore_latest(); });
-    test::expect(text.find(rank == 0 ? "an error on rank 1: " : "/none/step-000004") !=
-                     std::string::npos, "a process went on alone: " + text);
+    test::expect(
+        text.find(rank == 0 ? "an error on rank 1: " : "/none/step-000004") != std::string::npos,
+        "a process went on alone: " + text);
   });
   CHECK(from == std::vector<std::string>(2, directory + "/step-000002"));
   CHECK(last == std::vector<std::string>(2, directory + "/step-000004"));

@@ -155,8 +155,7 @@ TEST_CASE("a model that is compiled but not placed yet takes its weights and slo
   const Sequential late({Dense(32, {.activation = "relu", .name = "hidden_1"}),
                          Dense(24, {.activation = "relu", .name = "hidden_2"}),
                          Dense(10, {.name = "logits"})});
-  late.compile({.optimizer = Adam(1e-2), .loss = "mse",
-                .layouts = checkpoint_layouts("mixed", 4)});
+  late.compile({.optimizer = Adam(1e-2), .loss = "mse", .layouts = checkpoint_layouts("mixed", 4)});
   late.build({-1, 64});
   Checkpoint(late).restore(folder / "one");
   late.predict(TensorDataset(at::zeros({2, 64})));
@@ -169,8 +168,8 @@ TEST_CASE("weights that were not drawn are not drawn by restoring") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const at::Tensor whole = at::rand({3, 2});
   Checkpoint({variable("w", whole, mesh)}).save(folder / "one");
-  const Variable fresh(VariableSpec{"w", {3, 2}, at::kFloat,
-                                    InitializerHandle(std::make_shared<NeverDrawn>())});
+  const Variable fresh(
+      VariableSpec{"w", {3, 2}, at::kFloat, InitializerHandle(std::make_shared<NeverDrawn>())});
   Checkpoint({fresh}).restore(folder / "one");
   CHECK(equal(fresh, whole));
 }

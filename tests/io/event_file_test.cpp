@@ -162,8 +162,11 @@ TEST_CASE("a full disk is an error that names the file", "[event_file]") {
   EventFileWriter writer(folder.path().string(), {.clock = [] { return 5.0; }});
   const std::string next = std::regex_replace(
       writer.path(), std::regex(R"(\.(\d+)\.v2$)"),
-      "." + std::to_string(std::stoi(std::regex_replace(
-                writer.path(), std::regex(R"(.*\.(\d+)\.v2$)"), "$1")) + 1) + ".v2");
+      "." +
+          std::to_string(
+              std::stoi(std::regex_replace(writer.path(), std::regex(R"(.*\.(\d+)\.v2$)"), "$1")) +
+              1) +
+          ".v2");
   std::filesystem::create_symlink("/dev/full", next);
   EventFileWriter full(folder.path().string(), {.clock = [] { return 5.0; }});
   for (int i = 0; i < 2; ++i) {

@@ -172,8 +172,7 @@ TEST_CASE("files of another export are refused, named") {
   CHECK_THROWS_WITH(load_export(folder / "e"), Contains("weights.safetensors"));
   for (const char* name : {"sample.safetensors", "config.json", "export.json"}) {
     CHECK(is_refused(folder / "e/000002"));
-    fs::copy_file(folder.path() / "e/000001" / name, folder.path() / "e/000002" / name,
-                  overwrite);
+    fs::copy_file(folder.path() / "e/000001" / name, folder.path() / "e/000002" / name, overwrite);
   }
   CHECK_FALSE(is_refused(folder / "e/000002"));
 }
@@ -193,16 +192,15 @@ TEST_CASE("a configuration names no unknown class, path, or size that memory wou
              Contains("hidden/kernel"));
   CHECK_THAT(config([](Json& layers) { layers[0]["config"]["units"] = 2147483647; }),
              Contains("hidden"));
-  CHECK_THAT(config([](Json& layers) { layers = Json::array(); }), Contains("config.json") ||
-             Contains("sample") || Contains("can be loaded"));
+  CHECK_THAT(config([](Json& layers) { layers = Json::array(); }),
+             Contains("config.json") || Contains("sample") || Contains("can be loaded"));
 }
 
 TEST_CASE("a model whose sample needs more memory than there is is refused before it takes any") {
   // The average of a row that is written more often is the same, so that the sample tells nothing.
   const auto enlarged = [](const LayerHandle& layer, const std::string& key, const Json& value) {
     return forged(
-        "config.json",
-        [&](Json& json) { json["config"]["layers"][0]["config"][key] = value; },
+        "config.json", [&](Json& json) { json["config"]["layers"][0]["config"][key] = value; },
         [&](const std::string& folder) {
           const Sequential model({layer, GlobalMaxPooling1D()});
           model.build({-1, 2, 1});
@@ -263,8 +261,10 @@ TEST_CASE("a configuration may not be deep") {
 TEST_CASE("a text layer's configuration is that of a text layer") {
   CHECK_THAT(forged("text.json", [](Json& json) { json["class_name"] = "Dense"; }),
              Contains("text.json"));
-  CHECK_THAT(forged("text.json", [](Json& json) { json = {{"class_name", "Flatten"},
-                                                          {"config", Json::object()}}; }),
+  CHECK_THAT(forged("text.json",
+                    [](Json& json) {
+                      json = {{"class_name", "Flatten"}, {"config", Json::object()}};
+                    }),
              Contains("text.json") && Contains("Flatten"));
 }
 

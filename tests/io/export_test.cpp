@@ -122,8 +122,8 @@ TEST_CASE("a model of tensors is exported with one output, too") {
   model.build({-1, 3});
   const test::TempFolder folder;
   const at::Tensor rows = at::arange(9, at::kFloat).view({3, 3});
-  export_model(model, folder / "e", {.sample = rows, .labels = {"no", "yes"},
-                                     .activation = "sigmoid"});
+  export_model(model, folder / "e",
+               {.sample = rows, .labels = {"no", "yes"}, .activation = "sigmoid"});
   const ExportedModel loaded = load_export(folder / "e");
   const at::Tensor expected = at::sigmoid(model.predict(rows));
   CHECK(test::difference(loaded.predict(rows), expected, 0, 1e-6) == "");
@@ -136,8 +136,8 @@ TEST_CASE("a model of tensors is exported with one output, too") {
 
 TEST_CASE("exporting after training keeps what was trained, and moving moments") {
   const Sequential model({BatchNormalization({.name = "norm"}), Dense(2, {.name = "logits"})});
-  model.compile({.optimizer = Adam(1e-2),
-                 .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+  model.compile(
+      {.optimizer = Adam(1e-2), .loss = SparseCategoricalCrossentropy({.from_logits = true})});
   const at::Tensor x = at::arange(64, at::kFloat).view({16, 4}).sin();
   model.fit(x, at::arange(16).remainder(2), {.epochs = 2, .verbose = 0});
   const test::TempFolder folder;

@@ -61,8 +61,8 @@ TEST_CASE("of a file of 64 MB four processes read their own bytes, and send none
         const CommLogScope scope(log);
         take_weights(model.model(), store, {});
       }
-      test::expect(store.bytes_read() == shard_bytes(model), str(store.bytes_read(), " bytes of ",
-                                                                 store.path()));
+      test::expect(store.bytes_read() == shard_bytes(model),
+                   str(store.bytes_read(), " bytes of ", store.path()));
       test::expect(log.entries().empty(), log.to_string());
     }
     test::expect(shard_bytes(model) == (uint64_t{1024 * 4096 + 4096 * 2048 + 2048 * 2048} + 6144),

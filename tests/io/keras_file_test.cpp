@@ -59,8 +59,7 @@ TEST_CASE("a model is saved from one mesh and loaded on another") {
   CHECK(same.to_json() == model.to_json());
   CHECK(same.predict(TensorDataset(x, at::zeros({2}))).equal(y));
   CHECK(difference(model, same) == "");
-  const LayoutMap layouts = cut_kernels(create_mesh({{"batch", 1}, {"model", 2}},
-                                                    virtual_cpus(2)));
+  const LayoutMap layouts = cut_kernels(create_mesh({{"batch", 1}, {"model", 2}}, virtual_cpus(2)));
   const ModelHandle cut = load_model(folder / "model.keras", {.layouts = layouts});
   CHECK(cut->weights()[0].layout().describe() == "(unsharded, model)");
   CHECK(difference(model, cut) == "");
@@ -101,9 +100,8 @@ TEST_CASE("vocabularies that layers learned are files of the model") {
   const IntegerLookup weighted({.output_mode = "tf_idf"});
   weighted.adapt(codes);
   const Functional refused({input}, {weighted(input)});
-  CHECK_THROWS_WITH(refused.save(folder / "w.keras"), Contains("w.keras") &&
-                                                          Contains("idf_weights.txt") &&
-                                                          Contains("as options"));
+  CHECK_THROWS_WITH(refused.save(folder / "w.keras"),
+                    Contains("w.keras") && Contains("idf_weights.txt") && Contains("as options"));
 }
 
 TEST_CASE("a model that takes texts is refused, with what to do") {
@@ -127,8 +125,8 @@ TEST_CASE("what takes texts in a model of Keras is loaded by itself, with its vo
   const std::string path = test::golden_path("keras_text_model.keras");
   CHECK_THROWS_WITH(load_model(path), Contains("which takes texts"));
   const LookupHandle words(load_text_layer(path, "words"));
-  CHECK(words.get_vocabulary() == std::vector<std::string>{"", "[UNK]", "fine", "film", "a",
-                                                           "story", "dull", "acting"});
+  CHECK(words.get_vocabulary() ==
+        std::vector<std::string>{"", "[UNK]", "fine", "film", "a", "story", "dull", "acting"});
   CHECK(words.transform(std::vector<std::string>{"fine words, a film"})
             .equal(at::tensor({2, 1, 4, 3}, at::kLong).reshape({1, 4})));
   // In a model inside.

@@ -26,9 +26,9 @@ namespace keras_hostile_test {
 
 using namespace tessera;
 using namespace tessera::detail;
-using test::ZipEntry;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using test::ZipEntry;
 
 namespace {
 
@@ -149,8 +149,8 @@ TEST_CASE("a model as it was saved is loaded by what changes it here") {
 
 TEST_CASE("archives of models that were made to harm are refused") {
   const Hostile hostile;
-  for (const char* name : {"../x", "/tmp/x", "assets/../../x", "assets\\..\\x", "assets//x",
-                           "..", "assets/x\n"}) {
+  for (const char* name :
+       {"../x", "/tmp/x", "assets/../../x", "assets\\..\\x", "assets//x", "..", "assets/x\n"}) {
     CAPTURE(name);
     CHECK_THAT(hostile.with({.name = name, .text = "x"}),
                Contains("names of files in the archive's folder"));
@@ -194,7 +194,9 @@ TEST_CASE("a configuration runs nothing, opens nothing and names nothing but lay
   CHECK_THAT(hostile.layer(lambda), Contains("config.json") && Contains("Lambda"));
   CHECK_THAT(hostile.layer([&](Json& layer) { layer["config"]["activation"] = code; }),
              Contains("activation"));
-  const Json system{{"module", "os"}, {"class_name", "function"}, {"config", "system"},
+  const Json system{{"module", "os"},
+                    {"class_name", "function"},
+                    {"config", "system"},
                     {"registered_name", "function"}};
   for (const char* key : {"activation", "kernel_initializer", "kernel_regularizer", "dtype"}) {
     CAPTURE(key);
@@ -227,13 +229,15 @@ TEST_CASE("a configuration that is none, too deep, in a circle or too large is r
   CHECK_THAT(text(std::string(100000, '[')), Contains("64 deep"));
   CHECK_THAT(text("{\"a\": 1, \"a\": 2}"), Contains("config.json"));
   CHECK_THAT(hostile.config([](Json& json) {
-               for (int i = 0; i < 1000; ++i) json = Json{{"config", std::move(json)}};
-             }), Contains("64 deep"));
+    for (int i = 0; i < 1000; ++i) json = Json{{"config", std::move(json)}};
+  }),
+             Contains("64 deep"));
   // Of a layer that takes what it gives.
   CHECK_THAT(hostile.layer([](Json& layer) {
-               Json& history = layer["inbound_nodes"][0]["args"][0]["config"]["keras_history"];
-               history[0] = "first";
-             }), Contains("first"));
+    Json& history = layer["inbound_nodes"][0]["args"][0]["config"]["keras_history"];
+    history[0] = "first";
+  }),
+             Contains("first"));
   for (const Json& units : {Json(0), Json(-1), Json(int64_t{1} << 40), Json(int64_t{1} << 62),
                             Json(1e300), Json("3"), Json(nullptr)}) {
     CAPTURE(units);
@@ -295,7 +299,8 @@ TEST_CASE("a map of weights names files beside it and nothing else") {
   const std::string path = hostile.path("x.weights.json");
   const auto map = [&](const Json& files) {
     test::write_file(path, Json{{"metadata", {{"total_size", 1.0}}},
-                                {"weight_map", {{"/layers/first/vars", files}}}}.dump());
+                                {"weight_map", {{"/layers/first/vars", files}}}}
+                               .dump());
     return kept.error(path);
   };
   for (const char* name : {"../x.weights.h5", "/etc/x.weights.h5", "a/b.weights.h5", "x.h5",

@@ -107,11 +107,14 @@ TEST_CASE("layers as activations compute and are written as in Keras") {
   const LayerHandle relu = layer_from_config(
       parse_json(R"({"class_name": "Dense", "config": {"units": 2, "activation": {"module":
                  "builtins", "class_name": "function", "config": "relu", "registered_name":
-                 "function"}}})", "dense"), JsonPath("dense"));
+                 "function"}}})",
+                 "dense"),
+      JsonPath("dense"));
   CHECK(relu->config().at("activation") == "relu");
   CHECK_THROWS_WITH(
       layer_from_config(parse_json(R"({"class_name": "Dense", "config": {"units": 2, "activation":
-                                   {"class_name": "LeakyRelu", "config": {}}}})", "dense"),
+                                   {"class_name": "LeakyRelu", "config": {}}}})",
+                                   "dense"),
                         JsonPath("dense")),
       "[dense: config.activation] the name is that of a known layer class. Received: "
       "\"LeakyRelu\". To fix: write \"LeakyReLU\", or make a class of your own known by "
@@ -122,9 +125,9 @@ TEST_CASE("batches of a fixed size, and states between calls, are Keras'") {
   check_part("batches");
   const ModelHandle model = model_of(named("batches", "plain"));
   CHECK(model->config().at("layers")[0].at("config").at("batch_shape") == Json({4, 3, 2}));
-  CHECK_THROWS_WITH(model.predict(TensorDataset(at::zeros({5, 3, 2}), at::zeros({5, 1})),
-                                  {.batch_size = 4}),
-                    Contains("a batch of shape (4, 3, 2). Received: (1, 3, 2)"));
+  CHECK_THROWS_WITH(
+      model.predict(TensorDataset(at::zeros({5, 3, 2}), at::zeros({5, 1})), {.batch_size = 4}),
+      Contains("a batch of shape (4, 3, 2). Received: (1, 3, 2)"));
   const Input fixed({3, 2}, {.batch_size = 4});
   CHECK(fixed.shape() == Shape{4, 3, 2});
   CHECK_THROWS_WITH(Input({3}, {.name = "x", .batch_size = 0}),

@@ -24,9 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ModelHandle model_of(int64_t units) {
-  return Sequential({Input({8}), Dense(units), Dense(2)});
-}
+ModelHandle model_of(int64_t units) { return Sequential({Input({8}), Dense(units), Dense(2)}); }
 
 size_t entries_in(const fs::path& folder) {
   return static_cast<size_t>(
@@ -52,12 +50,10 @@ TEST_CASE("a save that finds no room leaves the former file and nothing else") {
     std::function<void(const ModelHandle&, const std::string&)> save;
   } ways[] = {
       {"x.keras", [](const ModelHandle& model, const std::string& path) { model.save(path); }},
-      {"x", [](const ModelHandle& model, const std::string& path) {
-         model.save(path, {.zipped = false});
-       }},
-      {"x.weights.h5", [](const ModelHandle& model, const std::string& path) {
-         model.save_weights(path);
-       }}};
+      {"x", [](const ModelHandle& model,
+               const std::string& path) { model.save(path, {.zipped = false}); }},
+      {"x.weights.h5",
+       [](const ModelHandle& model, const std::string& path) { model.save_weights(path); }}};
   for (const auto& way : ways) {
     const test::TempFolder folder;
     const std::string path = folder / way.name;

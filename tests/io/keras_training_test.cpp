@@ -67,8 +67,8 @@ Json plain(Json json) {
 Json in_lists(Json metrics) {
   if (!metrics.is_structured() || metrics.contains("class_name")) return metrics;
   const bool flat = metrics.is_array() && std::none_of(metrics.begin(), metrics.end(), [](auto& m) {
-    return m.is_array() || m.is_null();
-  });
+                      return m.is_array() || m.is_null();
+                    });
   if (flat) return metrics;
   for (Json& of : metrics) {
     if (!of.is_array() && !of.is_null()) of = Json::array({of});
@@ -187,8 +187,8 @@ TEST_CASE("training goes on on another mesh as without a break") {
     const auto name = each.at("name").get<std::string>();
     CAPTURE(name);
     const OptimizerHandle optimizer = loaded(name)->compile_options().optimizer;
-    const ModelHandle whole = compiled(optimizer_from_config(optimizer_to_config(optimizer)),
-                                       cut_layouts());
+    const ModelHandle whole =
+        compiled(optimizer_from_config(optimizer_to_config(optimizer)), cut_layouts());
     losses_of(whole, data, 3);
     const TempFolder folder;
     whole.save(folder / "model.keras");
@@ -220,9 +220,9 @@ TEST_CASE("load_weights takes the optimizer's variables, if it is of the same ki
   {
     const Warnings warnings;
     other.load_weights(path);
-    CHECK(warnings.text() ==
-          str("Warning: ", path, ": the variables of the optimizer \"adam\" are left new: it has ",
-              "10, the file 14\n"));
+    CHECK(warnings.text() == str("Warning: ", path,
+                                 ": the variables of the optimizer \"adam\" are left new: it has ",
+                                 "10, the file 14\n"));
   }
   CHECK(other->optimizer()->steps() == 0);
   CHECK(loss_of(other, data) == Approx(loss_of(same, data)).epsilon(0.5));

@@ -125,8 +125,9 @@ TEST_CASE("legacy weights alone are read in their order and by name") {
 
   const Sequential part({Input({6}), Dense(3, {.name = "scores"}), Dense(2, {.name = "new"})});
   CHECK_THROWS_WITH(part.load_weights(weights),
-                    "[" + weights + "] the 2 layers with weights of \"sequential\". Received: 7. "
-                    "To fix: load a file of the same model, or pass skip_mismatch or by_name.");
+                    "[" + weights +
+                        "] the 2 layers with weights of \"sequential\". Received: 7. "
+                        "To fix: load a file of the same model, or pass skip_mismatch or by_name.");
   CHECK_THROWS_WITH(part.load_weights(weights, {.by_name = true}),
                     Contains("is \"scores/kernel\" of shape (6, 3)") && Contains("(4, 3) of F32"));
   const at::Tensor before = part->weights()[0].value().full().clone();
@@ -172,8 +173,9 @@ TEST_CASE("configurations of Keras 2 are read as today's") {
   const auto outer = [&](const std::string& layers, const std::string& output) {
     return model(R"({"class_name": "Model", "config": {"name": "outer", "layers": [
         {"class_name": "InputLayer", "name": "x", "inbound_nodes": [],
-         "config": {"name": "x", "batch_input_shape": [null, 4], "dtype": "float32"}}, )" + layers +
-        R"(], "input_layers": [["x", 0, 0]], "output_layers": [)" + output + "]}}");
+         "config": {"name": "x", "batch_input_shape": [null, 4], "dtype": "float32"}}, )" +
+                 layers + R"(], "input_layers": [["x", 0, 0]], "output_layers": [)" + output +
+                 "]}}");
   };
   const ModelHandle twice = outer(inner, R"(["inner", 2, 0])");
   const at::Tensor x = formula({2, 4});
@@ -212,7 +214,8 @@ TEST_CASE("how a model of Keras 2 was compiled is read as today's") {
       "loss": {"class_name": "BinaryCrossentropy", "config": {"name": "b", "from_logits": true}},
       "metrics": [["accuracy"]], "loss_weights": null, "optimizer": {"class_name": "Adam", "config":
       {"learning_rate": {"class_name": "InverseTimeDecay", "config": {"initial_learning_rate": 0.5,
-       "decay_steps": 1, "decay_rate": 0.25}}}}})", "today"));
+       "decay_steps": 1, "decay_rate": 0.25}}}}})",
+                                                                            "today"));
 }
 
 TEST_CASE("emotion_model.hdf5, as Keras 2.0.5 wrote it, computes what it does in Keras") {

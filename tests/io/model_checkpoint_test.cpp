@@ -96,9 +96,9 @@ TEST_CASE("what is saved is the model at that time") {
   const test::TempFolder folder;
   const FitModels models(LayoutMap(create_mesh({{"batch", 2}})));
   const ModelHandle model = models.regression();
-  train(model, {ModelCheckpoint(folder / "runs/{epoch}"),
-                ModelCheckpoint(folder / "weights/{epoch}.safetensors",
-                                {.save_weights_only = true})});
+  train(model,
+        {ModelCheckpoint(folder / "runs/{epoch}"),
+         ModelCheckpoint(folder / "weights/{epoch}.safetensors", {.save_weights_only = true})});
   const std::vector<at::Tensor> end = model.get_weights();
   const ModelHandle other = models.regression(), third = models.regression();
   Checkpoint(other).restore(folder / "runs/2");
@@ -164,7 +164,9 @@ TEST_CASE("what could not be saved is not the best so far") {
   };
   const std::string path = folder / "best";
   test::write_file(path, "in the way");
-  const ModelCheckpoint best(path, {.monitor = "score", .save_best_only = true, .mode = "min",
+  const ModelCheckpoint best(path, {.monitor = "score",
+                                    .save_best_only = true,
+                                    .mode = "min",
                                     .save_failure = SaveFailure::warn});
   train(model, {Scores({1, 2}), best, Freed(path)});
   CHECK(best.best() == 2);

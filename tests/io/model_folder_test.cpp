@@ -73,8 +73,8 @@ TEST_CASE("folders that killed processes left are removed by the next save, othe
   const test::TempFolder root;
   const auto name = [](const std::string& number) { return ".tessera-" + number + ".tmp"; };
   make_folder(root / name(test::ended_number()));
-  const std::vector<std::string> others{new_temporary_name(), name(test::elsewhere_number()),
-                                        "tmp", ".tessera-x.tmp"};
+  const std::vector<std::string> others{new_temporary_name(), name(test::elsewhere_number()), "tmp",
+                                        ".tessera-x.tmp"};
   for (const std::string& other : others) make_folder(root / other);
   fs::create_directory_symlink(root / "tmp", root / name(test::ended_number(1)));
   ModelFolder folder(root / "m");

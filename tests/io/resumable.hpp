@@ -44,10 +44,9 @@ class StepCounter final : public Callback {
 
 /// A model with dropout, compiled with the optimizer that Keras serialized so.
 inline ModelHandle dropout_model(const Json& optimizer, const LayoutMap& layouts) {
-  const Sequential model({Dense(14, {.activation = "relu", .name = "hidden_1"}),
-                          Dropout(0.3, {.name = "drop"}),
-                          Dense(9, {.activation = "relu", .name = "hidden_2"}),
-                          Dense(5, {.name = "logits"})});
+  const Sequential model(
+      {Dense(14, {.activation = "relu", .name = "hidden_1"}), Dropout(0.3, {.name = "drop"}),
+       Dense(9, {.activation = "relu", .name = "hidden_2"}), Dense(5, {.name = "logits"})});
   model.compile({.optimizer = optimizer_from_config(optimizer),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
@@ -66,11 +65,9 @@ inline Json with_everything(Json optimizer) {
   config["use_ema"] = true;
   config["ema_overwrite_frequency"] = 2;
   config["gradient_accumulation_steps"] = 3;
-  config["learning_rate"] = {{"class_name", "ExponentialDecay"},
-                             {"config",
-                              {{"initial_learning_rate", 0.01},
-                               {"decay_steps", 4},
-                               {"decay_rate", 0.8}}}};
+  config["learning_rate"] = {
+      {"class_name", "ExponentialDecay"},
+      {"config", {{"initial_learning_rate", 0.01}, {"decay_steps", 4}, {"decay_rate", 0.8}}}};
   return optimizer;
 }
 

@@ -31,9 +31,10 @@ Json scaled(const Json& inner, double scale = 1024) {
 Json several() {
   Json lamb = optimizer_named("lamb");
   lamb["config"]["learning_rate"] = 0.02;
-  const Json map = {{"default_optimizer", with_everything(optimizer_named("sgd"))},
-                    {"optimizer_map", {{"hidden_1/kernel", lamb},
-                                       {".*/bias", optimizer_named("schedulefreeadamw")}}}};
+  const Json map = {
+      {"default_optimizer", with_everything(optimizer_named("sgd"))},
+      {"optimizer_map",
+       {{"hidden_1/kernel", lamb}, {".*/bias", optimizer_named("schedulefreeadamw")}}}};
   return {{"class_name", "MultiOptimizer"},
           {"config", {{"optimizer_map", {{"class_name", "OptimizerMap"}, {"config", map}}}}}};
 }
@@ -62,8 +63,8 @@ TEST_CASE("a run with optimizers around others goes on as the one without a brea
     const test::TempFolder folder;
     const ModelHandle first = dropout_model(optimizer, some_layouts());
     const std::string backup = folder / "backup";
-    CHECK_THROWS_AS(
-        train(first, {Interruption(13), BackupAndRestore(backup, {.save_freq = 10})}), StateError);
+    CHECK_THROWS_AS(train(first, {Interruption(13), BackupAndRestore(backup, {.save_freq = 10})}),
+                    StateError);
     const ModelHandle second = dropout_model(optimizer, some_layouts());
     const Run resumed = train(second, {BackupAndRestore(backup, {.save_freq = 10})});
     CHECK(resumed.steps == 11);

@@ -47,8 +47,7 @@ TEST_CASE("a run that goes on in the middle of an epoch is bitwise the one witho
       CHECK_THROWS_AS(train(first, {Interruption(13), BackupAndRestore(backup, options)}),
                       StateError);
       const ModelHandle second = dropout_model(optimizer, some_layouts());
-      const Run resumed =
-          train(second, {BackupAndRestore(folder / "backup", {.save_freq = 10})});
+      const Run resumed = train(second, {BackupAndRestore(folder / "backup", {.save_freq = 10})});
       CHECK(resumed.steps == 11);
       CHECK(differs(expected, resumed) == "");
       CHECK(Everything(second).difference(Everything(whole)) == "");
@@ -69,8 +68,9 @@ TEST_CASE("an interruption between epochs, at an epoch's end or twice changes no
     for (const int64_t steps : breaks) {
       const ModelHandle broken = dropout_model(optimizer, some_layouts());
       // The backup hears of a step after the interruption, wherever it stands.
-      CHECK_THROWS_AS(train(broken, {BackupAndRestore(folder / "backup", options),
-                                   Interruption(steps)}), StateError);
+      CHECK_THROWS_AS(
+          train(broken, {BackupAndRestore(folder / "backup", options), Interruption(steps)}),
+          StateError);
     }
     const ModelHandle second = dropout_model(optimizer, some_layouts());
     const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
@@ -112,8 +112,7 @@ TEST_CASE("other callbacks go on from where they were") {
 
   const ModelHandle second = dropout_model(optimizer, some_layouts());
   const Callbacks three(folder / "best_2");
-  const Run resumed =
-      train(second, three.all(BackupAndRestore(folder / "backup", every)), 12);
+  const Run resumed = train(second, three.all(BackupAndRestore(folder / "backup", every)), 12);
   CHECK(resumed.steps == expected.steps - 2 * per_epoch - 2);
   CHECK(differs(expected, resumed) == "");
   CHECK(Everything(second).difference(Everything(whole)) == "");
@@ -196,7 +195,7 @@ TEST_CASE("an epoch that was stopped early goes on with its own metrics, not its
   const BackupAndRestoreOptions options{.delete_checkpoint = false};
   const ModelHandle first = dropout_model(optimizer, some_layouts());
   train(first, {Interruption(per_epoch + 3, Interruption::Kind::stop),
-              BackupAndRestore(folder / "backup", options)});
+                BackupAndRestore(folder / "backup", options)});
   const ModelHandle second = dropout_model(optimizer, some_layouts());
   const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
   CHECK(resumed.steps == 11);
@@ -215,12 +214,13 @@ TEST_CASE("a run goes on on another mesh with the same losses, but for rounding"
   const Run expected = train(whole, {}, 9);
   const test::TempFolder folder;
   const ModelHandle first = dropout_model(optimizer, data);
-  CHECK_THROWS_AS(train(first, {BackupAndRestore(folder / "backup", {.save_freq = 10}),
-                              Interruption(12)}, 9), StateError);
+  CHECK_THROWS_AS(
+      train(first, {BackupAndRestore(folder / "backup", {.save_freq = 10}), Interruption(12)}, 9),
+      StateError);
   const ModelHandle second = dropout_model(optimizer, model);
   const Run resumed = train(second, {BackupAndRestore(folder / "backup")}, 9);
   REQUIRE(resumed.steps == 53);
-  const std::vector<double> &losses = resumed.history.steps, &wanted = expected.history.steps;
+  const std::vector<double>&losses = resumed.history.steps, &wanted = expected.history.steps;
   CHECK(losses[10] == Approx(wanted[10]).epsilon(1e-5));
   for (size_t i = 10; i < wanted.size(); ++i) CHECK(losses[i] == Approx(wanted[i]).epsilon(1e-3));
 }
@@ -235,9 +235,10 @@ TEST_CASE("two processes go on as they would have") {
     const ModelHandle whole = dropout_model(optimizer, layouts);
     const Run expected = train(whole, {});
     const ModelHandle first = dropout_model(optimizer, layouts);
-    train(first, {BackupAndRestore(folder / "backup", {.save_freq = 5, .delete_checkpoint = false,
-                                                     .asynchronous = true}),
-                Interruption(12, Interruption::Kind::stop)});
+    train(first,
+          {BackupAndRestore(folder / "backup",
+                            {.save_freq = 5, .delete_checkpoint = false, .asynchronous = true}),
+           Interruption(12, Interruption::Kind::stop)});
     const ModelHandle second = dropout_model(optimizer, layouts);
     const Run resumed = train(second, {BackupAndRestore(folder / "backup", {.save_freq = 5})});
     test::expect(resumed.steps == 11, "it began at another step");
@@ -277,8 +278,8 @@ TEST_CASE("a run that is killed", "[.killed_run]") {
   const char* folder = std::getenv("TESSERA_BACKUP");
   REQUIRE(folder);
   const ModelHandle model = dropout_model(with_everything(optimizer_named("adam")), some_layouts());
-  train(model, {BackupAndRestore(folder, {.save_freq = 5}),
-              Interruption(13, Interruption::Kind::kill)});
+  train(model,
+        {BackupAndRestore(folder, {.save_freq = 5}), Interruption(13, Interruption::Kind::kill)});
 }
 
 TEST_CASE("a run goes on after kill -9 in another process") {
@@ -287,9 +288,8 @@ TEST_CASE("a run goes on after kill -9 in another process") {
   const Run expected = train(whole, {});
   const test::TempFolder folder;
   const std::string backup = folder / "backup";
-  const test::ProgramRun run =
-      test::run_program(std::filesystem::read_symlink("/proc/self/exe"), {"[.killed_run]"},
-                        {{"TESSERA_BACKUP", backup}});
+  const test::ProgramRun run = test::run_program(std::filesystem::read_symlink("/proc/self/exe"),
+                                                 {"[.killed_run]"}, {{"TESSERA_BACKUP", backup}});
   CHECK(run.exit_code == 128 + SIGKILL);
   const ModelHandle second = dropout_model(optimizer, some_layouts());
   const Run resumed = train(second, {BackupAndRestore(backup, {.save_freq = 5})});

@@ -154,17 +154,18 @@ TEST_CASE("a full disk does not end training for TensorBoard, and its records fo
   const test::TempFolder folder;
   std::optional<test::FileSizeLimit> full;
   size_t records_before = 0;
-  const CallbackHandle disk = LambdaCallback(
-      {.on_epoch_begin =
-           [&](int64_t epoch) {
-             if (epoch == 1) records_before = written(folder.path()).size();
-           },
-       .on_epoch_end =
-           [&](int64_t epoch, Logs&) {
-             // The files of validation are shorter.
-             if (epoch == 0) full.emplace(700);
-             if (epoch == 1) full.reset();
-           }});
+  const CallbackHandle disk = LambdaCallback({.on_epoch_begin =
+                                                  [&](int64_t epoch) {
+                                                    if (epoch == 1)
+                                                      records_before =
+                                                          written(folder.path()).size();
+                                                  },
+                                              .on_epoch_end =
+                                                  [&](int64_t epoch, Logs&) {
+                                                    // The files of validation are shorter.
+                                                    if (epoch == 0) full.emplace(700);
+                                                    if (epoch == 1) full.reset();
+                                                  }});
   const test::Warnings warnings;
   fit(LayoutMap(mesh), {.log_dir = folder.path(), .histogram_freq = 1}, disk);
   CHECK(warnings.lines() == 1);
@@ -190,10 +191,10 @@ TEST_CASE("TensorBoard's histograms leave out values that are not finite, with o
   const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
   model.compile({.optimizer = "sgd", .loss = "mse", .layouts = LayoutMap(mesh)});
   const test::Warnings warnings;
-  model.fit(at::ones({4, 3}), at::ones({4, 1}),
-            {.verbose = 0,
-             .callbacks = {Spoiler(), TensorBoard({.log_dir = folder.path(),
-                                                   .histogram_freq = 1})}});
+  model.fit(
+      at::ones({4, 3}), at::ones({4, 1}),
+      {.verbose = 0,
+       .callbacks = {Spoiler(), TensorBoard({.log_dir = folder.path(), .histogram_freq = 1})}});
   CHECK(warnings.lines() == 1);
   CHECK_THAT(warnings.text(), Contains("leave out values that are not finite numbers") &&
                                   Contains("as 5 of hidden/kernel in epoch 1"));

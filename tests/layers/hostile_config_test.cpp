@@ -69,8 +69,8 @@ TEST_CASE("what is not a serialized layer is refused") {
       {with(std::string(5000, 'D'), "{}"), "model.json]", "..."},
       {nested(70), "model.json:1:", "64 deep"},
       {std::string(100000, '['), "model.json:1:65]", "64 deep"},
-      {R"({"class_name": "Dense", "class_name": "Flatten", "config": {}})", "model.json:1:",
-       "once"},
+      {R"({"class_name": "Dense", "class_name": "Flatten", "config": {}})",
+       "model.json:1:", "once"},
   };
   for (const Hostile& hostile : all) check(hostile);
 }
@@ -105,8 +105,7 @@ TEST_CASE("a wrong configuration is refused") {
       {with("Dense", R"({"units": 3, "name": "a\nb"})"), "model.json: config.name]", "\\x0a"},
       {with("Dense", R"({"units": 3, "name": ")" + std::string(300, 'n') + "\"}"),
        "model.json: config.name]", "256"},
-      {with("Dense", R"({"units": 3, "dtype": "float33"})"), "model.json: config.dtype",
-       "float33"},
+      {with("Dense", R"({"units": 3, "dtype": "float33"})"), "model.json: config.dtype", "float33"},
       {with("Dense", R"({"units": 3, "dtype": {"class_name": "Loader", "config": {"name": "x"}}})"),
        "model.json: config.dtype.class_name]", "DTypePolicy"},
       {with("Dense", R"({"units": 3, "trainable": "yes"})"), "model.json: config.trainable]",

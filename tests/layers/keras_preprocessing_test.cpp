@@ -125,8 +125,7 @@ TEST_CASE("IntegerLookup learns Keras' vocabulary") {
     CAPTURE(golden.at("layer").dump());
     const Json& config = golden.at("layer").at("config");
     const auto optional = [&](const char* key) {
-      return config.at(key).is_null() ? std::nullopt
-                                      : std::optional(config.at(key).get<int64_t>());
+      return config.at(key).is_null() ? std::nullopt : std::optional(config.at(key).get<int64_t>());
     };
     const IntegerLookup layer({.max_tokens = optional("max_tokens"),
                                .num_oov_indices = config.at("num_oov_indices").get<int64_t>(),

@@ -21,21 +21,44 @@ Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
 }  // namespace
 
 TEST_CASE("no layouts file makes another library throw") {
-  const std::vector<std::string> nasty = {
-      "null", "true", "0", "-1", "1.5", "9223372036854775807", "18446744073709551615", "\"\"",
-      "\"batch\"", "\"(\"", "[]", "{}", "[[]]", "[null]", "[\"batch\", \"batch\"]",
-      "[[\"batch\", \"batch\"]]", "[1]", "{\"x\": 1}", "[{\"match\": 1, \"layout\": 2}]",
-      "[{\"match\": \"(\", \"layout\": []}]"};
+  const std::vector<std::string> nasty = {"null",
+                                          "true",
+                                          "0",
+                                          "-1",
+                                          "1.5",
+                                          "9223372036854775807",
+                                          "18446744073709551615",
+                                          "\"\"",
+                                          "\"batch\"",
+                                          "\"(\"",
+                                          "[]",
+                                          "{}",
+                                          "[[]]",
+                                          "[null]",
+                                          "[\"batch\", \"batch\"]",
+                                          "[[\"batch\", \"batch\"]]",
+                                          "[1]",
+                                          "{\"x\": 1}",
+                                          "[{\"match\": 1, \"layout\": 2}]",
+                                          "[{\"match\": \"(\", \"layout\": []}]"};
   const std::vector<std::string> forms = {
-      "$", "[$]", "{\"mesh\": $}", "{\"mesh\": {\"batch\": $}}", "{\"data\": $}",
-      "{\"data\": {\"x\": $}}", "{\"layouts\": $}", "{\"layouts\": [$]}", "{\"on_multiple\": $}",
+      "$",
+      "[$]",
+      "{\"mesh\": $}",
+      "{\"mesh\": {\"batch\": $}}",
+      "{\"data\": $}",
+      "{\"data\": {\"x\": $}}",
+      "{\"layouts\": $}",
+      "{\"layouts\": [$]}",
+      "{\"on_multiple\": $}",
       "{\"layouts\": [{\"match\": $, \"layout\": []}]}",
       "{\"layouts\": [{\"match\": \"a\", \"layout\": $}]}",
       "{\"layouts\": [{\"match\": \"a\", \"layout\": [$]}]}",
       "{\"layouts\": [{\"match\": \"a\", \"layout\": [[$]]}]}",
       "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"use\": $}]}",
       "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"slots\": $}]}",
-      "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"optional\": $}]}", "{\"other\": $}"};
+      "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"optional\": $}]}",
+      "{\"other\": $}"};
   int refused = 0;
   for (const std::string& form : forms) {
     for (const std::string& value : nasty) {

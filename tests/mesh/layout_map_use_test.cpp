@@ -57,9 +57,8 @@ TEST_CASE("a rule that matches no weight places values; one that does, weights a
   layouts["a/.*"] = {unsharded, "model"};
   layouts[".*/output"] = {"batch", unsharded};
   layouts["c/input_1"] = {"batch"};
-  layouts.add({.match = "d/output",
-               .layout = {"batch", unsharded},
-               .use = LayoutSpec{nullptr, nullptr}});
+  layouts.add(
+      {.match = "d/output", .layout = {"batch", unsharded}, .use = LayoutSpec{nullptr, nullptr}});
   const LayoutMap values = layouts.value_rules({"a/kernel"});
   CHECK(values.rules().size() == 3);
   CHECK(values.find_value("b/output", 2)->layout == Layout({"batch", unsharded}, mesh));
@@ -86,12 +85,9 @@ TEST_CASE("a rule may let go of what it gathers, a weight's use or a value") {
                .layout = {"model", unsharded},
                .use = LayoutSpec{nullptr, nullptr},
                .reshard_after_forward = true});
-  layouts.add({.match = "a/input",
-               .layout = {unsharded, unsharded},
-               .reshard_after_forward = true});
-  layouts.add({.match = "b/kernel",
-               .layout = {"model", unsharded},
-               .reshard_after_forward = true});
+  layouts.add(
+      {.match = "a/input", .layout = {unsharded, unsharded}, .reshard_after_forward = true});
+  layouts.add({.match = "b/kernel", .layout = {"model", unsharded}, .reshard_after_forward = true});
   const Placement kernel = layouts.find("a/kernel", {4, 4});
   CHECK(kernel.reshard_after_forward);
   CHECK(layouts.find("a/bias", {4}, &kernel).reshard_after_forward);

@@ -83,16 +83,15 @@ TEST_CASE("restored totals of another size are refused, by the metric's name") {
     MetricHandle metric;
     std::vector<size_t> good, bad;
   };
-  const std::vector<Case> cases = {
-      {MeanIoU(3), {0, 9}, {1, 4, 16}},
-      {BinaryIoU(), {0, 4}, {9}},
-      {Mean(), {0, 2}, {1, 3, 9}},
-      {Sum(), {0, 1}, {2}},
-      {RootMeanSquaredError(), {2}, {1, 9}},
-      {Precision(), {4}, {2, 8}},
-      {AUC({.num_thresholds = 5}), {0}, {2, 5, 400}},
-      {F1Score(), {0, 3, 9}, {2, 10}},
-      {R2Score(), {0, 5, 9}, {4, 8}}};
+  const std::vector<Case> cases = {{MeanIoU(3), {0, 9}, {1, 4, 16}},
+                                   {BinaryIoU(), {0, 4}, {9}},
+                                   {Mean(), {0, 2}, {1, 3, 9}},
+                                   {Sum(), {0, 1}, {2}},
+                                   {RootMeanSquaredError(), {2}, {1, 9}},
+                                   {Precision(), {4}, {2, 8}},
+                                   {AUC({.num_thresholds = 5}), {0}, {2, 5, 400}},
+                                   {F1Score(), {0, 3, 9}, {2, 10}},
+                                   {R2Score(), {0, 5, 9}, {4, 8}}};
   for (const Case& one : cases) {
     CAPTURE(one.metric.get()->name());
     for (const size_t count : one.good) CHECK_FALSE(refused(one.metric, count));
@@ -135,10 +134,14 @@ TEST_CASE("metrics are known by Keras' names, class names and short names") {
 
 TEST_CASE("metric_names() are all of them, sorted") {
   const std::vector<std::string> names = metric_names();
-  const std::vector<std::string> with_arguments = {
-      "io_u",        "mean_io_u",           "one_hot_io_u",
-      "one_hot_mean_io_u", "precision_at_recall", "recall_at_precision",
-      "sensitivity_at_specificity", "specificity_at_sensitivity"};
+  const std::vector<std::string> with_arguments = {"io_u",
+                                                   "mean_io_u",
+                                                   "one_hot_io_u",
+                                                   "one_hot_mean_io_u",
+                                                   "precision_at_recall",
+                                                   "recall_at_precision",
+                                                   "sensitivity_at_specificity",
+                                                   "specificity_at_sensitivity"};
   const auto known = [&](const std::string& name) {
     return std::binary_search(names.begin(), names.end(), name);
   };
@@ -194,9 +197,9 @@ TEST_CASE("every metric is rebuilt from its configuration") {
   CHECK(BinaryAccuracy().get()->config() ==
         Json({{"name", "binary_accuracy"}, {"threshold", 0.5}}));
   CHECK(Precision().get()->config() == Json({{"thresholds", nullptr},
-                                              {"top_k", nullptr},
-                                              {"class_id", nullptr},
-                                              {"name", "precision"}}));
+                                             {"top_k", nullptr},
+                                             {"class_id", nullptr},
+                                             {"name", "precision"}}));
 }
 
 TEST_CASE("Keras' serialization of a metric is read") {
@@ -245,11 +248,21 @@ TEST_CASE("metrics with arguments of their own are made from Keras' configuratio
       {"RecallAtPrecision",
        {{"class_id", nullptr}, {"num_thresholds", 200}, {"name", "r"}, {"precision", 0.5}}},
       {"IoU",
-       {{"name", "i"}, {"dtype", "float32"}, {"ignore_class", 3}, {"sparse_y_true", false},
-        {"sparse_y_pred", true}, {"axis", 1}, {"num_classes", 4}, {"target_class_ids", {0, 2}}}},
+       {{"name", "i"},
+        {"dtype", "float32"},
+        {"ignore_class", 3},
+        {"sparse_y_true", false},
+        {"sparse_y_pred", true},
+        {"axis", 1},
+        {"num_classes", 4},
+        {"target_class_ids", {0, 2}}}},
       {"OneHotMeanIoU",
-       {{"name", "o"}, {"dtype", "int"}, {"ignore_class", nullptr}, {"sparse_y_pred", false},
-        {"axis", -1}, {"num_classes", 2}}},
+       {{"name", "o"},
+        {"dtype", "int"},
+        {"ignore_class", nullptr},
+        {"sparse_y_pred", false},
+        {"axis", -1},
+        {"num_classes", 2}}},
       {"BinaryIoU",
        {{"target_class_ids", {1}}, {"threshold", 0.25}, {"name", "b"}, {"dtype", "int"}}},
       {"R2Score", {{"class_aggregation", nullptr}, {"num_regressors", 2}, {"name", "r"}}},

@@ -102,8 +102,8 @@ TEST_CASE("metrics are Keras' over several batches, whatever the layout") {
 }
 
 TEST_CASE("updating metrics of a sharded batch does not communicate, reading all reduces once") {
-  const std::vector<std::shared_ptr<Metric>> metrics = {
-      SparseCategoricalAccuracy().get(), Mean().get(), CategoricalAccuracy().get()};
+  const std::vector<std::shared_ptr<Metric>> metrics = {SparseCategoricalAccuracy().get(),
+                                                        Mean().get(), CategoricalAccuracy().get()};
   CommLog log;
   const CommLogScope scope(log);
   for (int batch = 0; batch < 3; ++batch) {
@@ -135,10 +135,14 @@ TEST_CASE("reset starts anew, restore goes on from stored totals") {
 }
 
 TEST_CASE("counts at thresholds of a sharded batch stay pending until they are read") {
-  const std::vector<std::shared_ptr<Metric>> metrics = {
-      AUC().get(),           Precision().get(),    TruePositives().get(),
-      F1Score().get(),       R2Score().get(),      PrecisionAtRecall(0.5).get(),
-      OneHotMeanIoU(8).get(), BinaryIoU().get()};
+  const std::vector<std::shared_ptr<Metric>> metrics = {AUC().get(),
+                                                        Precision().get(),
+                                                        TruePositives().get(),
+                                                        F1Score().get(),
+                                                        R2Score().get(),
+                                                        PrecisionAtRecall(0.5).get(),
+                                                        OneHotMeanIoU(8).get(),
+                                                        BinaryIoU().get()};
   const DTensor hot = pack(at::eye(8), Layout::batch_sharded(mesh, "batch", 2));
   CommLog log;
   const CommLogScope scope(log);

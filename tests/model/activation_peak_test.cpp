@@ -24,8 +24,7 @@ ActivationPeak peak_of(const ModelHandle& model, const Shape& input, double enou
 }  // namespace
 
 TEST_CASE("the most that a call holds is what lives at one time, with the layer that makes it") {
-  const Sequential model({UpSampling1D(10, {.name = "a"}),
-                          UpSampling1D(10, {.name = "b"}),
+  const Sequential model({UpSampling1D(10, {.name = "a"}), UpSampling1D(10, {.name = "b"}),
                           AveragePooling1D(100, {.name = "c"})});
   model.build({-1, 2, 3});
   const ActivationPeak peak = peak_of(model, {4, 2, 3});
@@ -59,8 +58,7 @@ TEST_CASE("values with masks count like others") {
 }
 
 TEST_CASE("looking ends with what is more than enough") {
-  const Sequential model({UpSampling1D(10, {.name = "a"}),
-                          UpSampling1D(10, {.name = "b"})});
+  const Sequential model({UpSampling1D(10, {.name = "a"}), UpSampling1D(10, {.name = "b"})});
   model.build({-1, 1, 1});
   const ActivationPeak peak = peak_of(model, {1, 1, 1}, 30);
   // The input in another shape, and ten times.

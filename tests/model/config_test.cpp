@@ -19,9 +19,8 @@ namespace {
 
 ModelHandle graph() {
   const Input a({4}, {.name = "a"}), b({4}, {.name = "b"});
-  const Dense shared(4, {.activation = "tanh",
-                         .kernel_initializer = HeNormal({.seed = 7}),
-                         .name = "shared"});
+  const Dense shared(
+      4, {.activation = "tanh", .kernel_initializer = HeNormal({.seed = 7}), .name = "shared"});
   const Sequential block({Input({4}), Dense(3, {.name = "inner"}), Dropout(0.5)},
                          {.name = "block"});
   const SymbolicTensor sum = Add()({shared(a), shared(b)});
@@ -31,8 +30,8 @@ ModelHandle graph() {
 }
 
 ModelHandle chain() {
-  return Sequential({Input({2, 3}), Flatten(), Dense(4, {.activation = "relu"}),
-                     RepeatVector(2), Permute({2, 1})},
+  return Sequential({Input({2, 3}), Flatten(), Dense(4, {.activation = "relu"}), RepeatVector(2),
+                     Permute({2, 1})},
                     {.name = "chain"});
 }
 
@@ -59,8 +58,7 @@ std::vector<at::Tensor> run(const ModelHandle& model, const std::vector<at::Tens
 TEST_CASE("a model's configuration rebuilds it", "[config]") {
   const at::Tensor x = at::rand({3, 4}), y = at::rand({3, 4});
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
-      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}},
-      {parts(), {at::rand({3, 3, 4})}}};
+      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}}, {parts(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const std::string text = model_to_json(model.model());
     CAPTURE(text);
@@ -92,7 +90,8 @@ TEST_CASE("writes models for Keras", "[.model_json_sample]") {
     return all;
   };
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
-      {graph(), {at::rand({3, 4}), at::rand({3, 4})}}, {chain(), {at::rand({3, 2, 3})}},
+      {graph(), {at::rand({3, 4}), at::rand({3, 4})}},
+      {chain(), {at::rand({3, 2, 3})}},
       {parts(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const Json sample = {{"json", model.to_json()},
@@ -144,24 +143,33 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   refused([](Json& j) { j["config"]["output_layers"][0][1] = 7; }, "output_layers[0]");
   refused([](Json& j) { j["config"]["output_layers"][0][2] = -1; }, "output_layers[0]");
   refused([](Json& j) { j["config"]["output_layers"] = {"left", 0}; }, "output_layers");
-  refused([](Json& j) { j["config"]["layers"][1]["config"]["batch_shape"] = {0, 3}; },
-          "layers[1].config.batch_shape[0]");
-  refused([](Json& j) {
-    j["config"]["layers"][1]["config"]["batch_shape"] = {nullptr, int64_t{1} << 40};
-  }, "batch_shape[1]");
+  refused(
+      [](Json& j) {
+        j["config"]["layers"][1]["config"]["batch_shape"] = {0, 3};
+      },
+      "layers[1].config.batch_shape[0]");
+  refused(
+      [](Json& j) {
+        j["config"]["layers"][1]["config"]["batch_shape"] = {nullptr, int64_t{1} << 40};
+      },
+      "batch_shape[1]");
   refused([](Json& j) { j["config"]["output_layers"] = Json::array(); }, "[config, Functional]");
   refused([](Json& j) { j["config"]["layers"][1]["name"] = "a"; }, "two layers named \"a\"");
   refused([](Json& j) { j["config"]["layers"][2]["config"]["units"] = -4; }, "-4");
   refused([](Json& j) { j["config"]["layers"][2]["config"]["unit"] = 4; }, "\"unit\"");
   refused([](Json& j) { j["config"]["layers"][2]["inbound_nodes"] = 1; }, "inbound_nodes");
   refused([](Json& j) { j["config"]["layers"][2]["inbound_nodes"][0].erase("args"); }, "args");
-  refused([](Json& j) {
-    auto& tensor = j["config"]["layers"][2]["inbound_nodes"][0]["args"][0];
-    tensor["config"]["keras_history"][0] = "left";
-  }, "tensors that nothing makes");
-  refused([](Json& j) {
-    j["config"]["layers"][2]["inbound_nodes"][0]["kwargs"] = {{"mask", "x"}};
-  }, "kwargs.mask");
+  refused(
+      [](Json& j) {
+        auto& tensor = j["config"]["layers"][2]["inbound_nodes"][0]["args"][0];
+        tensor["config"]["keras_history"][0] = "left";
+      },
+      "tensors that nothing makes");
+  refused(
+      [](Json& j) {
+        j["config"]["layers"][2]["inbound_nodes"][0]["kwargs"] = {{"mask", "x"}};
+      },
+      "kwargs.mask");
   CHECK_THROWS_WITH(model_from_json("{\"class_name\": "), Contains("[config:1:"));
   Json deep = good;
   for (int i = 0; i < 40; ++i) {

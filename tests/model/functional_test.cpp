@@ -29,9 +29,7 @@ std::vector<std::string> names(const Model& model) {
 
 at::Tensor value_of(const Variable& weight) { return weight.value().full().clone(); }
 
-DTensor input(const at::Tensor& x) {
-  return pack(x, Layout::replicated(default_mesh(), x.dim()));
-}
+DTensor input(const at::Tensor& x) { return pack(x, Layout::replicated(default_mesh(), x.dim())); }
 
 /// Two inputs through one shared layer, a skip connection, two outputs.
 Functional two_by_two() {
@@ -49,9 +47,9 @@ TEST_CASE("a functional model computes its graph; shared layers share weights", 
   const Functional model = two_by_two();
   CHECK(model->built());
   CHECK(model->class_name() == "Functional");
-  CHECK(paths(model.model()) ==
-        std::vector<std::string>{"shared/kernel", "shared/bias", "left/kernel", "left/bias",
-                                 "right/kernel", "right/bias"});
+  CHECK(paths(model.model()) == std::vector<std::string>{"shared/kernel", "shared/bias",
+                                                         "left/kernel", "left/bias", "right/kernel",
+                                                         "right/bias"});
   CHECK(model.count_params() == 20 + 10 + 27);
   CHECK(model->output_shapes({{-1, 4}, {-1, 4}}) == Shapes{{-1, 2}, {-1, 3}});
   CHECK(model->output_names() == std::vector<std::string>{"left", "right"});
@@ -127,8 +125,7 @@ TEST_CASE("weights' first values follow from their final path", "[functional]") 
 }
 
 TEST_CASE("a functional model trains like the same Sequential", "[functional]") {
-  const LayoutMap layouts =
-      test::small_layouts("model", create_mesh({{"batch", 2}, {"model", 2}}));
+  const LayoutMap layouts = test::small_layouts("model", create_mesh({{"batch", 2}, {"model", 2}}));
   const auto train = [&](const ModelHandle& model) {
     model.compile(test::small_compile(layouts));
     return model.fit(test::small_data(40), {.batch_size = 16, .epochs = 2, .verbose = 0});

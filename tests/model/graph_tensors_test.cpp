@@ -30,8 +30,8 @@ TEST_CASE("a Sequential that begins with an Input has a graph, which grows") {
   const Functional features({model.input()}, {hidden.output()});
   const at::Tensor rows = at::randn({5, 3});
   CHECK(features.predict(rows).sizes() == at::IntArrayRef({5, 4}));
-  CHECK(difference(Functional({model.input()}, {model.output()}).predict(rows),
-                   model.predict(rows), 1e-6) == "");
+  CHECK(difference(Functional({model.input()}, {model.output()}).predict(rows), model.predict(rows),
+                   1e-6) == "");
   model.add(Dense(7));
   CHECK(model.output().shape() == Shape{-1, 7});
   CHECK(last.input().shape() == Shape{-1, 4});

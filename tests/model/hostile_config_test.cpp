@@ -39,16 +39,15 @@ Json attention_model() {
   const SymbolicTensor convolved = Conv2D(2, 3, {.name = "convolved"})(large);
   const SymbolicTensor pooled = MaxPooling2D(2, {.name = "pooled"})(convolved);
   const SymbolicTensor flat = Flatten({.name = "flat"})(pooled);
-  return serialize_layer(
-      Functional({query, value}, {Dense(2, {.name = "out"})(flat)}).model());
+  return serialize_layer(Functional({query, value}, {Dense(2, {.name = "out"})(flat)}).model());
 }
 
 Json sequence_model() {
   return serialize_layer(
-      Sequential({Input({5, 3}), Bidirectional(LSTM(2, {.return_sequences = true})),
-                   Conv1D(2, 2), Conv1DTranspose(3, 2, {.strides = 2}), LayerNormalization(),
-                   GlobalAveragePooling1D(), RepeatVector(2), Permute({2, 1}), Flatten(),
-                   Dense(2, {.activation = "relu", .kernel_regularizer = L2(0.1)})})
+      Sequential({Input({5, 3}), Bidirectional(LSTM(2, {.return_sequences = true})), Conv1D(2, 2),
+                  Conv1DTranspose(3, 2, {.strides = 2}), LayerNormalization(),
+                  GlobalAveragePooling1D(), RepeatVector(2), Permute({2, 1}), Flatten(),
+                  Dense(2, {.activation = "relu", .kernel_regularizer = L2(0.1)})})
           .model());
 }
 
@@ -104,7 +103,8 @@ void change(Json& json, std::mt19937& random) {
         break;
       }
       [[fallthrough]];
-    default: place = nasty_values()[random() % nasty_values().size()];
+    default:
+      place = nasty_values()[random() % nasty_values().size()];
   }
 }
 
@@ -152,8 +152,7 @@ TEST_CASE("sizes whose products leave 64 bits are refused", "[config]") {
                                         "each of 2 spatial axes. Received: 2 pairs, "
                                         "(9223372036854775807, 1), (0, 0)"));
   const int64_t large = std::numeric_limits<int32_t>::max();
-  Json up = serialize_layer(
-      Sequential({Input({2, 1}), UpSampling1D(2), UpSampling1D(2)}).model());
+  Json up = serialize_layer(Sequential({Input({2, 1}), UpSampling1D(2), UpSampling1D(2)}).model());
   Json& layers = up["config"]["layers"];
   layers[0]["config"]["batch_shape"][1] = large;
   layers[1]["config"]["size"] = large;

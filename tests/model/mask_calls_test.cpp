@@ -115,8 +115,8 @@ TEST_CASE("masks that are given to calls are written as Keras writes them") {
 
 TEST_CASE("a model whose calls are given masks trains alike in eager and in replayed steps") {
   const Json& golden = cases("given")[0];
-  const TensorDataset data(Examples{.x = input_tensors(golden.at("x")),
-                                    .y = {input_tensor(golden.at("y"))}});
+  const TensorDataset data(
+      Examples{.x = input_tensors(golden.at("x")), .y = {input_tensor(golden.at("y"))}});
   const auto trained = [&](bool eager) {
     const ModelHandle model = model_of(golden);
     model.compile({.optimizer = SGD(0.1), .loss = "mse", .run_eagerly = eager});
@@ -155,8 +155,8 @@ TEST_CASE("each input of a MultiHeadAttention has a mask of its own") {
   at::Tensor which = at::ones({2, 4}, at::kBool);
   which[0][1] = false;
   const Inputs inputs = placed({at::rand({2, 4, 3}), at::rand({2, 4, 3}), which}, default_mesh());
-  const std::vector<SymbolicTensor> calls[] = {{x.with_mask(m), y}, {x, y.with_mask(m)},
-                                               {x, y, y.with_mask(m)}};
+  const std::vector<SymbolicTensor> calls[] = {
+      {x.with_mask(m), y}, {x, y.with_mask(m)}, {x, y, y.with_mask(m)}};
   for (size_t i = 0; i < 3; ++i) {
     const Functional model({x, y, m}, {heads(calls[i])});
     Inputs given = {inputs[0], inputs[1], inputs[1]};
@@ -182,8 +182,8 @@ TEST_CASE("one input's mask in a list of Keras' takes off the others' own, which
   Json json = parse_json(model.to_json(), "model");
   CHECK(model_from_config(json).to_json() == model.to_json());
   for (Json& layer : json["config"]["layers"]) {
-    if (layer["name"] == "scores") std::swap(layer["inbound_nodes"][0]["args"][0][0],
-                                             layer["inbound_nodes"][0]["args"][0][1]);
+    if (layer["name"] == "scores")
+      std::swap(layer["inbound_nodes"][0]["args"][0][0], layer["inbound_nodes"][0]["args"][0][1]);
   }
   CHECK_THROWS_WITH(model_from_config(json), Contains("kwargs.mask[0]"));
 }

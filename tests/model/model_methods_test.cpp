@@ -20,9 +20,7 @@ std::vector<std::string> paths(const ModelHandle& model) {
   return list;
 }
 
-DTensor input(const at::Tensor& x) {
-  return pack(x, Layout::replicated(default_mesh(), x.dim()));
-}
+DTensor input(const at::Tensor& x) { return pack(x, Layout::replicated(default_mesh(), x.dim())); }
 
 /// Has a weight beside its layers.
 class Scaled final : public Model {
@@ -98,8 +96,7 @@ TEST_CASE("a model's own weights count, are placed and trained", "[model]") {
   CHECK(plan.layers[1].path == "scaled");
   CHECK(plan.layers[1].weights[0] == 4);
   model.fit(x, y, {.verbose = 0});
-  CHECK(paths(model) ==
-        std::vector<std::string>{"scaled/scale", "dense/kernel", "dense/bias"});
+  CHECK(paths(model) == std::vector<std::string>{"scaled/scale", "dense/kernel", "dense/bias"});
   CHECK(model.weights()[0].layout().describe() == "(model)");
   CHECK_FALSE(model.get_weights()[0].equal(at::ones({2})));
   const Input outer({3});
@@ -139,9 +136,8 @@ TEST_CASE("a model that is not trainable freezes its layers", "[model]") {
 
 TEST_CASE("an Input checks shapes and casts whole numbers", "[model]") {
   const Input x({2, 2});
-  const std::vector<ModelHandle> models = {
-      Sequential({Input({2, 2}), Flatten(), Dense(3)}),
-      Functional({x}, {Dense(3)(Flatten()(x))})};
+  const std::vector<ModelHandle> models = {Sequential({Input({2, 2}), Flatten(), Dense(3)}),
+                                           Functional({x}, {Dense(3)(Flatten()(x))})};
   for (const ModelHandle& model : models) {
     CHECK(model(input(at::ones({5, 2, 2}, at::kByte))).dtype() == at::kFloat);
     CHECK_THROWS_WITH(model(input(at::rand({5, 4}))),

@@ -42,8 +42,7 @@ class Gate : public Layer {
 /// Two dense layers, the gate and a head, of rows of 6 numbers.
 Functional small_graph() {
   const SymbolicTensor x = Input({6}, {.name = "rows"});
-  const SymbolicTensor up =
-      Dense(9, {.activation = "tanh", .name = "up", .dtype = "float64"})(x);
+  const SymbolicTensor up = Dense(9, {.activation = "tanh", .name = "up", .dtype = "float64"})(x);
   const SymbolicTensor down = Dense(7, {.name = "down", .dtype = "float64"})(up);
   const SymbolicTensor gated =
       make_layer<Gate>(LayerOptions{.name = "gate", .dtype = "float64"})(down);
@@ -81,8 +80,7 @@ std::vector<std::string> exchanges(const Functional& model, const LayoutMap& lay
   model.compile(options_for(layouts));
   const auto [x, y] = data();
   std::vector<std::string> lines;
-  for (const CommEntry& entry :
-       model.plan(TensorDataset(x, y), {.batch_size = 8}).collectives) {
+  for (const CommEntry& entry : model.plan(TensorDataset(x, y), {.batch_size = 8}).collectives) {
     lines.push_back(to_string(entry.op) + " " + entry.dims + " " + entry.place);
   }
   return lines;
@@ -154,9 +152,8 @@ TEST_CASE("what rules let go of trains as what they keep, for more gathers and l
   const auto rules = [](bool reshard) {
     LayoutMap layouts(grid());
     layouts["up/kernel"] = {unsharded, "model"};
-    layouts.add({.match = "down/input",
-                 .layout = {"batch", unsharded},
-                 .reshard_after_forward = reshard});
+    layouts.add(
+        {.match = "down/input", .layout = {"batch", unsharded}, .reshard_after_forward = reshard});
     layouts.add({.match = "head/kernel",
                  .layout = {"model", unsharded},
                  .use = LayoutSpec{nullptr, nullptr},
@@ -225,8 +222,8 @@ TEST_CASE("rules for values that cannot hold are errors of one line") {
 TEST_CASE("inputs and outputs are cut by their names, unknown ones are errors") {
   const auto model = [] {
     const SymbolicTensor a = Input({6}, {.name = "a"}), b = Input({6}, {.name = "b"});
-    return Functional({a, b}, {Dense(3, {.name = "head", .dtype = "float64"})(
-                                  Concatenate()({a, b}))});
+    return Functional({a, b},
+                      {Dense(3, {.name = "head", .dtype = "float64"})(Concatenate()({a, b}))});
   };
   LayoutMap layouts(grid());
   layouts.set_data("b", {"batch", "model"});

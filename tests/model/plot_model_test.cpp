@@ -69,14 +69,14 @@ TEST_CASE("a model's DOT has its layers, connections, clusters and layouts", "[p
   const size_t cluster = drawn.text.find("<b>block</b>  <font color=\"#59636e\">Sequential</font>");
   CHECK(cluster < drawn.text.find("<b>inner</b>"));
   CHECK(drawn.text.find("subgraph", cluster) == std::string::npos);
-  CHECK(drawn.table("head") == "head  Dense\noutput | (None, 2)\nparameters | 10\n"
-                               "kernel | (unsharded, model)\nbias | (model)\n");
+  CHECK(drawn.table("head") ==
+        "head  Dense\noutput | (None, 2)\nparameters | 10\n"
+        "kernel | (unsharded, model)\nbias | (model)\n");
   CHECK(drawn.table("a") == "a  InputLayer\noutput | (None, 4)\n");
 
-  const Drawn closed(model_to_dot(model.model(), {.show_shapes = false,
-                                                  .show_layouts = false,
-                                                  .show_params = false,
-                                                  .expand_nested = false}));
+  const Drawn closed(model_to_dot(
+      model.model(),
+      {.show_shapes = false, .show_layouts = false, .show_params = false, .expand_nested = false}));
   CHECK_THAT(closed.text, !Contains("subgraph"));
   CHECK(closed.table("block") == "block  Sequential\n");
   CHECK(closed.inputs.at("block") == Names{"a"});

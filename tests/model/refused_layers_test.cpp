@@ -54,7 +54,8 @@ TEST_CASE("no other layer is advised for one of Keras that is not there") {
   }
   CHECK(refusal(layer_json_of("MaxPooling3D")) ==
         "[m: config.layers[0]] the name is that of a known layer class. Received: "
-        "\"MaxPooling3D\", a layer of Keras that is not there. To fix: " + own);
+        "\"MaxPooling3D\", a layer of Keras that is not there. To fix: " +
+            own);
 }
 
 TEST_CASE("a name that is mistyped gets the nearest, one of a program's own what makes it known") {

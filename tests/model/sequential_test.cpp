@@ -102,8 +102,7 @@ TEST_CASE("a layer used twice shares its weights, also if copied before it is bu
   GradientTape tape;
   const DTensor value = ops::sum(ops::square(model(input(x))));
   const at::Tensor gradient = tape.gradient(value, shared->weights()[0].value()).full();
-  CHECK(gradient[1][2].item<double>() ==
-        Approx((loss(1e-5) - loss(-1e-5)) / 2e-5).epsilon(1e-4));
+  CHECK(gradient[1][2].item<double>() == Approx((loss(1e-5) - loss(-1e-5)) / 2e-5).epsilon(1e-4));
 }
 
 TEST_CASE("a model that is called directly builds itself") {

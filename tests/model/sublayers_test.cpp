@@ -64,19 +64,18 @@ std::vector<std::string> paths_of(const std::vector<Variable>& weights) {
 
 /// In Keras' order for Sequential([Input((4,)), Dense(3), Block(), Dense(3)]), where numbers go on
 /// from layer to layer of a program; here a layer numbers its own.
-const std::vector<std::string> block_paths = {
-    "dense/kernel",
-    "dense/bias",
-    "block/dense/kernel",
-    "block/dense/bias",
-    "block/batch_normalization/gamma",
-    "block/batch_normalization/beta",
-    "block/batch_normalization/moving_mean",
-    "block/batch_normalization/moving_variance",
-    "block/dense_1/kernel",
-    "block/dense_1/bias",
-    "dense_1/kernel",
-    "dense_1/bias"};
+const std::vector<std::string> block_paths = {"dense/kernel",
+                                              "dense/bias",
+                                              "block/dense/kernel",
+                                              "block/dense/bias",
+                                              "block/batch_normalization/gamma",
+                                              "block/batch_normalization/beta",
+                                              "block/batch_normalization/moving_mean",
+                                              "block/batch_normalization/moving_variance",
+                                              "block/dense_1/kernel",
+                                              "block/dense_1/bias",
+                                              "dense_1/kernel",
+                                              "dense_1/bias"};
 
 const LossHandle crossentropy = SparseCategoricalCrossentropy({.from_logits = true});
 

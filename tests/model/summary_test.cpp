@@ -16,16 +16,16 @@ using Catch::Matchers::Contains;
 namespace {
 
 ModelHandle mlp() {
-  return Sequential({Input({28, 28}), Flatten(), Dense(128, {.activation = "relu"}), Dropout(0.2),
-                     Dense(10)},
-                    {.name = "mnist_mlp"});
+  return Sequential(
+      {Input({28, 28}), Flatten(), Dense(128, {.activation = "relu"}), Dropout(0.2), Dense(10)},
+      {.name = "mnist_mlp"});
 }
 
 ModelHandle unbuilt() { return Sequential({Flatten(), Dense(128)}); }
 
 ModelHandle frozen() {
-  return Sequential({Input({7}), Dense(1000, {.name = "frozen", .trainable = false}), Dropout(0.5),
-                     Dense(3)});
+  return Sequential(
+      {Input({7}), Dense(1000, {.name = "frozen", .trainable = false}), Dropout(0.5), Dense(3)});
 }
 
 ModelHandle long_names() {
@@ -59,9 +59,9 @@ ModelHandle chain() {
 }
 
 ModelHandle nested() {
-  const Sequential block({Input({4}), Dense(4, {.name = "inner"}),
-                          Activation("tanh", {.name = "act"})},
-                         {.name = "block"});
+  const Sequential block(
+      {Input({4}), Dense(4, {.name = "inner"}), Activation("tanh", {.name = "act"})},
+      {.name = "block"});
   const Input x({4}, {.name = "x"});
   return Functional({x}, {Add({.name = "sum"})({block(x), x})}, {.name = "outer"});
 }
@@ -126,8 +126,8 @@ TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
   // Halved by the model dimension: 784 × 128 and 128; whole: 128 × 10 and 10; float32.
   const double weights = 4.0 * (784 * 64 + 64 + 1290);
   CHECK_THAT(text, Contains(" Bytes per device: " + readable_bytes(3 * weights) + " (weights " +
-                            readable_bytes(weights) + ", optimizer " +
-                            readable_bytes(2 * weights) + ")\n Mesh: batch=2, model=2\n"));
+                            readable_bytes(weights) + ", optimizer " + readable_bytes(2 * weights) +
+                            ")\n Mesh: batch=2, model=2\n"));
   const Sequential shapes({Input({4}), Flatten()});
   CHECK_THAT(summary_text(shapes.model(), options, {160, false}), !Contains("device"));
 }

@@ -111,8 +111,8 @@ TEST_CASE("silu and what is straight in pieces have second derivatives") {
 }
 
 TEST_CASE("an activation says what it cannot take") {
-  CHECK_THROWS_WITH(ActivationHandle("threshold"), Contains("\"threshold\"") &&
-                                                    Contains("activations::threshold"));
+  CHECK_THROWS_WITH(ActivationHandle("threshold"),
+                    Contains("\"threshold\"") && Contains("activations::threshold"));
   CHECK_THROWS_WITH(ActivationHandle("lrelu"), Contains("\"relu\""));
   CHECK_THROWS_WITH(activations::glu(ones({2, 3})), Contains("[glu]") && Contains("(2, 3)"));
   CHECK_THROWS_AS(activations::celu(ones({2}), 0), ConfigError);

@@ -40,9 +40,9 @@ TEST_CASE("constraints by name, and those that cannot be") {
   CHECK(ConstraintHandle("min_max_norm")->config() ==
         Json{{"min_value", 0.0}, {"max_value", 1.0}, {"rate", 1.0}, {"axis", 0}});
   CHECK_FALSE(ConstraintHandle());
-  CHECK_THROWS_WITH(ConstraintHandle("max_nrom"),
-                    Contains("[constraint]") && Contains("\"max_nrom\"") &&
-                        Contains("\"max_norm\""));
+  CHECK_THROWS_WITH(ConstraintHandle("max_nrom"), Contains("[constraint]") &&
+                                                      Contains("\"max_nrom\"") &&
+                                                      Contains("\"max_norm\""));
   CHECK_THROWS_WITH(MaxNorm({.max_value = -1}), Contains("[MaxNorm]") && Contains("max_value"));
   CHECK_THROWS_AS(MinMaxNorm({.rate = NAN}), ConfigError);
   CHECK_THROWS_AS((*UnitNorm({.axis = {2}}))(ones({3, 2})), ShapeError);

@@ -15,9 +15,9 @@ using Catch::Matchers::Contains;
 namespace {
 
 DTypePolicyMap sample_map() {
-  return DTypePolicyMap("float32", {{"encoder/layer_0/dense", "bfloat16"},
-                                    {"encoder/.*", "float16"},
-                                    {"decoder", "bfloat16"}});
+  return DTypePolicyMap(
+      "float32",
+      {{"encoder/layer_0/dense", "bfloat16"}, {"encoder/.*", "float16"}, {"decoder", "bfloat16"}});
 }
 
 }  // namespace
@@ -45,9 +45,8 @@ TEST_CASE("rules that cannot be are refused, in a line") {
 
 TEST_CASE("layers take the policy of their path when a model names them") {
   const test::DTypeScope former("float32");
-  set_dtype_policy(DTypePolicyMap("mixed_bfloat16", {{"block/.*", "float16"},
-                                                     {"logits", "float32"},
-                                                     {"dense", "float64"}}));
+  set_dtype_policy(DTypePolicyMap(
+      "mixed_bfloat16", {{"block/.*", "float16"}, {"logits", "float32"}, {"dense", "float64"}}));
   CHECK(to_string(default_dtype_policy()) == "mixed_bfloat16");
   const Dense inner(4, {.name = "inner"}), own(4, {.name = "own", .dtype = "float32"});
   const Sequential block({inner, own}, {.name = "block"});

@@ -10,17 +10,19 @@ using Catch::Matchers::Contains;
 using test::error_line;
 
 TEST_CASE("an empty handle throws an error that names it") {
-  CHECK_THAT(error_line([] { DTensor().shape(); }), Contains("[DTensor]") &&
-                                                        Contains("an empty DTensor"));
+  CHECK_THAT(error_line([] { DTensor().shape(); }),
+             Contains("[DTensor]") && Contains("an empty DTensor"));
   CHECK_THAT(error_line([] { DTensor().full(); }), Contains("an empty DTensor"));
-  CHECK_THAT(error_line([] { Mesh().size(); }), Contains("an empty Mesh") &&
-                                                    Contains("create_mesh()"));
+  CHECK_THAT(error_line([] { Mesh().size(); }),
+             Contains("an empty Mesh") && Contains("create_mesh()"));
   CHECK_THAT(error_line([] { Mesh().describe(); }), Contains("an empty Mesh"));
   CHECK_THAT(error_line([] { Layout().rank(); }), Contains("an empty Layout"));
   CHECK_THAT(error_line([] { Variable().value(); }), Contains("an empty Variable"));
   CHECK_THAT(error_line([] { Variable().path(); }), Contains("an empty Variable"));
   CHECK_THAT(error_line([] { OptimizerHandle()->name(); }), Contains("an empty handle"));
-  CHECK_THAT(error_line([] { Sequential({Input({4}), LayerHandle(std::shared_ptr<Layer>())}); }),
+  CHECK_THAT(error_line([] {
+               Sequential({Input({4}), LayerHandle(std::shared_ptr<Layer>())});
+             }),
              Contains("[LayerHandle] a handle is to a layer. Received: a null pointer"));
 }
 

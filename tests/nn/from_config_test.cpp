@@ -53,10 +53,13 @@ TEST_CASE("initializers come back from Keras' configurations as they were") {
 TEST_CASE("initializers of other seeds and gains, by name and by class name") {
   CHECK(read<InitializerHandle>("he_normal")->class_name() == "HeNormal");
   CHECK(read<InitializerHandle>("HeNormal")->class_name() == "HeNormal");
-  for (const auto& [alias, name] : std::map<std::string, std::string>{
-           {"normal", "RandomNormal"}, {"uniform", "RandomUniform"}, {"one", "Ones"},
-           {"zero", "Zeros"}, {"OrthogonalInitializer", "Orthogonal"},
-           {"IdentityInitializer", "Identity"}}) {
+  for (const auto& [alias, name] :
+       std::map<std::string, std::string>{{"normal", "RandomNormal"},
+                                          {"uniform", "RandomUniform"},
+                                          {"one", "Ones"},
+                                          {"zero", "Zeros"},
+                                          {"OrthogonalInitializer", "Orthogonal"},
+                                          {"IdentityInitializer", "Identity"}}) {
     CHECK(InitializerHandle(alias)->class_name() == name);
   }
   CHECK(read<InitializerHandle>(seeded("GlorotUniform", {3, 4}))->config().at("seed") ==
@@ -83,12 +86,12 @@ TEST_CASE("objects that cannot be made name their place in one line") {
   CHECK_THROWS_WITH(read<InitializerHandle>(seeded("HeNormal", {1, 2, 3})),
                     Contains("list of two"));
   CHECK_THROWS_WITH(read<InitializerHandle>(seeded("HeNromal", 1)), Contains("HeNromal"));
-  CHECK_THROWS_WITH(read<InitializerHandle>({{"class_name", "VarianceScaling"},
-                                          {"config", {{"mode", "fan"}}}}),
-                    Contains("[model.json: x.config.mode]") && Contains("\"fan_in\""));
-  CHECK_THROWS_WITH(read<InitializerHandle>({{"class_name", "RandomNormal"},
-                                          {"config", {{"stddev", -1}}}}),
-                    Contains("[model.json: x, RandomNormal]") && Contains("stddev"));
+  CHECK_THROWS_WITH(
+      read<InitializerHandle>({{"class_name", "VarianceScaling"}, {"config", {{"mode", "fan"}}}}),
+      Contains("[model.json: x.config.mode]") && Contains("\"fan_in\""));
+  CHECK_THROWS_WITH(
+      read<InitializerHandle>({{"class_name", "RandomNormal"}, {"config", {{"stddev", -1}}}}),
+      Contains("[model.json: x, RandomNormal]") && Contains("stddev"));
   CHECK_THROWS_WITH(read<RegularizerHandle>({{"class_name", "L2"}, {"config", {{"l1", 0.1}}}}),
                     Contains("[model.json: x.config]") && Contains("\"l1\""));
   CHECK_THROWS_WITH(read<ConstraintHandle>({{"class_name", "MaxNorm"}}), Contains("\"config\""));
@@ -103,8 +106,8 @@ TEST_CASE("numbers from JSON and back") {
   CHECK(read<ArrayOption>(table).shape() == Shape{2, 3});
   CHECK(read<ArrayOption>(table).json() == table);
   CHECK(ArrayOption({1, 2}).json() == Json({1.0, 2.0}));
-  for (const char* wrong : {"[]", "[[1], [2, 3]]", "[1, [2]]", "[[1], 2]", "[\"a\"]", "\"a\"",
-                            "[[], []]", "{}"}) {
+  for (const char* wrong :
+       {"[]", "[[1], [2, 3]]", "[1, [2]]", "[[1], 2]", "[\"a\"]", "\"a\"", "[[], []]", "{}"}) {
     CAPTURE(wrong);
     CHECK_THROWS_WITH(read<ArrayOption>(Json::parse(wrong)), Contains("[model.json: x"));
   }

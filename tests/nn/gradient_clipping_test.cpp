@@ -52,8 +52,7 @@ std::vector<double> squares_of(const std::vector<DTensor>& values) {
   for (const ValueSet& set : squared_norms(values)) {
     if (set.numbers.blocks().empty()) continue;
     for (size_t i = 0; i < set.members.size(); ++i) {
-      squares[set.members[i]] =
-          set.numbers.blocks()[0][static_cast<int64_t>(i)].item<double>();
+      squares[set.members[i]] = set.numbers.blocks()[0][static_cast<int64_t>(i)].item<double>();
     }
   }
   return squares;

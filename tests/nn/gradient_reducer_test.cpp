@@ -127,8 +127,7 @@ TEST_CASE("reductions begin while the backward pass goes on", "[reducer]") {
       order.push_back(net.variables[i].path());
       started.push_back(notes.waiting);
     };
-    const std::vector<DTensor> gradients =
-        tape.gradient(loss, net.values(), {.on_ready = ready});
+    const std::vector<DTensor> gradients = tape.gradient(loss, net.values(), {.on_ready = ready});
     // The shared kernel's last contribution comes from its first use.
     expect(order == std::vector<std::string>{"head", "bias", "shared"}, "order of gradients");
     expect(started == std::vector<int64_t>{1, 2, 3}, "begun at once, waited for by nobody");

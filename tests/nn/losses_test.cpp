@@ -35,8 +35,8 @@ struct Data {
     if (golden.contains("sample_weight")) weight = golden_tensor(golden.at("sample_weight"));
   }
   static at::ScalarType labels_of(const std::string& name) {
-    for (const char* whole : {"SparseCategoricalCrossentropy", "CTC", "Circle",
-                              "CategoricalGeneralizedCrossEntropy"}) {
+    for (const char* whole :
+         {"SparseCategoricalCrossentropy", "CTC", "Circle", "CategoricalGeneralizedCrossEntropy"}) {
       if (name == whole) return at::kLong;
     }
     return at::kFloat;

@@ -136,9 +136,10 @@ TEST_CASE("six heads share two on 3, 4 and 5 devices, wherever these lie") {
   const Wholes expected = results(replicated(in), {});
   for (const int64_t devices : {2, 3, 4, 5, 7}) {
     const Mesh mesh = create_mesh({{"model", devices}}, virtual_cpus(devices));
-    for (const std::vector<int>& axes :
-         {std::vector{heads_axis, heads_axis, heads_axis}, {heads_axis, whole, whole},
-          {whole, heads_axis, heads_axis}, {heads_axis, heads_axis, whole}}) {
+    for (const std::vector<int>& axes : {std::vector{heads_axis, heads_axis, heads_axis},
+                                         {heads_axis, whole, whole},
+                                         {whole, heads_axis, heads_axis},
+                                         {heads_axis, heads_axis, whole}}) {
       CAPTURE(devices, axes);
       CHECK(wrong_results(results(cut(in, mesh, axes), {}), expected) == "");
     }
@@ -165,8 +166,10 @@ TEST_CASE("groups of heads in half types, with masks, are those of repeated head
   const at::Tensor mask = at::rand({2, 6, 1, 90}).gt(0.4);
   const DTensor keys = pack(mask, Layout::replicated(default_mesh(), 4));
   const at::Tensor y = by_hand(exact, mask.logical_and(open_steps(70, 90, {.causal = true})));
-  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-12}, {at::kFloat, 1e-5},
-                                         {at::kBFloat16, 4e-2}, {at::kHalf, 5e-3}}) {
+  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-12},
+                                         {at::kFloat, 1e-5},
+                                         {at::kBFloat16, 4e-2},
+                                         {at::kHalf, 5e-3}}) {
     Wholes in;
     for (const at::Tensor& x : exact) in.push_back(x.to(dtype));
     const Inputs values = replicated(in);
@@ -210,8 +213,7 @@ TEST_CASE("many steps, some at a time, are those of a mask, on steps that are cu
                                          {900, 300, 2, 2, {.zeros = true, .window = 50}}}) {
     CAPTURE(&c.form, c.t, c.s, c.form.causal);
     const Wholes in = operands({1, c.t, c.heads, 3}, {1, c.s, c.shared, 3});
-    const DTensor mask =
-        pack(open_steps(c.t, c.s, c.form), Layout::replicated(default_mesh(), 2));
+    const DTensor mask = pack(open_steps(c.t, c.s, c.form), Layout::replicated(default_mesh(), 2));
     const Wholes expected = results(replicated(in), {.zeros = c.form.zeros}, mask);
     CHECK(wrong_results(results(replicated(in), c.form), expected) == "");
     const Inputs apart = cut(in, mesh, {steps_axis, whole, whole});
@@ -238,10 +240,8 @@ TEST_CASE("lengths and masks of extent 1 are those of a mask of all steps") {
                                       .window = window,
                                       .masks = {on_mesh(rows), on_mesh(keys)},
                                       .lengths = on_mesh(counts.to(at::kInt))};
-        const at::Tensor open = open_steps(70, 90, form)
-                                    .logical_and(rows)
-                                    .logical_and(keys)
-                                    .logical_and(by_length);
+        const at::Tensor open =
+            open_steps(70, 90, form).logical_and(rows).logical_and(keys).logical_and(by_length);
         const Wholes expected = results(replicated(in), {.zeros = zeros}, on_mesh(open));
         CHECK(difference(expected[0], by_hand(in, open, zeros), 1e-10, 1e-10) == "");
         CHECK(wrong_results(results(replicated(in), form), expected) == "");
@@ -254,8 +254,8 @@ TEST_CASE("attention of 8192 steps holds under 3 % of their scores beside its re
   constexpr int64_t t = 8192, d = 64;
   const Wholes wholes = operands({1, t, 1, d}, {1, t, 1, d}, at::kFloat);
   const Inputs in = replicated(wholes);
-  const DTensor counts = pack(at::tensor(std::vector<int64_t>{5000}),
-                              Layout::replicated(default_mesh(), 1));
+  const DTensor counts =
+      pack(at::tensor(std::vector<int64_t>{5000}), Layout::replicated(default_mesh(), 1));
   const Mesh mesh = create_mesh({{"steps", 2}}, virtual_cpus(2));
   const Inputs apart = cut(wholes, mesh, {steps_axis, whole, whole});
   const auto share = [&](const Inputs& values, const ops::AttentionForm& form) {

@@ -56,15 +56,15 @@ TEST_CASE("a spatial convolution exchanges the rows that its windows need, and n
   SECTION("a row of each neighbour at stride 1") {
     const std::vector<WindowAxis> same = {{3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}};
     DTensor y;
-    CHECK(exchanged_rows(row, [&] { y = ops::conv(x, kernel, same); }) ==
-          std::vector<double>{2});
+    CHECK(exchanged_rows(row, [&] { y = ops::conv(x, kernel, same); }) == std::vector<double>{2});
     // The gradient of x reads dy, of 4 channels, that of the kernel x again.
     const int64_t dy_row = 2 * 6 * 4 * 8;
-    CHECK(exchanged_rows(dy_row, [&] { ops::conv_transpose(y, kernel, same, {8, 6}); }) ==
-          std::vector<double>{2});
-    CHECK(exchanged_rows(row, [&] { ops::conv_kernel_grad(x, y, {{3, 1, 1, 1, 1},
-                                                               {3, 1, 1, 1, 1}}); }) ==
-          std::vector<double>{2});
+    CHECK(exchanged_rows(dy_row, [&] {
+            ops::conv_transpose(y, kernel, same, {8, 6});
+          }) == std::vector<double>{2});
+    CHECK(exchanged_rows(row, [&] {
+            ops::conv_kernel_grad(x, y, {{3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}});
+          }) == std::vector<double>{2});
   }
   SECTION("none where windows lie in the shards") {
     const std::vector<WindowAxis> apart = {{2, 2}, {2, 2}};
@@ -75,8 +75,7 @@ TEST_CASE("a spatial convolution exchanges the rows that its windows need, and n
   }
   SECTION("what a valid convolution shifts") {
     // Outputs 6 on 4: 1, 2, 1, 2 rows. The second's windows read rows 1 to 4, of which it has two.
-    CHECK(exchanged_rows(row, [&] { ops::conv(x, kernel, {{3}, {3}}); }) ==
-          std::vector<double>{2});
+    CHECK(exchanged_rows(row, [&] { ops::conv(x, kernel, {{3}, {3}}); }) == std::vector<double>{2});
   }
 }
 
@@ -103,8 +102,9 @@ TEST_CASE("convolutions have second derivatives") {
   norm(x, true, gradient);
   const DTensor direction = random(x.shape(), x.layout(), 5);
   const double step = 1e-6;
-  const double slope = (norm(x + direction * step, false, unused) -
-                        norm(x - direction * step, false, unused)) / (2 * step);
+  const double slope =
+      (norm(x + direction * step, false, unused) - norm(x - direction * step, false, unused)) /
+      (2 * step);
   const double expected = ops::sum(gradient * direction).full().item<double>();
   CHECK(slope == Approx(expected).epsilon(1e-6));
 }

@@ -21,9 +21,8 @@ namespace {
 using at::Tensor;
 
 Function along(int64_t axis, bool exclusive = false, bool reverse = false) {
-  return [=](const std::vector<DTensor>& in) {
-    return ops::cumsum(in[0], axis, exclusive, reverse);
-  };
+  return
+      [=](const std::vector<DTensor>& in) { return ops::cumsum(in[0], axis, exclusive, reverse); };
 }
 
 DTensor one_device(const Tensor& t) {

@@ -22,37 +22,45 @@ using Values = std::vector<DTensor>;
 
 namespace {
 
-const ops::CustomOp softplus("own_softplus", {
-    .forward = [](Blocks x) { return at::softplus(x[0]); },
-    .gradient = [](const Values& x, const DTensor&, const DTensor& dy) {
-      return Values{dy * ops::sigmoid(x[0])};
-    }});
+const ops::CustomOp softplus("own_softplus",
+                             {.forward = [](Blocks x) { return at::softplus(x[0]); },
+                              .gradient =
+                                  [](const Values& x, const DTensor&, const DTensor& dy) {
+                                    return Values{dy * ops::sigmoid(x[0])};
+                                  }});
 
 /// a / b with NumPy's broadcast of b's rows; the gradient reads the output too.
-const ops::CustomOp divide_rows("own_divide_rows", {
-    .rule = "b n, b . -> b n",
-    .forward = [](Blocks x) { return x[0] / x[1]; },
-    .gradient = [](const Values& x, const DTensor& y, const DTensor& dy) {
-      return Values{dy / x[1], ops::sum(-dy * y / x[1], {1}, true)};
-    }});
+const ops::CustomOp divide_rows(
+    "own_divide_rows", {.rule = "b n, b . -> b n",
+                        .forward = [](Blocks x) { return x[0] / x[1]; },
+                        .gradient =
+                            [](const Values& x, const DTensor& y, const DTensor& dy) {
+                              return Values{dy / x[1], ops::sum(-dy * y / x[1], {1}, true)};
+                            }});
 
-const ops::CustomOp product("own_product", {
-    .rule = "b m k, k n -> b m n",
-    .forward = [](Blocks x) { return at::matmul(x[0], x[1]); },
-    .gradient = [](const Values& x, const DTensor&, const DTensor& dy) {
-      return Values{ops::matmul(dy, ops::transpose(x[1], {1, 0})),
-                    ops::sum(ops::matmul(ops::transpose(x[0], {0, 2, 1}), dy), {0})};
-    }});
+const ops::CustomOp product("own_product",
+                            {.rule = "b m k, k n -> b m n",
+                             .forward = [](Blocks x) { return at::matmul(x[0], x[1]); },
+                             .gradient =
+                                 [](const Values& x, const DTensor&, const DTensor& dy) {
+                                   return Values{
+                                       ops::matmul(dy, ops::transpose(x[1], {1, 0})),
+                                       ops::sum(ops::matmul(ops::transpose(x[0], {0, 2, 1}), dy),
+                                                {0})};
+                                 }});
 
-const ops::CustomOp sort_rows("own_sort_rows", {
-    .rule = "b !n -> b !n",
-    .forward = [](Blocks x) { return std::get<0>(x[0].sort(1)); }});
+const ops::CustomOp sort_rows("own_sort_rows", {.rule = "b !n -> b !n", .forward = [](Blocks x) {
+                                                  return std::get<0>(x[0].sort(1));
+                                                }});
 
 /// The rule leaves it out, so that the extent is told.
-const ops::CustomOp first_two("own_first_two", {
-    .rule = "b !n -> b !k",
-    .forward = [](Blocks x) { return x[0].narrow(1, 0, 2); },
-    .shape = [](const std::vector<Shape>& in) { return Shape{in[0][0], 2}; }});
+const ops::CustomOp first_two("own_first_two",
+                              {.rule = "b !n -> b !k",
+                               .forward = [](Blocks x) { return x[0].narrow(1, 0, 2); },
+                               .shape =
+                                   [](const std::vector<Shape>& in) {
+                                     return Shape{in[0][0], 2};
+                                   }});
 
 Function calling(const ops::CustomOp& op) {
   return [&op](const Values& in) { return op(in); };
@@ -70,8 +78,9 @@ DTensor on_two(const at::Tensor& whole) {
 TEST_CASE("operations of one's own have their values in every layout") {
   const at::Tensor x = numbers({5, 3}), scale = numbers({5, 1});
   CHECK(wrong_values({x}, calling(softplus), at::softplus(x)) == "");
-  CHECK(wrong_values({numbers({})}, [](const Values& in) { return softplus({in[0] * 0.0}); },
-                     at::softplus(at::zeros({}, at::kDouble))) == "");
+  CHECK(wrong_values(
+            {numbers({})}, [](const Values& in) { return softplus({in[0] * 0.0}); },
+            at::softplus(at::zeros({}, at::kDouble))) == "");
   CHECK(wrong_values({x, scale}, calling(divide_rows), x / scale) == "");
   const at::Tensor a = numbers({2, 3, 5}), b = numbers({5, 4});
   CHECK(wrong_values({a, b}, calling(product), at::matmul(a, b)) == "");
@@ -120,8 +129,8 @@ TEST_CASE("wrong operations of one's own are refused in a line") {
   CHECK_THROWS_WITH(product({on_two(numbers({2, 3, 5})), x}), Contains("5 and 4"));
   CHECK_THROWS_WITH(softplus({}), Contains("none"));
   const ops::CustomOp whole("own_sum", {.forward = [](Blocks in) { return in[0].sum(); }});
-  CHECK_THROWS_WITH(whole({x}), Contains("own_sum") && Contains("float64 (2, 6)") &&
-                                    Contains("float64 ()"));
+  CHECK_THROWS_WITH(whole({x}),
+                    Contains("own_sum") && Contains("float64 (2, 6)") && Contains("float64 ()"));
   const ops::CustomOp narrow("own_narrow",
                              {.forward = [](Blocks in) { return in[0].to(at::kFloat); }});
   CHECK_THROWS_WITH(narrow({x}), Contains("float32 (2, 6)"));

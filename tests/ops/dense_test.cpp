@@ -122,8 +122,7 @@ TEST_CASE("dense sends what its three operations send, whether it is one or thre
 
 TEST_CASE("dense is one operation under data, column and fully sharded parallelism, not by rows") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
-  const auto fused = [&](const LayoutSpec& x, const LayoutSpec& kernel,
-                         const std::string& bias) {
+  const auto fused = [&](const LayoutSpec& x, const LayoutSpec& kernel, const std::string& bias) {
     return run({Layout(x, mesh), Layout(kernel, mesh), Layout({bias}, mesh)}, true).fused;
   };
   CHECK(fused({unsharded, unsharded}, {unsharded, unsharded}, unsharded));
@@ -148,14 +147,14 @@ TEST_CASE("dense has a second derivative") {
 }
 
 TEST_CASE("dense of nothing to contract is the bias, and refuses what does not fit, in one line") {
-  CHECK(ops::dense(ones({2, 0}), as_parameter(ones({0, 3})), as_parameter(ones({3}))).full().equal(
-      at::full({2, 3}, -1.0F)));
+  CHECK(ops::dense(ones({2, 0}), as_parameter(ones({0, 3})), as_parameter(ones({3})))
+            .full()
+            .equal(at::full({2, 3}, -1.0F)));
   const auto call = [](const Shape& x, const Shape& kernel, const Shape& bias) {
     return error_line(
         [&] { ops::dense(ones(x), as_parameter(ones(kernel)), as_parameter(ones(bias))); });
   };
-  CHECK_THAT(call({2, 4}, {3, 5}, {5}),
-             Contains("[dense]") && Contains("(2, 4), (3, 5) and (5,)"));
+  CHECK_THAT(call({2, 4}, {3, 5}, {5}), Contains("[dense]") && Contains("(2, 4), (3, 5) and (5,)"));
   CHECK_THAT(call({2, 3}, {3, 5}, {4}), Contains("[dense]"));
 }
 

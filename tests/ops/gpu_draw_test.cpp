@@ -83,12 +83,12 @@ const std::vector<Case>& cases() {
 }  // namespace
 
 TEST_CASE("the kernel for GPUs draws the host's numbers bit for bit, whole and in slices") {
-  for (const auto kind : {kernels::uniform_draw, kernels::normal_draw,
-                          kernels::truncated_normal_draw}) {
+  for (const auto kind :
+       {kernels::uniform_draw, kernels::normal_draw, kernels::truncated_normal_draw}) {
     for (const Case& c : cases()) {
       CAPTURE(int{kind}, c.shape, text(c.slice));
-      CHECK(test::difference(by_kernel(kind, c.shape, c.slice), by_host(kind, c.shape, c.slice),
-                             0, 0) == "");
+      CHECK(test::difference(by_kernel(kind, c.shape, c.slice), by_host(kind, c.shape, c.slice), 0,
+                             0) == "");
     }
   }
 }

@@ -1,6 +1,5 @@
 #include <tessera/framework/ops/attention.hpp>
 
-
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
@@ -82,14 +81,12 @@ Layout cut_steps(const Mesh& mesh) {
   return Layout({unsharded, "steps", unsharded, unsharded}, mesh);
 }
 
-Mesh ring_of(int64_t devices) {
-  return create_mesh({{"steps", devices}}, virtual_cpus(devices));
-}
+Mesh ring_of(int64_t devices) { return create_mesh({{"steps", devices}}, virtual_cpus(devices)); }
 
 std::string wrong_results(const Wholes& found, const Wholes& expected, double tolerance = 1e-12) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string wrong = difference(found[i].to(at::kDouble), expected[i].to(at::kDouble),
-                                         tolerance, tolerance);
+    const std::string wrong =
+        difference(found[i].to(at::kDouble), expected[i].to(at::kDouble), tolerance, tolerance);
     if (!wrong.empty()) return str(i ? str("gradient ", i - 1) : "result", ": ", wrong);
   }
   return "";

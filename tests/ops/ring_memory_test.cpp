@@ -40,9 +40,12 @@ double peak(int64_t steps, int64_t devices) {
   const DTensor x = packed(at::randn({1, steps, width}), {unsharded, "steps", unsharded});
   std::vector<DTensor> weights = {packed(at::ones({width}), {unsharded}),
                                   packed(at::zeros({width}), {unsharded})};
-  for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
-           {width, width}, {width, width}, {width, width}, {width, width}, {width, 4 * width},
-           {4 * width, width}}) {
+  for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{{width, width},
+                                                                        {width, width},
+                                                                        {width, width},
+                                                                        {width, width},
+                                                                        {width, 4 * width},
+                                                                        {4 * width, width}}) {
     weights.push_back(packed(at::randn({in, out}) / 8, {unsharded, unsharded}));
   }
   // What is there before a step is as much for both.

@@ -49,9 +49,9 @@ Examples batch(int64_t step) {
 }
 
 LayoutMap ring_file(const MeshDims& dims) {
-  const LayoutFile file =
-      read_layout_file((std::filesystem::path(TESSERA_TEST_DIR).parent_path() /
-                        "apps/gpt/layouts/ring.json").string());
+  const LayoutFile file = read_layout_file(
+      (std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts/ring.json")
+          .string());
   return make_layout_map(file, create_mesh(dims));
 }
 

@@ -23,9 +23,8 @@ namespace {
 using at::Tensor;
 
 Function along(int64_t axis) {
-  return [axis](const std::vector<DTensor>& in) {
-    return ops::take_along_axis(in[0], in[1], axis);
-  };
+  return
+      [axis](const std::vector<DTensor>& in) { return ops::take_along_axis(in[0], in[1], axis); };
 }
 
 /// Whole numbers in [lo, hi).

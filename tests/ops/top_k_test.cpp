@@ -52,8 +52,7 @@ TEST_CASE("of equal values the first comes first, and NaN before all") {
   const Tensor equal = at::zeros({2, 5000});
   CHECK(wrong_values({equal}, places_of(100), at::arange(100).expand({2, 100}), 0) == "");
   const Tensor odd = at::tensor({1.0F, INFINITY, NAN, 2.0F}).view({1, 4});
-  CHECK(wrong_values({odd}, places_of(3), at::tensor({2, 1, 3}, at::kLong).view({1, 3}), 0) ==
-        "");
+  CHECK(wrong_values({odd}, places_of(3), at::tensor({2, 1, 3}, at::kLong).view({1, 3}), 0) == "");
 }
 
 TEST_CASE("the gradient of top_k goes to the elements that it took") {

@@ -13,8 +13,8 @@ using namespace tessera::test;
 TEST_CASE("Adafactor keeps means of rows and columns where their variable's slots lie") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   Variable weight("conv/kernel", pack(at::ones({5, 6, 4}), Layout::replicated(mesh, 3)));
-  weight.place({weight.shape(), weight.layout(), std::nullopt,
-                Layout({"batch", unsharded, "model"}, mesh)});
+  weight.place(
+      {weight.shape(), weight.layout(), std::nullopt, Layout({"batch", unsharded, "model"}, mesh)});
   const Adafactor adafactor;
   adafactor->build({weight});
   CHECK(slot_names(adafactor, weight) == Names{"r", "c", "velocity"});

@@ -23,9 +23,9 @@ OptimizerHandle from_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the lists of names are Keras' class names") {
-  CHECK(optimizer_names() ==
-        Names{"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
-              "Muon", "Nadam", "RMSprop", "SGD", "ScheduleFreeAdamW"});
+  CHECK(optimizer_names() == Names{"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax",
+                                   "Ftrl", "Lamb", "Lion", "Muon", "Nadam", "RMSprop", "SGD",
+                                   "ScheduleFreeAdamW"});
   CHECK(schedule_names() == Names{"CosineDecay", "CosineDecayRestarts", "ExponentialDecay",
                                   "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay"});
   for (const std::string& name : optimizer_names()) {

@@ -51,8 +51,8 @@ Names paths(const std::vector<Variable>& variables) {
 TEST_CASE("a gradient that overflows on one device skips the step on all and halves the scale") {
   Variable w = weight();
   const LossScaleOptimizer scaled(SGD(1.0), {.initial_scale = 4, .dynamic_growth_steps = 2});
-  for (const double bad : {std::numeric_limits<double>::infinity(),
-                           std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     scaled->apply({gradient(bad)}, {w});
     CHECK(difference(w.value().full(), at::ones({8, 4})) == "");
   }
@@ -113,9 +113,9 @@ TEST_CASE("a loss scale that cannot be is named") {
   };
   CHECK_THROWS_AS(scaled->set_update_strategy(std::make_shared<Nothing>()), ConfigError);
   CHECK_THROWS_AS(PartUpdater(scaled).build(weight(), weight()), ConfigError);
-  CHECK_THROWS_WITH(optimizer_from_config({{"class_name", "LossScaleOptimizer"},
-                                           {"config", Json::object()}}),
-                    Contains("inner_optimizer"));
+  CHECK_THROWS_WITH(
+      optimizer_from_config({{"class_name", "LossScaleOptimizer"}, {"config", Json::object()}}),
+      Contains("inner_optimizer"));
 }
 
 TEST_CASE("moving averages and weights change places exactly, wherever they lie") {

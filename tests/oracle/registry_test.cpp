@@ -19,11 +19,13 @@ namespace {
 using Names = std::set<std::string>;
 
 /// Functions of namespace ops that are made of several operations, or of one by another name.
-const Names compositions = {
-    "argmax", "argmin", "attention_and_logsumexp", "categorical", "embedding", "expand_dims",
-    "flatten", "logsumexp", "max_pool_with_positions", "mean", "moments", "relayout_like", "roll",
-    "seed_input", "softmax_cross_entropy", "split", "squeeze", "stack", "tile", "unstack",
-    "variance"};
+const Names compositions = {"argmax",      "argmin",     "attention_and_logsumexp",
+                            "categorical", "embedding",  "expand_dims",
+                            "flatten",     "logsumexp",  "max_pool_with_positions",
+                            "mean",        "moments",    "relayout_like",
+                            "roll",        "seed_input", "softmax_cross_entropy",
+                            "split",       "squeeze",    "stack",
+                            "tile",        "unstack",    "variance"};
 
 /// Operations that no function of their name stands for.
 const Names internal = {"affine_transform_grad",
@@ -76,13 +78,35 @@ const Names internal = {"affine_transform_grad",
 
 /// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
 /// are not differentiated again.
-const Names without_derivative = {
-    "all", "any", "arg_extreme", "attention_grad", "attention_mask_grad", "class_terms_grad",
-    "ctc_loss_grad", "elu_grad", "first_index", "gather_grad", "gelu_grad", "hard_silu_grad",
-    "log_sigmoid_grad", "log_softmax_grad", "max_pool_grad", "mish_grad", "one_hot", "prod_grad",
-    "ring_attention_grad", "searchsorted", "selu_grad", "shared_heads_sum", "softmax_grad",
-    "softsign_grad", "sparse_plus_grad", "sparse_softmax_cross_entropy_grad", "sparsemax_grad",
-    "squareplus_grad", "tanh_shrink_grad"};
+const Names without_derivative = {"all",
+                                  "any",
+                                  "arg_extreme",
+                                  "attention_grad",
+                                  "attention_mask_grad",
+                                  "class_terms_grad",
+                                  "ctc_loss_grad",
+                                  "elu_grad",
+                                  "first_index",
+                                  "gather_grad",
+                                  "gelu_grad",
+                                  "hard_silu_grad",
+                                  "log_sigmoid_grad",
+                                  "log_softmax_grad",
+                                  "max_pool_grad",
+                                  "mish_grad",
+                                  "one_hot",
+                                  "prod_grad",
+                                  "ring_attention_grad",
+                                  "searchsorted",
+                                  "selu_grad",
+                                  "shared_heads_sum",
+                                  "softmax_grad",
+                                  "softsign_grad",
+                                  "sparse_plus_grad",
+                                  "sparse_softmax_cross_entropy_grad",
+                                  "sparsemax_grad",
+                                  "squareplus_grad",
+                                  "tanh_shrink_grad"};
 
 /// Functions that the headers of framework/ops declare to return a DTensor, or several.
 Names declared() {

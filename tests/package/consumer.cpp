@@ -12,8 +12,7 @@ int main() {
   const double product = at::mm(row, row.t()).item<double>();
 
   // Over Gloo, so that two of it show that Gloo and libtorch get along.
-  const Mesh mesh =
-      create_distributed_mesh({{"batch", 2}, {"model", 2}}, {.shared_memory = false});
+  const Mesh mesh = create_distributed_mesh({{"batch", 2}, {"model", 2}}, {.shared_memory = false});
   LayoutMap layouts(mesh);
   layouts["hidden/kernel"] = {unsharded, "model"};
   Sequential model({Flatten(), Dense(32, {.activation = "relu", .name = "hidden"}),

@@ -94,9 +94,9 @@ TEST_CASE("a closure that was cancelled by an error does not run again after tha
 }
 
 TEST_CASE("values come back from messages; messages that lie are refused") {
-  const ClosureValue value{.json = {{"a", 0.1}},
-                           .tensors = {at::arange(6).reshape({2, 3}), at::zeros({0, 4}),
-                                       at::tensor(1.5, at::kDouble)}};
+  const ClosureValue value{
+      .json = {{"a", 0.1}},
+      .tensors = {at::arange(6).reshape({2, 3}), at::zeros({0, 4}), at::tensor(1.5, at::kDouble)}};
   const ClosureValue back = from_message(to_message(value, "test"), "test");
   CHECK(back.json == value.json);
   for (size_t i = 0; i < value.tensors.size(); ++i) {

@@ -50,12 +50,11 @@ struct GuideTask {
                                                    .kernel_regularizer = L2(1e-4)})});
         })) {
     strategy.place(model.weights(), optimizer);
-    strategy.add_dataset(
-        "train",
-        [](const InputContext&) {
-          return DatasetHandle(at::ones({1000, 1}), at::ones({1000, 1}));
-        },
-        {.batch_size = 16});
+    strategy.add_dataset("train",
+                         [](const InputContext&) {
+                           return DatasetHandle(at::ones({1000, 1}), at::ones({1000, 1}));
+                         },
+                         {.batch_size = 16});
     strategy.add_function("step", [this](WorkerContext& worker) { return step(worker); });
   }
 
@@ -131,8 +130,8 @@ TEST_CASE("an error of a closure comes with worker, closure and function, and ca
     const RemoteValue failed = coordinator.schedule("throw");
     std::vector<RemoteValue> later;
     while (!failed.ready()) {
-      const std::string early = test::error_of(
-          [&] { later.push_back(coordinator.schedule("double", number(2))); });
+      const std::string early =
+          test::error_of([&] { later.push_back(coordinator.schedule("double", number(2))); });
       if (early.empty()) continue;
       CHECK_THAT(early, Contains("[worker 0, closure 2, throw]") && Contains("closure 2"));
     }
@@ -190,8 +189,9 @@ TEST_CASE("what closures assign is added up exactly") {
   const JobTasks job(2, 1);
   struct Task {
     explicit Task(ParameterServerStrategy& strategy) {
-      counter = Variable("counter", pack(at::zeros({2}, at::kLong),
-                                         Layout::replicated(strategy.mesh(), 1)), false);
+      counter =
+          Variable("counter",
+                   pack(at::zeros({2}, at::kLong), Layout::replicated(strategy.mesh(), 1)), false);
       strategy.place({counter}, {});
       strategy.add_function("count", [this](WorkerContext& worker) -> ClosureValue {
         const DTensor one = pack(at::ones({2}, at::kLong), counter.layout());
@@ -244,7 +244,7 @@ TEST_CASE("every worker reads its own data, from the beginning for each iteratio
     const auto rows = [](const InputContext& context) {
       CHECK(context.num_input_pipelines == 2);
       return DatasetHandle(at::arange(5).to(at::kFloat).reshape({5, 1}) +
-                        10 * context.input_pipeline_id);
+                           10 * context.input_pipeline_id);
     };
     strategy.add_dataset("once", rows, {.batch_size = 2, .shuffle = false, .repeat = false});
     strategy.add_dataset("mixed", rows, {.batch_size = 5});

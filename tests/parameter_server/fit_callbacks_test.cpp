@@ -37,8 +37,7 @@ TEST_CASE("parameter servers: with several workers every step is made once", "[f
   CHECK(job.errors.all() == "");
   CHECK(job.chief.optimizer_steps == steps * epochs);
   CHECK(job.chief.history.steps.size() == steps * epochs);
-  CHECK(listener->ended ==
-        std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
+  CHECK(listener->ended == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
   for (const double loss : job.chief.history.steps) CHECK((loss > 0 && loss < 5));
   const auto& losses = job.chief.history.at("loss");
   CHECK(losses.back() < losses.front());

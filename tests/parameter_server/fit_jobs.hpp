@@ -68,7 +68,7 @@ struct JobOutcome {
 
 /// The same as a job; what the coordinator has come to, and the histories of workers.
 inline JobOutcome with_servers(const JobThreadsOptions& options, const Fit& fit,
-                        const Make& make = make_small) {
+                               const Make& make = make_small) {
   JobOutcome job;
   std::mutex mutex;
   job.errors = run_job(options, [&](strategy::ParameterServerStrategy& strategy) {

@@ -49,9 +49,8 @@ class JobTasks {
     cluster.type = type;
     cluster.rank = index + (type == TaskType::worker ? 1 : 0);
     cluster.secret = secret;
-    return {.cluster = cluster,
-            .connect_timeout = connect_timeout,
-            .timeout = std::chrono::seconds(5)};
+    return {
+        .cluster = cluster, .connect_timeout = connect_timeout, .timeout = std::chrono::seconds(5)};
   }
   std::string address(TaskType type, int index = 0) const {
     for (const auto& [of, list] : cluster_.tasks) {
@@ -62,17 +61,17 @@ class JobTasks {
 
   /// Runs a program as a task on a thread; gives what it threw, or "".
   std::future<std::string> start(TaskType type, int index, Program program) const {
-    return std::async(std::launch::async, [options = this->options(type, index),
-                                           program = std::move(program)] {
-      const c10::InferenceMode inference;
-      try {
-        strategy::ParameterServerStrategy strategy(options);
-        program(strategy);
-        return std::string();
-      } catch (const std::exception& error) {
-        return std::string(error.what());
-      }
-    });
+    return std::async(std::launch::async,
+                      [options = this->options(type, index), program = std::move(program)] {
+                        const c10::InferenceMode inference;
+                        try {
+                          strategy::ParameterServerStrategy strategy(options);
+                          program(strategy);
+                          return std::string();
+                        } catch (const std::exception& error) {
+                          return std::string(error.what());
+                        }
+                      });
   }
 
   /// All workers and parameter servers, which run `set_up` and then join().

@@ -135,8 +135,7 @@ TEST_CASE("tasks that nobody attends any more leave") {
   job.connect_timeout = 2s;
   auto tasks = job.start_all(add_nothing);
   // A coordinator of our own, for the parameter server; the others never see one.
-  const auto stub =
-      rpc::Task::NewStub(make_channel(job.address(TaskType::ps)));
+  const auto stub = rpc::Task::NewStub(make_channel(job.address(TaskType::ps)));
   CHECK(soon([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + 10s);
@@ -170,8 +169,8 @@ TEST_CASE("variables and optimizers are placed once") {
 TEST_CASE("tasks with another program are told what differs") {
   const auto set_up = [](ParameterServerStrategy& strategy, int64_t units) {
     add_nothing(strategy);
-    const Variable kernel("kernel", pack(at::zeros({2, units}),
-                                         Layout::replicated(strategy.mesh(), 2)));
+    const Variable kernel("kernel",
+                          pack(at::zeros({2, units}), Layout::replicated(strategy.mesh(), 2)));
     strategy.place({kernel}, SGD());
   };
   SECTION("variables of a worker") {
@@ -231,9 +230,8 @@ TEST_CASE("ports that are taken and clusters that lack tasks are errors that nam
   const auto again = [&] {
     const ParameterServerStrategy second(job.options(TaskType::worker, 1));
   };
-  CHECK_THAT(test::error_of(again),
-             Contains("[TF_CONFIG: cluster.worker[1]]") &&
-                 Contains(job.address(TaskType::worker, 1)));
+  CHECK_THAT(test::error_of(again), Contains("[TF_CONFIG: cluster.worker[1]]") &&
+                                        Contains(job.address(TaskType::worker, 1)));
   CHECK_FALSE(first.job_over());
 
   const auto error_without = [&](TaskType type) {

@@ -158,8 +158,7 @@ TEST_CASE("a pull waits for an update that has begun") {
   }));
   const std::vector<Variable> weights = {Variable(spec)};
   store.add_group(0, weights, plan_parts(weights, {}, 1).parts, SGD(1.0));
-  store.push(0, {1, 0, 1}, true,
-             {{0, 0, at::ones({2})}, {0, -1, at::full({2}, 5, at::kFloat)}});
+  store.push(0, {1, 0, 1}, true, {{0, 0, at::ones({2})}, {0, -1, at::full({2}, 5, at::kFloat)}});
   const auto [state, tensors] = pulled.get();
   CHECK(state.steps == 1);
   CHECK(tensors[0].tensor[0].item<double>() == 4);

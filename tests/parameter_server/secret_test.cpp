@@ -78,8 +78,7 @@ TEST_CASE("a stranger that comes before the coordinator does not get the job") {
   for (const TaskType type : {TaskType::ps, TaskType::worker}) {
     wait_for_port(job.address(type));
     CHECK(is_other_secret(attend_as_stranger(job.address(type), std::string(32, 'x'))));
-    CHECK(attend_as_stranger(job.address(type), "").error_code() ==
-          grpc::StatusCode::UNAVAILABLE);
+    CHECK(attend_as_stranger(job.address(type), "").error_code() == grpc::StatusCode::UNAVAILABLE);
   }
   auto chief = job.start(TaskType::chief, 0, one_closure());
   CHECK(test::end_of(chief) == "");
@@ -100,7 +99,8 @@ TEST_CASE("a coordinator with another secret is told whom it does not share it w
                                            "nothing of ps 0 (") &&
                                       Contains("start them with the same secret"));
   CHECK_THAT(captured.text(),
-             Contains("[ps 0 (" + job.address(TaskType::ps) + ")] all tasks of a job know one "
+             Contains("[ps 0 (" + job.address(TaskType::ps) +
+                      ")] all tasks of a job know one "
                       "secret. Received: another one there, or none. To fix: give all of them"));
   auto chief = job.start(TaskType::chief, 0, one_closure());
   CHECK(test::end_of(chief) == "");

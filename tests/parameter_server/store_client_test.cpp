@@ -45,8 +45,8 @@ VariableGroup mixed_group(int servers, int64_t seed) {
 
 std::string wrong_values(const VariableGroup& actual, const VariableGroup& expected) {
   for (size_t v = 0; v < actual.variables.size(); ++v) {
-    const std::string wrong = difference(actual.variables[v].value().full(),
-                                         expected.variables[v].value().full());
+    const std::string wrong =
+        difference(actual.variables[v].value().full(), expected.variables[v].value().full());
     if (!wrong.empty()) return actual.variables[v].path() + ": " + wrong;
   }
   return "";

@@ -20,8 +20,8 @@ TEST_CASE("tasks with another program are told by a line that shows the differen
   StoreClient client = servers.client();
   VariableGroup other = small_group(2);
   other.optimizer = Adam();
-  CHECK_THROWS_WITH(client.define(0, other), Contains("[ps 0 (127.0.0.1:") && Contains("Adam") &&
-                                                 Contains("SGD"));
+  CHECK_THROWS_WITH(client.define(0, other),
+                    Contains("[ps 0 (127.0.0.1:") && Contains("Adam") && Contains("SGD"));
   other = small_group(2);
   other.variables[1] = placed("n", at::zeros({3}), false);
   other.plan = plan_parts(other.variables, FixedShardsPartitioner(2), 2);
@@ -91,8 +91,7 @@ TEST_CASE("workers that push and pull at once lose no update") {
         StoreClient client = servers.client();
         VariableGroup here = small_group(2);
         for (int i = 0; i < each; ++i) {
-          client.push(0, here, {1 + w * each + i, 0, 0}, {-at::ones({4}), {}},
-                      {{}, at::ones({2})});
+          client.push(0, here, {1 + w * each + i, 0, 0}, {-at::ones({4}), {}}, {{}, at::ones({2})});
           client.pull(0, here, false);
           const at::Tensor w_now = here.variables[0].value().full();
           const at::Tensor n_now = here.variables[1].value().full();

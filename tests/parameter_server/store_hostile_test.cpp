@@ -43,9 +43,7 @@ std::vector<std::pair<std::string, RpcTarget::Messages>> wrong_streams() {
   one("a kind far below", 16, [](auto& m) { add(m, 0, -2, 0, 16); });
   one("no such kind", 16, [](auto& m) { add(m, 0, 1, 0, 16); });
   one("twice", 32, [](auto& m) { add(m, 0, 0, 0, 16), add(m, 0, 0, 0, 16); });
-  one("woven", 24, [](auto& m) {
-    add(m, 0, 0, 0, 8), add(m, 1, -1, 0, 8), add(m, 0, 0, 8, 8);
-  });
+  one("woven", 24, [](auto& m) { add(m, 0, 0, 0, 8), add(m, 1, -1, 0, 8), add(m, 0, 0, 8, 8); });
   one("an empty piece", 16, [](auto& m) { add(m, 0, 0, 0, 0), add(m, 0, 0, 0, 16); });
   one("other bytes than told", 15, [](auto& m) { add(m, 0, 0, 0, 16); });
   one("bytes told but none sent", 16, [](auto&) {});
@@ -176,9 +174,14 @@ TEST_CASE("bytes that are no gRPC are refused") {
   for (int i = 0; i < 100000; ++i) garbage += static_cast<char>((i * 7919) >> 3);
   const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   const std::vector<std::string> sent = {
-      garbage, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", post_bytes("/", garbage),
+      garbage,
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      post_bytes("/", garbage),
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + garbage.substr(0, 500),
-      preface + garbage, preface + std::string(100, '\0'), preface.substr(0, 10), ""};
+      preface + garbage,
+      preface + std::string(100, '\0'),
+      preface.substr(0, 10),
+      ""};
   // Some of them stay open, half said.
   std::vector<std::unique_ptr<HttpClient>> open;
   for (int round = 0; round < 5; ++round) {

@@ -31,8 +31,9 @@ std::vector<at::Tensor> gradients_of(int step, const std::vector<Variable>& weig
   std::vector<at::Tensor> gradients(weights.size());
   for (size_t v = 0; v < weights.size(); ++v) {
     if (!weights[v].trainable() || (step == 3 && v != 2) || (step == 5 && v == 0)) continue;
-    gradients[v] = test::whole_numbers(weights[v].shape(), step * 10 + static_cast<int64_t>(v),
-                                       at::kDouble).div(4);
+    gradients[v] =
+        test::whole_numbers(weights[v].shape(), step * 10 + static_cast<int64_t>(v), at::kDouble)
+            .div(4);
   }
   return gradients;
 }
@@ -105,8 +106,8 @@ std::string wrong_steps(const MakeOptimizer& make_optimizer) {
       std::vector<Variable> kept = optimizer->variables_of(trained[v]);
       kept.insert(kept.begin(), trained[v]);
       for (size_t k = 0; k < kept.size(); ++k) {
-        const std::string wrong = difference(stores.whole(v, static_cast<int>(k)),
-                                             kept[k].value().full(), 1e-12, 1e-12);
+        const std::string wrong =
+            difference(stores.whole(v, static_cast<int>(k)), kept[k].value().full(), 1e-12, 1e-12);
         if (!wrong.empty()) return str("step ", step, ", ", kept[k].path(), ": ", wrong);
       }
     }
@@ -146,13 +147,15 @@ TEST_CASE("ten pushes of parts are ten steps of every optimizer") {
 }
 
 TEST_CASE("ten pushes follow decay, its exclusions, averages and schedules") {
-  const Json schedule = {{"class_name", "ExponentialDecay"},
-                         {"config", {{"initial_learning_rate", 0.1}, {"decay_steps", 2},
-                                     {"decay_rate", 0.5}}}};
+  const Json schedule = {
+      {"class_name", "ExponentialDecay"},
+      {"config", {{"initial_learning_rate", 0.1}, {"decay_steps", 2}, {"decay_rate", 0.5}}}};
   for (const std::string& name : optimizer_names()) {
     INFO(name);
     if (takes_no_parts(name)) continue;
-    const Json averages = {{"learning_rate", schedule}, {"weight_decay", 0.3}, {"use_ema", true},
+    const Json averages = {{"learning_rate", schedule},
+                           {"weight_decay", 0.3},
+                           {"use_ema", true},
                            {"ema_momentum", 0.5}};
     CHECK(wrong_steps(with_config(name, averages)) == "");
     Json overwriting = averages;

@@ -74,7 +74,7 @@ class StoreServers {
   }
   StoreServer& operator[](int index) { return *servers_[static_cast<size_t>(index)]; }
   detail::StoreClient client(const std::string& job = "job",
-                               std::chrono::milliseconds patience = 20s) {
+                             std::chrono::milliseconds patience = 20s) {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
     std::vector<std::string> names;
     for (size_t i = 0; i < servers_.size(); ++i) {
@@ -99,8 +99,7 @@ inline detail::VariableGroup small_group(int servers) {
   detail::VariableGroup group;
   group.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
   group.optimizer = SGD(1.0);
-  group.plan = plan_parts(group.variables, strategy::FixedShardsPartitioner(servers),
-                                    servers);
+  group.plan = plan_parts(group.variables, strategy::FixedShardsPartitioner(servers), servers);
   return group;
 }
 

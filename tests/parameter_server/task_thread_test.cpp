@@ -23,13 +23,14 @@ namespace {
 
 /// A task that answers each beat.
 class AnsweringTask final : public rpc::Task::Service {
-  grpc::Status Attend(grpc::ServerContext*,
-                      grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>* stream)
-      override {
+  grpc::Status Attend(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>* stream) override {
     rpc::CoordinatorBeat beat;
     rpc::TaskBeat answer;
     answer.set_serving(true);
-    while (stream->Read(&beat) && stream->Write(answer)) {}
+    while (stream->Read(&beat) && stream->Write(answer)) {
+    }
     return grpc::Status::OK;
   }
 };

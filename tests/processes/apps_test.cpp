@@ -30,8 +30,7 @@ std::vector<Training> trainings() {
   const auto layouts = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/mnist/layouts";
   return {{"mnist", {"--mesh", "batch=8", "--layouts", layouts / "data.json"}},
           {"mnist", {"--mesh", "batch=2,model=4", "--layouts", layouts / "model.json"}},
-          {"mnist",
-           {"--mesh", "batch=2,feature=2,model=2", "--layouts", layouts / "feature.json"}},
+          {"mnist", {"--mesh", "batch=2,feature=2,model=2", "--layouts", layouts / "feature.json"}},
           {"imdb", {"--scheme", "data"}},
           {"imdb", {"--scheme", "model"}},
           {"imdb", {"--scheme", "spatial"}}};
@@ -81,10 +80,11 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
 /// gpt, in a size that no number of devices divides, on one device and with each of its layouts
 /// files on 2 and 4 processes: 30 steps with the same losses.
 void check_gpt_layouts(const std::string& dtype, double bar) {
-  const Words all = {"--blocks", "4",  "--heads", "6",  "--head-dim", "4",  "--width", "24",
-                       "--kv-heads", "2", "--hidden", "20", "--length", "40", "--vocabulary", "203",
-                       "--dropout", "0", "--prompt", "", "--train-size", "48",
-                       "--batch-size", "8", "--epochs", "5", "--dtype", dtype};
+  const Words all = {"--blocks", "4",  "--heads",      "6",   "--head-dim",   "4",
+                     "--width",  "24", "--kv-heads",   "2",   "--hidden",     "20",
+                     "--length", "40", "--vocabulary", "203", "--dropout",    "0",
+                     "--prompt", "",   "--train-size", "48",  "--batch-size", "8",
+                     "--epochs", "5",  "--dtype",      dtype};
   const Training alone = {"gpt", {"--mesh", "batch=1"}};
   std::map<bool, std::vector<double>> wholes;
   const auto folder = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
@@ -133,15 +133,16 @@ TEST_CASE("eight devices in several processes: the same losses, float32") {
   CAPTURE(training.app, training.scheme);
   // At its own rate imdb drifts apart by what float32 rounds, on any two machines.
   const bool is_imdb = training.app == "imdb";
-  const Words words = {"--epochs", "1", "--steps-per-epoch", is_imdb ? "50" : "20",
-                       "--learning-rate", is_imdb ? "1e-4" : "1e-3"};
+  const Words words = {"--epochs",          "1",
+                       "--steps-per-epoch", is_imdb ? "50" : "20",
+                       "--learning-rate",   is_imdb ? "1e-4" : "1e-3"};
   const std::vector<double> expected = steps(trained(training, 1, words));
   check_close(steps(trained(training, 4, words)), expected, 2e-5);
 }
 
 TEST_CASE("processes go on from what others, of another number, have saved") {
-  const Training training = GENERATE_COPY(from_range(std::vector<Training>{
-      trainings()[0], trainings()[1], trainings()[4], trainings()[5]}));
+  const Training training = GENERATE_COPY(from_range(
+      std::vector<Training>{trainings()[0], trainings()[1], trainings()[4], trainings()[5]}));
   CAPTURE(training.app, training.scheme);
   const auto words = [](int epochs) -> Words {
     return {"--dtype", "float64", "--epochs", std::to_string(epochs), "--steps-per-epoch", "8"};

@@ -46,12 +46,13 @@ int64_t bytes_read() {
 /// The largest of what this process takes while it is alive.
 class Peak {
  public:
-  Peak() : thread_([this] {
-    while (!ended_) {
-      most_ = std::max(most_, anonymous_bytes());
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }) {}
+  Peak()
+      : thread_([this] {
+          while (!ended_) {
+            most_ = std::max(most_, anonymous_bytes());
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          }
+        }) {}
   int64_t end() {
     ended_ = true;
     thread_.join();
@@ -120,6 +121,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::test
 
-int main(int argc, char** argv) {
-  return tessera::app::run_app(argc, argv, tessera::test::run);
-}
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, tessera::test::run); }

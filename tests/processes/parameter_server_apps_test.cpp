@@ -35,9 +35,9 @@ ProcessGroup::Variables environment() {
 }
 
 Words mnist_words(int epochs, const std::filesystem::path& checkpoints, const Words& more = {}) {
-  Words words = {"--strategy", "parameter_server", "--hidden", "128",
-                 "--epochs", std::to_string(epochs), "--verbose", "2",
-                 "--checkpoint-dir", checkpoints.string(), "--save-every", "20"};
+  Words words = {"--strategy",       "parameter_server",     "--hidden",     "128",
+                 "--epochs",         std::to_string(epochs), "--verbose",    "2",
+                 "--checkpoint-dir", checkpoints.string(),   "--save-every", "20"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -125,8 +125,8 @@ TEST_CASE("a worker that is killed for good, and all of them", "[parameter_serve
 
 TEST_CASE("a worker that stands still is given up; it does no harm when it goes on",
           "[parameter_server]") {
-  ClusterTasks tasks = start(words(400, {"timeout=2000", "task=worker 1", "fault=stop",
-                                         "at=after", "step=6"}));
+  ClusterTasks tasks =
+      start(words(400, {"timeout=2000", "task=worker 1", "fault=stop", "at=after", "step=6"}));
   REQUIRE(tasks.writes("chief", "done 150\n", patience));
   tasks.signal("worker 1", SIGCONT);
   check_counts(tasks, 400, "rescheduled 1 lost 1");

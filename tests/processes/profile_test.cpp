@@ -55,10 +55,10 @@ TEST_CASE("each rank writes its trace, rank 0 prints the table") {
   const TempFolder folder;
   write_mnist(folder / "data", 40, 20);
   const std::string trace = folder / "trace.json";
-  Processes processes(2, app_path("mnist"),
-                      {"--data-dir", folder / "data", "--train-size", "all", "--test-size", "all",
-                       "--hidden", "6", "--batch-size", "10", "--epochs", "1", "--mesh", "batch=2",
-                       "--profile", trace});
+  Processes processes(
+      2, app_path("mnist"),
+      {"--data-dir", folder / "data", "--train-size", "all", "--test-size", "all", "--hidden", "6",
+       "--batch-size", "10", "--epochs", "1", "--mesh", "batch=2", "--profile", trace});
   const std::vector<RankEnd> ends = processes.wait(std::chrono::minutes(2));
   for (size_t rank = 0; rank < 2; ++rank) {
     CAPTURE(ends[rank].err);

@@ -204,12 +204,12 @@ int run(int argc, char** argv) {
     return std::chrono::milliseconds(arguments.number(name, otherwise));
   };
   const std::string dims = arguments.text("mesh", "batch=4");
-  const Mesh mesh = create_distributed_mesh(
-      parse_mesh_dims(arguments.text(here ? "odd_mesh" : "mesh", dims)),
-      {.connect_timeout = seconds("connect_timeout", 60000),
-       .timeout = seconds("timeout", 60000),
-       .always_check = arguments.number("always_check", 0) != 0,
-       .shared_memory = arguments.number("shared_memory", 1) != 0});
+  const Mesh mesh =
+      create_distributed_mesh(parse_mesh_dims(arguments.text(here ? "odd_mesh" : "mesh", dims)),
+                              {.connect_timeout = seconds("connect_timeout", 60000),
+                               .timeout = seconds("timeout", 60000),
+                               .always_check = arguments.number("always_check", 0) != 0,
+                               .shared_memory = arguments.number("shared_memory", 1) != 0});
   fault.at("connected", 0);
   if (arguments.number("adapt", 0) != 0) {
     adapt_normalization(mesh, arguments.number("adapt", 0));
@@ -247,6 +247,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::test
 
-int main(int argc, char** argv) {
-  return tessera::app::run_app(argc, argv, tessera::test::run);
-}
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, tessera::test::run); }

@@ -73,8 +73,8 @@ int run(int argc, char** argv) {
   const auto time = [&](const char* name, int64_t otherwise) {
     return std::chrono::milliseconds(arguments.number(name, otherwise));
   };
-  strategy::ParameterServerStrategy strategy({.connect_timeout = time("connect_timeout", 60000),
-                                              .timeout = time("timeout", 30000)});
+  strategy::ParameterServerStrategy strategy(
+      {.connect_timeout = time("connect_timeout", 60000), .timeout = time("timeout", 30000)});
   const std::string task = str(to_string(strategy.task_type()), " ", strategy.task_index());
   const bool again = std::getenv("TESSERA_RESTART") != nullptr;
   const Fault fault{arguments.text("fault"), arguments.text("at"), arguments.number("step", 0),
@@ -99,6 +99,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::test
 
-int main(int argc, char** argv) {
-  return tessera::app::run_app(argc, argv, tessera::test::run);
-}
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, tessera::test::run); }

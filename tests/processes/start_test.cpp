@@ -88,8 +88,8 @@ TEST_CASE("replicas stay equal on all processes, bit by bit") {
 }
 
 TEST_CASE("a port that is taken, and a rank that does not come, are named") {
-  Processes first(2, app_path("rank_program"), {"mesh=batch=2", "connect_timeout=3000",
-                                                "fault=kill", "at=start", "rank=1"});
+  Processes first(2, app_path("rank_program"),
+                  {"mesh=batch=2", "connect_timeout=3000", "fault=kill", "at=start", "rank=1"});
   REQUIRE(first.writes(0, "waiting for rank", std::chrono::seconds(20)));
   Processes second(1, app_path("rank_program"), {"mesh=batch=2", "connect_timeout=1000"},
                    {{"WORLD_SIZE", "2"}, {"MASTER_PORT", std::to_string(first.port())}});
@@ -108,8 +108,8 @@ TEST_CASE("a signal saves and ends all processes; they go on where they stopped"
   const TempFolder folder;
   const std::vector<std::string> arguments = {"mesh=batch=4", "rows=640", "epochs=40",
                                               "backup=" + folder.path().string(), "every=1000"};
-  const std::vector<double> whole = losses(run_ranks_program(2, {"mesh=batch=4", "rows=640",
-                                                                 "epochs=40"})[0]);
+  const std::vector<double> whole =
+      losses(run_ranks_program(2, {"mesh=batch=4", "rows=640", "epochs=40"})[0]);
   Processes processes(2, app_path("rank_program"), arguments);
   REQUIRE(processes.writes(0, "step 30 ", std::chrono::seconds(60)));
   processes.signal(1, number);

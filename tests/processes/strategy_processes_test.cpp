@@ -89,9 +89,9 @@ TEST_CASE("the guide's programs by TF_CONFIG: only the first process prints") {
 }
 
 TEST_CASE("launch tells workers of each other by TF_CONFIG") {
-  const ProgramRun run =
-      run_program(app_path("launch"), {"-n", "2", "--tf-config", "--", "distribute_loop",
-                                       "--strategy", "multi_worker_mirrored"});
+  const ProgramRun run = run_program(
+      app_path("launch"),
+      {"-n", "2", "--tf-config", "--", "distribute_loop", "--strategy", "multi_worker_mirrored"});
   CAPTURE(run.err);
   CHECK(run.exit_code == 0);
   std::vector<double> losses;

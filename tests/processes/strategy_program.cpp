@@ -20,6 +20,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::test
 
-int main(int argc, char** argv) {
-  return tessera::app::run_app(argc, argv, tessera::test::run);
-}
+int main(int argc, char** argv) { return tessera::app::run_app(argc, argv, tessera::test::run); }

@@ -47,14 +47,51 @@ const std::string good_body = R"({"instances": ["a fine film", {"text": "dull"}]
 /// Bodies that are JSON, or nearly, and no request.
 std::vector<std::string> bad_bodies() {
   std::vector<std::string> bodies;
-  const std::vector<std::string> values{
-      "", "null", "true", "-1", "1.5", "1e400", "18446744073709551616", "\"\"", "{}", "[]", "[[]]",
-      "[{}]", "[null]", "[true]", "[[\"a\"]]", "[\"a\", 1]", "[1, \"a\"]", "[[1], [1, 2]]",
-      "[[1], [[1]]]", "[{\"text\": null}]", "[{\"text\": [\"a\"]}]", "[{\"b64\": \"YQ==\"}]",
-      "[{\"text\": \"a\", \"text\": \"b\"}]", "[\"\\ud800\"]", "[\"\xff\"]", "[\"a\x01\"]",
-      "[\"a\"", "[\"a", "[\"a\",]", "[,]", "[1e39]", "[-]", "[01]", "[+1]", "[0x10]", "[NaN]",
-      "['a']", "[\"a\"]]", "{\"text\": \"a\"}", "{\"texts\": [\"a\"]}", "{\"text\": []}",
-      "/etc/passwd", "[\"\\x\"]", "[\"\\u12\"]", "[/**/\"a\"]"};
+  const std::vector<std::string> values{"",
+                                        "null",
+                                        "true",
+                                        "-1",
+                                        "1.5",
+                                        "1e400",
+                                        "18446744073709551616",
+                                        "\"\"",
+                                        "{}",
+                                        "[]",
+                                        "[[]]",
+                                        "[{}]",
+                                        "[null]",
+                                        "[true]",
+                                        "[[\"a\"]]",
+                                        "[\"a\", 1]",
+                                        "[1, \"a\"]",
+                                        "[[1], [1, 2]]",
+                                        "[[1], [[1]]]",
+                                        "[{\"text\": null}]",
+                                        "[{\"text\": [\"a\"]}]",
+                                        "[{\"b64\": \"YQ==\"}]",
+                                        "[{\"text\": \"a\", \"text\": \"b\"}]",
+                                        "[\"\\ud800\"]",
+                                        "[\"\xff\"]",
+                                        "[\"a\x01\"]",
+                                        "[\"a\"",
+                                        "[\"a",
+                                        "[\"a\",]",
+                                        "[,]",
+                                        "[1e39]",
+                                        "[-]",
+                                        "[01]",
+                                        "[+1]",
+                                        "[0x10]",
+                                        "[NaN]",
+                                        "['a']",
+                                        "[\"a\"]]",
+                                        "{\"text\": \"a\"}",
+                                        "{\"texts\": [\"a\"]}",
+                                        "{\"text\": []}",
+                                        "/etc/passwd",
+                                        "[\"\\x\"]",
+                                        "[\"\\u12\"]",
+                                        "[/**/\"a\"]"};
   for (const char* key : {"instances", "inputs", "instance", ""}) {
     for (const std::string& value : values) {
       bodies.push_back("{\"" + std::string(key) + "\": " + value + "}");
@@ -76,11 +113,21 @@ std::string mutated(std::string bytes, std::mt19937_64& random) {
     const size_t at = below(bytes.size());
     const size_t count = 1 + below(std::min<size_t>(16, bytes.size() - at));
     switch (below(5)) {
-      case 0: bytes[at] = static_cast<char>(random()); break;
-      case 1: bytes.erase(at, count); break;
-      case 2: bytes.insert(at, bytes.substr(at, count)); break;
-      case 3: bytes.insert(below(bytes.size()), bytes.substr(at, count)); break;
-      default: bytes.insert(at, 1, "{}[]\",:\\0\r\n"[below(11)]); break;
+      case 0:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes.erase(at, count);
+        break;
+      case 2:
+        bytes.insert(at, bytes.substr(at, count));
+        break;
+      case 3:
+        bytes.insert(below(bytes.size()), bytes.substr(at, count));
+        break;
+      default:
+        bytes.insert(at, 1, "{}[]\",:\\0\r\n"[below(11)]);
+        break;
     }
   }
   return bytes;

@@ -9,11 +9,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
 
+#include "tests/serving/running_server.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/http_client.hpp"
-#include "tests/serving/running_server.hpp"
 #include "tests/support/sample_export.hpp"
 
 namespace model_server_test {
@@ -61,8 +61,7 @@ TEST_CASE("a server answers as the exported model") {
   const auto decided = model.decide(expected);
   for (size_t i = 0; i < 3; ++i) CHECK(json_of(answer)["labels"][i] == decided[i].first);
   CHECK(json_of(server.post(predict, R"({"inputs": ["good fun"]})")).contains("outputs"));
-  CHECK(server.post("/v1/models/imdb/versions/1:predict", R"({"instances": ["a"]})").status ==
-        200);
+  CHECK(server.post("/v1/models/imdb/versions/1:predict", R"({"instances": ["a"]})").status == 200);
 }
 
 TEST_CASE("a server tells what it serves") {
@@ -87,13 +86,13 @@ TEST_CASE("wrong paths, methods and versions are refused") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   RunningServer server(folder / "e");
-  for (const char* path : {"/", "/v1/models", "/v1/models/", "/v1/models/other", "/v1/models/imdb/",
-                           "/v1/models/imdb2", "/v1/models/imdb/versions", "/v1/models/../imdb",
-                           "/v1/models/imdb/versions/", "/v1/models/imdb/versions/x",
-                           "/v1/models/imdb/versions/-1", "/v1/models/imdb/versions/2",
-                           "/v1/models/imdb/versions/99999999999999999999",
-                           "/v1/models/imdb/versions/1/metadataX", "/v1/models/imdb:classify",
-                           "/v1/models/%69mdb", "//v1/models/imdb", "/V1/models/imdb"}) {
+  for (const char* path :
+       {"/", "/v1/models", "/v1/models/", "/v1/models/other", "/v1/models/imdb/",
+        "/v1/models/imdb2", "/v1/models/imdb/versions", "/v1/models/../imdb",
+        "/v1/models/imdb/versions/", "/v1/models/imdb/versions/x", "/v1/models/imdb/versions/-1",
+        "/v1/models/imdb/versions/2", "/v1/models/imdb/versions/99999999999999999999",
+        "/v1/models/imdb/versions/1/metadataX", "/v1/models/imdb:classify", "/v1/models/%69mdb",
+        "//v1/models/imdb", "/V1/models/imdb"}) {
     CAPTURE(path);
     CHECK(server.get(path).status == 404);
     CHECK(json_of(server.get(path))["error"].is_string());
@@ -125,8 +124,8 @@ TEST_CASE("a model of numbers is served too") {
   const HttpAnswer answer = server.post(predict, R"({"instances": [[1, 2, 3], [4, 5, 6]]})");
   REQUIRE(answer.status == 200);
   const at::Tensor x = at::arange(1, 7).to(at::kFloat).view({2, 3});
-  CHECK(test::difference(rows_of(json_of(answer)["predictions"]),
-                         model.predict(x).to(at::kDouble), 0, 1e-6) == "");
+  CHECK(test::difference(rows_of(json_of(answer)["predictions"]), model.predict(x).to(at::kDouble),
+                         0, 1e-6) == "");
   const auto status = [&](const std::string& body) { return server.post(predict, body).status; };
   CHECK(status(R"({"instances": ["text"]})") == 400);
   CHECK(status(R"({"instances": [[1, 2]]})") == 400);
@@ -153,10 +152,9 @@ TEST_CASE("requests that wait together are answered together, each with its own"
         // Every third is refused, and alters nothing for the others.
         const std::string text = i % 3 == 2 ? "1" : "\"" + words[c] + "\"";
         const HttpAnswer answer = client.post(predict, "{\"instances\": [" + text + "]}");
-        const bool good = i % 3 == 2
-                              ? answer.status == 400
-                              : test::difference(rows_of(json_of(answer)["predictions"])[0],
-                                                 expected[int64_t(c)], 0, 1e-6) == "";
+        const bool good = i % 3 == 2 ? answer.status == 400
+                                     : test::difference(rows_of(json_of(answer)["predictions"])[0],
+                                                        expected[int64_t(c)], 0, 1e-6) == "";
         const std::lock_guard lock(mutex);
         right += good;
       }

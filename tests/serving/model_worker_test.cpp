@@ -79,9 +79,9 @@ void export_of_words(const std::string& path) {
   const TextVectorization words({.vocabulary = {"a", "b", "c"}});
   const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
   model.build({-1, -1});
-  export_model(model, path,
-               {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()),
-                .sample = {"a b", "c"}});
+  export_model(
+      model, path,
+      {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()), .sample = {"a b", "c"}});
 }
 
 }  // namespace
@@ -192,8 +192,8 @@ TEST_CASE("requests are answered while another version is being loaded") {
     return LayerHandle(std::make_shared<GatedLayer>(take_layer_options(config)));
   });
   const auto write = [](const std::string& folder, double factor) {
-    const Sequential model({LayerHandle(std::make_shared<GatedLayer>(LayerOptions{})),
-                            Rescaling(factor)});
+    const Sequential model(
+        {LayerHandle(std::make_shared<GatedLayer>(LayerOptions{})), Rescaling(factor)});
     model.build({-1, 1});
     export_model(model, folder, {.sample = at::ones({1, 1})});
   };

@@ -43,11 +43,11 @@ std::string repeat(const std::string& text, size_t count) {
 
 TEST_CASE("texts are read in every form") {
   using Texts = std::vector<std::string>;
-  for (const char* body : {R"({"instances": ["a b", "c"]})",
-                           R"({"instances": [{"text": "a b"}, {"input": "c"}]})",
-                           R"({"instances": ["a b", {"text": "c"}], "signature_name": ""})",
-                           R"({"signature_name": "serving_default", "inputs": ["a b", "c"]})",
-                           R"({"inputs": {"text": ["a b", "c"]}})"}) {
+  for (const char* body :
+       {R"({"instances": ["a b", "c"]})", R"({"instances": [{"text": "a b"}, {"input": "c"}]})",
+        R"({"instances": ["a b", {"text": "c"}], "signature_name": ""})",
+        R"({"signature_name": "serving_default", "inputs": ["a b", "c"]})",
+        R"({"inputs": {"text": ["a b", "c"]}})"}) {
     CAPTURE(body);
     const PredictRequest request = parse_predict_request(body);
     CHECK(request.texts == Texts{"a b", "c"});
@@ -78,8 +78,7 @@ TEST_CASE("numbers are read in every form") {
     CHECK_FALSE(request.is_text());
   }
   CHECK(parse_predict_request(R"({"instances": [1, {"input": 2}, 3]})").shape == Shape{3});
-  CHECK(parse_predict_request("{\"instances\": [[[[1]],[[2]],[[3]]]]}").shape ==
-        Shape{1, 3, 1, 1});
+  CHECK(parse_predict_request("{\"instances\": [[[[1]],[[2]],[[3]]]]}").shape == Shape{1, 3, 1, 1});
 }
 
 TEST_CASE("what is not a predict request is refused") {
@@ -152,8 +151,9 @@ TEST_CASE("answers are JSON with numbers that read back as the same") {
   const std::array<float, 6> values{0.1F, 0.9F, 1e-30F, 1, -2.5F, 3e38F};
   const std::vector<std::string> labels{"a \"b\"", "c", "d"};
   const std::string text = predict_reply(values, {3, 2}, labels, false);
-  CHECK(text == "{\"predictions\": [[0.1, 0.9], [1e-30, 1], [-2.5, 3e+38]], "
-                "\"labels\": [\"a \\\"b\\\"\",\"c\",\"d\"]}\n");
+  CHECK(text ==
+        "{\"predictions\": [[0.1, 0.9], [1e-30, 1], [-2.5, 3e+38]], "
+        "\"labels\": [\"a \\\"b\\\"\",\"c\",\"d\"]}\n");
   const Json json = parse_json(text, "reply");
   CHECK(json["predictions"][0][1].get<float>() == 0.9F);
   CHECK(predict_reply(std::span(values).first(2), {2}, {}, true) == "{\"outputs\": [0.1, 0.9]}\n");

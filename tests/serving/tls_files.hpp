@@ -70,8 +70,7 @@ class TlsFiles {
           X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600) != nullptr &&
           X509_gmtime_adj(X509_getm_notAfter(made.get()), 3600) != nullptr &&
           X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, text, -1, -1, 0) == 1 &&
-          X509_set_issuer_name(made.get(),
-                               issuer ? X509_get_subject_name(issuer) : subject) == 1 &&
+          X509_set_issuer_name(made.get(), issuer ? X509_get_subject_name(issuer) : subject) == 1 &&
           X509_set_pubkey(made.get(), &key) == 1);
     if (issuer) extend(*made, issuer, NID_subject_alt_name, "IP:127.0.0.1");
     if (!issuer) extend(*made, issuer, NID_basic_constraints, "critical,CA:TRUE");

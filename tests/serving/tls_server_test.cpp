@@ -89,7 +89,8 @@ TEST_CASE("a certificate or key that is none is one line at the start") {
   CHECK_THAT(refused(options), Contains("none.key") && Contains("No such file"));
   options.key = files / "other.key";
   CHECK_THAT(refused(options), Contains("the key is that of the certificate. Received: another "
-                                        "one, in ") && Contains("other.key"));
+                                        "one, in ") &&
+                                   Contains("other.key"));
   options.key = files / "server.pem";
   CHECK_THAT(refused(options), Contains("a private key in PEM") && Contains("server.pem"));
   options = with_tls(files);
@@ -127,7 +128,8 @@ TEST_CASE("the token is asked for under TLS, too") {
   CHECK(stranger.ended_well());
   TlsClient client(server.port(), files / "ca.pem");
   CHECK_THAT(client.ask("POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
-                            "\r\nContent-Length: 4\r\n\r\nmine", "mine"),
+                            "\r\nContent-Length: 4\r\n\r\nmine",
+                        "mine"),
              Contains("HTTP/1.1 200"));
 }
 

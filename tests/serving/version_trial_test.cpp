@@ -76,9 +76,9 @@ TEST_CASE("a version that would take all memory is refused, and the one before g
   for (const bool apart : {true, false}) {
     const test::TempFolder folder;
     export_of_steps(folder / "e", 2);
-    RunningServer server(folder / "e", {.worker = {.max_activation_bytes = 1 << 30,
-                                                   .poll = 20ms,
-                                                   .try_apart = apart}});
+    RunningServer server(
+        folder / "e",
+        {.worker = {.max_activation_bytes = 1 << 30, .poll = 20ms, .try_apart = apart}});
     CHECK(answers_four(server));
     export_of_steps(folder / "e", 2, 2000000000);
     for (int i = 0; i < 1000 && server.warnings().empty(); ++i) {
@@ -130,8 +130,11 @@ TEST_CASE("a version is refused for how its trial in another process ends") {
     test::write_file(program, "#!/bin/sh\n" + script + "\n");
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     try {
-      try_version_apart({.program = program, .folder = "/exports", .version = 7,
-                         .max_activation_bytes = 5, .timeout = timeout},
+      try_version_apart({.program = program,
+                         .folder = "/exports",
+                         .version = 7,
+                         .max_activation_bytes = 5,
+                         .timeout = timeout},
                         [] { return false; });
     } catch (const Error& error) {
       return std::string(error.what());
@@ -158,8 +161,11 @@ TEST_CASE("the trial is ended with the server, and runs in less memory than a ma
   const test::TempFolder folder;
   export_of_steps(folder / "e", 2);
   const auto trial = [&](int64_t bytes, bool stop) {
-    try_version_apart({.program = find_trial_program(), .folder = folder / "e", .version = 1,
-                       .max_activation_bytes = bytes, .timeout = 60s},
+    try_version_apart({.program = find_trial_program(),
+                       .folder = folder / "e",
+                       .version = 1,
+                       .max_activation_bytes = bytes,
+                       .timeout = 60s},
                       [stop] { return stop; });
   };
   trial(1 << 20, false);

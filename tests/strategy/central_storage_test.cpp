@@ -96,10 +96,10 @@ bool rests_on(const Variable& variable, const Mesh& mesh) {
 }  // namespace
 
 TEST_CASE("central storage: the trace of one device and of mirrored weights") {
-  const BaseOptions base = GENERATE(
-      BaseOptions{}, BaseOptions{.global_clipnorm = 0.3},
-      BaseOptions{.weight_decay = 0.01, .use_ema = true, .ema_momentum = 0.8},
-      BaseOptions{.clipnorm = 0.1, .gradient_accumulation_steps = 2});
+  const BaseOptions base =
+      GENERATE(BaseOptions{}, BaseOptions{.global_clipnorm = 0.3},
+               BaseOptions{.weight_decay = 0.01, .use_ema = true, .ema_momentum = 0.8},
+               BaseOptions{.clipnorm = 0.1, .gradient_accumulation_steps = 2});
   const Trace expected = trained(OneDeviceStrategy("cpu:0"), base);
   check_equal(trained(MirroredStrategy({.devices = {"cpu:0", "cpu:1"}}), base), expected);
   const BlockPolicy policy = GENERATE(BlockPolicy::per_worker, BlockPolicy::per_device);
@@ -113,8 +113,7 @@ TEST_CASE("central storage: weights and slots rest on one mesh and are read on t
   CHECK(strategy.num_replicas_in_sync() == 2);
   CHECK(strategy.parameter_device() == "cpu:5");
   REQUIRE(weight_placement_of(strategy.mesh()));
-  const Mesh storage =
-      resting({{6, 9}, Layout::replicated(strategy.mesh(), 2)}).layout.mesh();
+  const Mesh storage = resting({{6, 9}, Layout::replicated(strategy.mesh(), 2)}).layout.mesh();
   REQUIRE(storage.size() == 1);
   CHECK(to_string(storage.local_devices()[0]) == "cpu:5");
   CHECK_THAT(strategy.layouts().describe(), Catch::Contains("weights rest on mesh storage=1"));
@@ -138,8 +137,7 @@ TEST_CASE("central storage: weights and slots rest on one mesh and are read on t
 
 TEST_CASE("central storage: its layouts and its mesh suffice outside of its scope") {
   const CentralStorageStrategy strategy(two_cpus);
-  const Mesh storage =
-      resting({{}, Layout::replicated(strategy.mesh(), 0)}).layout.mesh();
+  const Mesh storage = resting({{}, Layout::replicated(strategy.mesh(), 0)}).layout.mesh();
   const bool by_layouts = GENERATE(true, false);
   const Sequential model = full_model();
   CompileOptions options = compile_options({});
@@ -162,8 +160,8 @@ TEST_CASE("central storage: a step gathers no weight and adds each gradient once
       {.compute_devices = {"cpu:0", "cpu:1"}, .parameter_device = "cpu:1"});
   const Sequential model = strategy.run([] {
     const Sequential made({Input({6}), Dense(5), Dense(4)});
-    made.compile({.optimizer = SGD(0.1),
-                  .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+    made.compile(
+        {.optimizer = SGD(0.1), .loss = SparseCategoricalCrossentropy({.from_logits = true})});
     return made;
   });
   const TensorDataset data({.x = {at::ones({8, 6})}, .y = {at::zeros({8}, at::kLong)}});
@@ -215,8 +213,8 @@ TEST_CASE("central storage: checkpoints go between it and mirrored weights") {
   first.fit(rows(24), {.batch_size = 8, .verbose = 0});
   Checkpoint(first).save(folder.path().string() + "/step-000003");
   first.save_weights(folder.path().string() + "/weights.safetensors");
-  for (const Strategy* strategy : {static_cast<const Strategy*>(&mirrored),
-                                   static_cast<const Strategy*>(&central)}) {
+  for (const Strategy* strategy :
+       {static_cast<const Strategy*>(&mirrored), static_cast<const Strategy*>(&central)}) {
     const Sequential second = make(*strategy);
     Checkpoint(second).restore(folder.path().string() + "/step-000003");
     CHECK(difference(second.predict(rows(9)), first.predict(rows(9)), 1e-12, 1e-13) == "");

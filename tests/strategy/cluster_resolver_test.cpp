@@ -26,8 +26,7 @@ const std::string two_workers =
 }  // namespace
 
 TEST_CASE("TFConfigClusterResolver reads TF_CONFIG alone") {
-  const Cluster cluster =
-      TFConfigClusterResolver(of({{"TF_CONFIG", two_workers}, {"RANK", "7"}}));
+  const Cluster cluster = TFConfigClusterResolver(of({{"TF_CONFIG", two_workers}, {"RANK", "7"}}));
   CHECK(cluster.source == "TF_CONFIG");
   CHECK(cluster.rank == 1);
   CHECK(cluster.size == 2);
@@ -50,8 +49,7 @@ TEST_CASE("SlurmClusterResolver reads Slurm's variables alone") {
 }
 
 TEST_CASE("SimpleClusterResolver is TF_CONFIG by hand") {
-  const ClusterSpec spec = {
-      {"chief", {"c:1"}}, {"worker", {"w:1", "w:2"}}, {"ps", {"p:1"}}};
+  const ClusterSpec spec = {{"chief", {"c:1"}}, {"worker", {"w:1", "w:2"}}, {"ps", {"p:1"}}};
   const SimpleClusterResolver worker(spec, "worker", 1);
   CHECK(worker.type == TaskType::worker);
   CHECK(worker.rank == 2);

@@ -52,9 +52,8 @@ TEST_CASE("the devices of MirroredStrategy are its replicas") {
 }
 
 TEST_CASE("cross-device ops carry the sums of a mirrored mesh") {
-  for (const CrossDeviceOps& ops :
-       {CrossDeviceOps(HierarchicalCopyAllReduce(2)),
-        CrossDeviceOps(ReductionToOneDevice("cpu:1"))}) {
+  for (const CrossDeviceOps& ops : {CrossDeviceOps(HierarchicalCopyAllReduce(2)),
+                                    CrossDeviceOps(ReductionToOneDevice("cpu:1"))}) {
     const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}, .cross_device_ops = ops});
     CHECK(strategy.mesh().is_local());
     CHECK(strategy.mesh().communicator() != nullptr);
@@ -88,8 +87,9 @@ TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
   const MultiWorkerMirroredStrategy strategy(
       {.communication_options = {.implementation = CommunicationImplementation::nccl}});
   CHECK(strategy.mesh().local_devices() == virtual_cpus(1));
-  CHECK(warnings.text() == "Warning: MultiWorkerMirroredStrategy: NCCL is asked for, but there are "
-                           "no GPUs; goes on with RING\n");
+  CHECK(warnings.text() ==
+        "Warning: MultiWorkerMirroredStrategy: NCCL is asked for, but there are "
+        "no GPUs; goes on with RING\n");
 }
 
 TEST_CASE("strategies are made by name") {

@@ -5,10 +5,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 
+#include "tests/strategy/guide_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
 #include "tests/support/warnings.hpp"
-#include "tests/strategy/guide_model.hpp"
 
 namespace distributed_dataset_test {
 
@@ -84,8 +84,7 @@ void on_two_ranks(const DatasetFunction& make,
 
 TEST_CASE("a distributed dataset gives global batches, cut over replicas") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}});
-  const auto data =
-      strategy.experimental_distribute_dataset(numbers(0, 14), {.batch_size = 6});
+  const auto data = strategy.experimental_distribute_dataset(numbers(0, 14), {.batch_size = 6});
   const Epoch expected = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {12, 13}};
   CHECK(epoch(data) == expected);
   CHECK(epoch(data) == expected);
@@ -163,9 +162,8 @@ TEST_CASE("an epoch ends everywhere with the data of the first process that has 
   const auto make = [](const InputContext& context) -> DatasetHandle {
     return Rows(std::vector<int64_t>(context.input_pipeline_id == 0 ? 8 : 4, 2));
   };
-  CHECK_NOTHROW(on_two_ranks(make, [](int, const DistributedDataset& data) {
-    expect(epoch(data).size() == 2, "steps");
-  }));
+  CHECK_NOTHROW(on_two_ranks(
+      make, [](int, const DistributedDataset& data) { expect(epoch(data).size() == 2, "steps"); }));
   CHECK(warnings.text() ==
         "Warning: distribute_datasets_from_function: after 2 steps the data go on on rank 0; ended "
         "on rank 1; all processes end the epoch here\n");
@@ -262,9 +260,8 @@ TEST_CASE("each process reads the rows of its own replicas only") {
     int64_t rows = 0;
     for (const Batch& batch : data) rows += batch.rows;
     expect(rows == 16, "two global batches");
-    const std::vector<float> expected = rank == 0
-                                            ? std::vector<float>{0, 1, 2, 3, 8, 9, 10, 11}
-                                            : std::vector<float>{4, 5, 6, 7, 12, 13, 14, 15};
+    const std::vector<float> expected = rank == 0 ? std::vector<float>{0, 1, 2, 3, 8, 9, 10, 11}
+                                                  : std::vector<float>{4, 5, 6, 7, 12, 13, 14, 15};
     expect(*read == expected, "own rows");
   }));
 }

@@ -39,8 +39,8 @@ inline DTensor guide_step(const Sequential& model, const OptimizerHandle& optimi
   for (const Variable& variable : model.trainable_weights()) values.push_back(variable.value());
   GradientTape tape;
   const DTensor losses = (*loss_object)(batch.y[0], model(batch.x[0], {.training = true}));
-  const DTensor loss = strategy::compute_average_loss(losses) +
-                       strategy::scale_regularization_loss(model->losses());
+  const DTensor loss =
+      strategy::compute_average_loss(losses) + strategy::scale_regularization_loss(model->losses());
   optimizer->apply(tape.gradient(loss, values), model.trainable_weights());
   return loss;
 }

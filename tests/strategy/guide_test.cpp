@@ -1,6 +1,6 @@
+#include "tests/strategy/guide_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
-#include "tests/strategy/guide_model.hpp"
 
 namespace guide_test {
 
@@ -22,8 +22,8 @@ TEST_CASE("the guide's 210 losses, by custom loop and by fit") {
   check_guide(default_strategy());
   check_guide(OneDeviceStrategy("/cpu:0"));
   check_guide(MirroredStrategy({.devices = {"cpu:0", "cpu:1"}}));
-  check_guide(MirroredStrategy({.devices = {"/cpu:0", "/cpu:1"},
-                                .cross_device_ops = HierarchicalCopyAllReduce()}));
+  check_guide(MirroredStrategy(
+      {.devices = {"/cpu:0", "/cpu:1"}, .cross_device_ops = HierarchicalCopyAllReduce()}));
   check_guide(MultiWorkerMirroredStrategy({.devices_per_worker = 2}));
   check_guide(CentralStorageStrategy({.compute_devices = {"cpu:0", "cpu:1"}}));
 }

@@ -4,11 +4,11 @@
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/tessera.hpp>
 
+#include "tests/strategy/guide_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
-#include "tests/strategy/guide_model.hpp"
 
 namespace replicas_test {
 
@@ -29,15 +29,15 @@ Outcome train(const Strategy& strategy, const Sequential& model) {
   const OptimizerHandle optimizer = Adam(1e-2, {.epsilon_on_corrected_root = true});
   const SparseCategoricalCrossentropy loss_object(
       {.from_logits = true, .reduction = Reduction::none});
-  const auto data = strategy.experimental_distribute_dataset(
-      small_data(80, 3, true), {.batch_size = 22, .shuffle = true});
+  const auto data = strategy.experimental_distribute_dataset(small_data(80, 3, true),
+                                                             {.batch_size = 22, .shuffle = true});
   const auto step = [&](const Batch& batch) {
     GradientTape tape;
     const DTensor logits = model(batch.x[0], {.training = true});
     std::vector<DTensor> values;
     for (const Variable& variable : model.trainable_weights()) values.push_back(variable.value());
-    const DTensor loss = compute_average_loss((*loss_object)(batch.y[0], logits),
-                                              batch.sample_weight[0]);
+    const DTensor loss =
+        compute_average_loss((*loss_object)(batch.y[0], logits), batch.sample_weight[0]);
     optimizer->apply(tape.gradient(loss, values), model.trainable_weights());
     return loss;
   };
@@ -78,8 +78,8 @@ TEST_CASE("a custom loop gives the same losses and weights on 1, 2, 3 and 8 repl
     const MeshStrategy strategy(create_mesh({{"batch", devices}}));
     CHECK(difference(train(strategy, small_model()), alone) == "");
   }
-  const MirroredStrategy reduced({.devices = {"cpu:0", "cpu:1", "cpu:2"},
-                                  .cross_device_ops = ReductionToOneDevice()});
+  const MirroredStrategy reduced(
+      {.devices = {"cpu:0", "cpu:1", "cpu:2"}, .cross_device_ops = ReductionToOneDevice()});
   CHECK(difference(train(reduced, small_model()), alone) == "");
   const CentralStorageStrategy central({.compute_devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}});
   CHECK(difference(train(central, small_model()), alone) == "");

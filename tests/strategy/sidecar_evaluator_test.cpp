@@ -61,8 +61,8 @@ TEST_CASE("sidecar evaluator: the newest checkpoint, once, and lines that later 
   save(folder, 10, 3);
   save(folder, 20, 2);
   CHECK(SidecarEvaluator(small(9), watching(folder)).start() == 1);
-  CHECK(lines_of(csv) == std::vector<std::string>{"step,checkpoint,loss\r",
-                                                  "20,step-000020,1.0\r"});
+  CHECK(lines_of(csv) ==
+        std::vector<std::string>{"step,checkpoint,loss\r", "20,step-000020,1.0\r"});
   CHECK(SidecarEvaluator(small(9), watching(folder)).start() == 0);
   // What a killed process left unfinished.
   std::ofstream(csv, std::ios::app) << "30,step-0";

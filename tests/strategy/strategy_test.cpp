@@ -6,9 +6,9 @@
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
+#include "tests/strategy/guide_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
-#include "tests/strategy/guide_model.hpp"
 
 namespace strategy_test {
 

@@ -13,9 +13,7 @@ namespace Catch {
 template <class T, class A>
 struct StringMaker<std::vector<T, A>,
                    std::enable_if_t<Detail::IsStreamInsertable<std::vector<T, A>>::value>> {
-  static std::string convert(const std::vector<T, A>& values) {
-    return rangeToString(values);
-  }
+  static std::string convert(const std::vector<T, A>& values) { return rangeToString(values); }
 };
 
 }  // namespace Catch

@@ -35,8 +35,8 @@ int index_of(const std::string& task) {
 }  // namespace
 
 ClusterTasks::ClusterTasks(const ClusterShape& shape, const std::filesystem::path& program,
-                           const std::vector<std::string>& arguments,
-                           const Variables& environment, const std::vector<std::string>& later)
+                           const std::vector<std::string>& arguments, const Variables& environment,
+                           const std::vector<std::string>& later)
     : ProcessGroup(static_cast<int>(task_names(shape).size())),
       program_(program),
       arguments_(arguments),
@@ -63,8 +63,8 @@ std::string ClusterTasks::tf_config(size_t number) const {
   Json cluster = Json::object();
   for (const std::string& task : tasks_) cluster[type_of(task)].push_back(address(task));
   const std::string& task = tasks_[number];
-  return to_json_text({{"cluster", cluster},
-                       {"task", {{"type", type_of(task)}, {"index", index_of(task)}}}});
+  return to_json_text(
+      {{"cluster", cluster}, {"task", {{"type", type_of(task)}, {"index", index_of(task)}}}});
 }
 
 void ClusterTasks::signal(const std::string& task, int signal) const {

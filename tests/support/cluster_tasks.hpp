@@ -33,8 +33,7 @@ class ClusterTasks : public ProcessGroup {
   void kill(const std::string& task);
   /// Starts the task on its port; with TESSERA_RESTART if it ran before.
   void restart(const std::string& task);
-  bool writes(const std::string& task, const std::string& text,
-              std::chrono::milliseconds patience);
+  bool writes(const std::string& task, const std::string& text, std::chrono::milliseconds patience);
   std::string text(const std::string& task) const;
   /// Waits until all tasks but those of `without` have ended, which go on; kills after `patience`.
   void wait_all(std::chrono::milliseconds patience, const std::vector<std::string>& without = {});

@@ -14,8 +14,7 @@ TEST_CASE("difference is empty within the tolerance only") {
   CHECK(difference(expected, expected) == "");
   CHECK(difference(actual, expected, 1e-2) == "");
   CHECK(difference(actual, expected, 0, 0.6) == "");
-  CHECK(difference(actual, expected, 1e-3) ==
-        "element 2 of 3: got 100.5, expected 100 (1 differ)");
+  CHECK(difference(actual, expected, 1e-3) == "element 2 of 3: got 100.5, expected 100 (1 differ)");
 }
 
 TEST_CASE("difference reports shape, dtype and NaN") {

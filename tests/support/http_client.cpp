@@ -27,8 +27,8 @@ std::string field(const std::string& head, const std::string& name) {
 
 std::chrono::steady_clock::time_point end_of(double seconds) {
   using Clock = std::chrono::steady_clock;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(seconds));
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace

@@ -65,9 +65,8 @@ HttpsServer::~HttpsServer() {
 }
 
 void HttpsServer::start() {
-  std::vector<std::string> words = {"python3", "-B",
-                                    std::string(TESSERA_TEST_DIR) + "/support/https_server.py",
-                                    ca_file()};
+  std::vector<std::string> words = {
+      "python3", "-B", std::string(TESSERA_TEST_DIR) + "/support/https_server.py", ca_file()};
   for (const char* name : {"key.pem", "files", "log"}) words.push_back(folder_ / name);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -72,8 +72,8 @@ void check_history(const History& history, const Json& expected) {
 
 void check_case(const std::string& name, const MakeFitRun& make, const LayoutMap& layouts) {
   const auto& cases = golden().at("cases");
-  const auto found = std::find_if(cases.begin(), cases.end(),
-                                  [&](const Json& c) { return c.at("name") == name; });
+  const auto found =
+      std::find_if(cases.begin(), cases.end(), [&](const Json& c) { return c.at("name") == name; });
   REQUIRE(found != cases.end());
   CAPTURE(name, layouts.mesh().describe());
   const TempFolder folder;
@@ -115,10 +115,9 @@ ModelHandle FitModels::regression(const OptimizerHandle& optimizer) const {
 
 ModelHandle FitModels::classification(const LossChoice& loss, const MetricsChoice& metrics,
                                       const MetricsChoice& weighted) const {
-  return made({"classes"}, {.optimizer = SGD(0.2),
-                            .loss = loss,
-                            .metrics = metrics,
-                            .weighted_metrics = weighted});
+  return made(
+      {"classes"},
+      {.optimizer = SGD(0.2), .loss = loss, .metrics = metrics, .weighted_metrics = weighted});
 }
 
 ModelHandle FitModels::both(CompileOptions options) const {
@@ -154,8 +153,8 @@ FitRun regression_run(const FitModels& models, FitOptions options, bool validate
 
 void check_fit_cases(const std::string& part, const FitCases& cases) {
   const auto& all = golden().at("cases");
-  const auto count = std::count_if(all.begin(), all.end(),
-                                   [&](const Json& c) { return c.at("part") == part; });
+  const auto count =
+      std::count_if(all.begin(), all.end(), [&](const Json& c) { return c.at("part") == part; });
   CHECK(static_cast<int64_t>(cases.size()) == count);
   for (const std::string mesh : {"batch=1", "batch=4", "batch=2,model=2"}) {
     LayoutMap layouts(create_mesh(parse_mesh_dims(mesh)));

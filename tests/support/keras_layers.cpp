@@ -36,7 +36,7 @@ LayerHandle new_layer(const Json& golden) {
 at::ScalarType dtype_of(const Json& tensor) {
   static const std::map<std::string, at::ScalarType> names = {
       {"float32", at::kFloat}, {"float64", at::kDouble}, {"int32", at::kInt},
-      {"int64", at::kLong},    {"bool", at::kBool},       {"uint8", at::kByte}};
+      {"int64", at::kLong},    {"bool", at::kBool},      {"uint8", at::kByte}};
   return names.at(tensor.at("dtype").get<std::string>());
 }
 

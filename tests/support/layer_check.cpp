@@ -62,8 +62,7 @@ Results train(const LayerTest& test, const std::vector<Layout>& layouts) {
   const DTensor y = layer(inputs, {.training = true, .random = random});
   CHECK(y.shape() == test.output);
   const auto rank = static_cast<int64_t>(test.output.size());
-  const DTensor error =
-      ops::cast(y, at::kDouble) - pack(target, Layout::replicated(mesh, rank));
+  const DTensor error = ops::cast(y, at::kDouble) - pack(target, Layout::replicated(mesh, rank));
   DTensor loss = ops::mean(ops::square(error));
   for (const DTensor& penalty : layer->losses()) loss = loss + ops::cast(penalty, at::kDouble);
   std::vector<DTensor> gradients = tape.gradient(loss, sources);
@@ -160,8 +159,8 @@ void check_round_trip(const LayerTest& test) {
     REQUIRE(again->weights().size() == original->weights().size());
     for (size_t w = 0; w < original->weights().size(); ++w) {
       CHECK(again->weights()[w].path() == original->weights()[w].path());
-      CHECK(difference(again->weights()[w].value().full(),
-                       original->weights()[w].value().full()) == "");
+      CHECK(difference(again->weights()[w].value().full(), original->weights()[w].value().full()) ==
+            "");
     }
   }
 }

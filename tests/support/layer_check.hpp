@@ -14,9 +14,9 @@ using namespace detail;
 
 /// What a layer should be. All in float64.
 struct LayerTest {
-  std::function<LayerHandle()> make;  ///< a new layer, always equal
-  SampleInput input;                  ///< with the batch
-  Shape output;                       ///< for that input
+  std::function<LayerHandle()> make;                        ///< a new layer, always equal
+  SampleInput input;                                        ///< with the batch
+  Shape output;                                             ///< for that input
   std::vector<std::pair<std::string, Shape>> weights = {};  ///< names in the layer, in order
   Json config = {};  ///< what config() holds beside name, trainable and dtype
   std::vector<SampleInput> more_inputs = {};  ///< of a layer that merges several

@@ -181,9 +181,8 @@ std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& place
   const auto marks = golden_file().at("marks").get<std::vector<size_t>>();
   size_t mark = 0;
   for (size_t step = 0; step < marks.back(); ++step) {
-    const std::string wrong_rate = wrong_number(golden, "rates", step, [&] {
-      return optimizer->learning_rate();
-    });
+    const std::string wrong_rate =
+        wrong_number(golden, "rates", step, [&] { return optimizer->learning_rate(); });
     if (!wrong_rate.empty()) return wrong_rate;
     optimizer->apply(golden_gradients(step, places, spoiled(golden, step)), weights);
     const std::string wrong_scale = wrong_number(golden, "scales", step, [&] {

@@ -84,9 +84,8 @@ Failures check_half(const OpInfo& info, at::ScalarType half, size_t limit, Oracl
   Failures failures;
   for (const OracleCase& c : op_cases(info)) {
     const OracleCase small = in_half(c, half);
-    const bool floating = std::any_of(c.inputs.begin(), c.inputs.end(), [](const auto& input) {
-      return input.dtype == at::kDouble;
-    });
+    const bool floating = std::any_of(c.inputs.begin(), c.inputs.end(),
+                                      [](const auto& input) { return input.dtype == at::kDouble; });
     if (!floating) continue;
     ++stats.samples;
     const Reference reference = in_half(exact_reference(c, half), small, half);

@@ -58,8 +58,7 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::start(int number, const std::filesystem::path& program,
-                         const std::vector<std::string>& arguments,
-                         const Variables& environment) {
+                         const std::vector<std::string>& arguments, const Variables& environment) {
   if (runs(number)) throw std::runtime_error("a process that is to start still runs");
   const Variables all = replaced(
       {{"OMP_NUM_THREADS", "1"}, {"TESSERA_REPORT_DIR", folder_.path().string()}}, environment);
@@ -105,8 +104,8 @@ bool ProcessGroup::reap() {
     }
     pids_[number] = 0;
     ends_[number].exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    ends_[number].at = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() -
-                                                              start_);
+    ends_[number].at =
+        std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start_);
   }
   return all;
 }
@@ -117,7 +116,7 @@ const std::vector<RankEnd>& ProcessGroup::wait(milliseconds patience,
   const auto ended = [&] {
     if (reap()) return true;
     return !numbers.empty() && std::all_of(numbers.begin(), numbers.end(),
-                                         [&](int number) { return pids_[size_t(number)] == 0; });
+                                           [&](int number) { return pids_[size_t(number)] == 0; });
   };
   while (!ended()) {
     if (std::chrono::steady_clock::now() < end) {

@@ -60,8 +60,7 @@ class Streams {
 
 }  // namespace
 
-pid_t start_program(const std::filesystem::path& program,
-                    const std::vector<std::string>& arguments,
+pid_t start_program(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<std::string, std::string>>& environment,
                     const std::filesystem::path& out, const std::filesystem::path& err) {
   const Streams streams(out, err);
@@ -85,8 +84,7 @@ ProgramRun run_program(const std::filesystem::path& program,
                        const std::vector<std::string>& arguments,
                        const std::vector<std::pair<std::string, std::string>>& environment) {
   const TempFolder folder;
-  const pid_t pid =
-      start_program(program, arguments, environment, folder / "out", folder / "err");
+  const pid_t pid = start_program(program, arguments, environment, folder / "out", folder / "err");
   ProgramRun run;
   run.exit_code = wait_program(pid);
   run.out = read_file(folder / "out");

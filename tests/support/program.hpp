@@ -24,8 +24,7 @@ ProgramRun run_program(const std::filesystem::path& program,
                        const std::vector<std::pair<std::string, std::string>>& environment = {});
 
 /// Starts a program whose texts go to two files, with the environment as above; its process id.
-pid_t start_program(const std::filesystem::path& program,
-                    const std::vector<std::string>& arguments,
+pid_t start_program(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<std::string, std::string>>& environment,
                     const std::filesystem::path& out, const std::filesystem::path& err);
 

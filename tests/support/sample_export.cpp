@@ -70,11 +70,11 @@ std::shared_ptr<WordTable> sample_words() {
 }
 
 Sequential sample_classifier(int64_t seed) {
-  const Sequential model({Dense(8, {.activation = "relu",
-                                    .kernel_initializer = GlorotUniform({.seed = seed}),
-                                    .name = "hidden"}),
-                          Dense(2, {.kernel_initializer = GlorotUniform({.seed = seed + 1}),
-                                    .name = "logits"})});
+  const Sequential model(
+      {Dense(8, {.activation = "relu",
+                 .kernel_initializer = GlorotUniform({.seed = seed}),
+                 .name = "hidden"}),
+       Dense(2, {.kernel_initializer = GlorotUniform({.seed = seed + 1}), .name = "logits"})});
   model.build({-1, 12});
   return model;
 }

@@ -55,15 +55,13 @@ class ThreadCommunicator final : public Communicator {
   const RankNotes& notes() const { return notes_; }
 
   void begin(const CollectiveCall& call) override {
-    const std::string text = detail::str(
-        to_string(call.op), call.dims, call.dtype, to_string(call.shape), to_string(call.kind),
-        call.axis, call.to_axis);
+    const std::string text =
+        detail::str(to_string(call.op), call.dims, call.dtype, to_string(call.shape),
+                    to_string(call.kind), call.axis, call.to_axis);
     ++notes_.calls;
     notes_.hash = notes_.hash * 1000003 + std::hash<std::string>()(text);
   }
-  void begin_step(int64_t step, uint64_t form) override {
-    notes_.steps.emplace_back(step, form);
-  }
+  void begin_step(int64_t step, uint64_t form) override { notes_.steps.emplace_back(step, form); }
   uint64_t calls_hash() const override { return notes_.hash; }
   void report_failure(const std::string& what) override { notes_.failure = what; }
 

@@ -26,8 +26,8 @@ void run_ranks(int ranks, const RankFunction& function,
 
 /// What a rank's communicator was told beside collectives.
 struct RankNotes {
-  int64_t calls = 0;  ///< of begin()
-  uint64_t hash = 0;  ///< of them
+  int64_t calls = 0;                                     ///< of begin()
+  uint64_t hash = 0;                                     ///< of them
   std::vector<std::pair<int64_t, uint64_t>> steps = {};  ///< number and form of each
   std::string failure = {};
 };

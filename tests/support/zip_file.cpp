@@ -64,8 +64,8 @@ std::string zip_bytes(const std::vector<ZipEntry>& entries, const ZipEnd& end) {
              put_number(entry.local_extra.size(), 2) + local_name + entry.local_extra + stored +
              entry.behind;
     directory += "PK\1\2" + put_number(3 << 8 | 20, 2) + put_number(20, 2) + common +
-                 put_number(entry.name.size(), 2) + put_number(extra.size(), 2) +
-                 put_number(0, 6) + put_number(uint64_t{entry.mode} << 16, 4) +
+                 put_number(entry.name.size(), 2) + put_number(extra.size(), 2) + put_number(0, 6) +
+                 put_number(uint64_t{entry.mode} << 16, 4) +
                  put_number(entry.wide ? elsewhere : offset, 4) + entry.name + extra;
   }
   const uint64_t count = end.count.value_or(entries.size());

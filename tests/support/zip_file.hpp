@@ -21,9 +21,9 @@ struct ZipEntry {
   bool raw = false;     ///< its bytes are the text, whatever the method
   uint32_t mode = 0;    ///< of Unix
   uint16_t flags = 0;
-  bool wide = false;          ///< with sizes and place in 64 bits
-  size_t extra_bytes = 24;    ///< that are there of these
-  std::string behind = {};    ///< bytes that follow its own
+  bool wide = false;        ///< with sizes and place in 64 bits
+  size_t extra_bytes = 24;  ///< that are there of these
+  std::string behind = {};  ///< bytes that follow its own
   std::string local_extra = {};
   std::optional<std::string> local_name = {};
   std::optional<uint64_t> says_bytes = {}, says_stored = {}, says_offset = {};

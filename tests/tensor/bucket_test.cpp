@@ -45,8 +45,8 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
   std::vector<DTensor> alone;
   for (const TestValue& sample : made) {
     const DTensor& value = sample.value;
-    alone.push_back(relayout_value(DTensor(value.sharding(), value.blocks()),
-                                   value.layout().resolved()));
+    alone.push_back(
+        relayout_value(DTensor(value.sharding(), value.blocks()), value.layout().resolved()));
     auto place = std::find_if(buckets.begin(), buckets.end(),
                               [&](const Bucket& bucket) { return bucket.fits(value); });
     if (place == buckets.end()) place = buckets.emplace(place, pool);

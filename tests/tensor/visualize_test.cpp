@@ -128,9 +128,13 @@ TEST_CASE("pictures of every layout of many devices fit into 78 columns", "[visu
   for (const MeshDims& dims : {MeshDims{{"a", 64}, {"b", 2}}, MeshDims{{"a", 16}, {"b", 16}},
                                MeshDims{{"a", 300}, {"b", 1}}}) {
     const Mesh mesh = create_mesh(dims);
-    const std::vector<LayoutSpec> specs = {{"a", "b"}, {"b", "a"}, {"a", unsharded},
-                                           {unsharded, "a"}, {unsharded, "b"},
-                                           {unsharded, unsharded}, {{"a", "b"}, unsharded}};
+    const std::vector<LayoutSpec> specs = {{"a", "b"},
+                                           {"b", "a"},
+                                           {"a", unsharded},
+                                           {unsharded, "a"},
+                                           {unsharded, "b"},
+                                           {unsharded, unsharded},
+                                           {{"a", "b"}, unsharded}};
     for (const LayoutSpec& spec : specs) {
       for (const Shape& shape : {Shape{1000, 1000}, Shape{1, 5000000000}, Shape{7, 3}}) {
         const std::string text = visualize_layout(shape, Layout(spec, mesh));

@@ -24,9 +24,7 @@ namespace {
 
 void loop_in_parallel() {
 #pragma omp parallel
-  {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
+  { std::atomic_thread_fence(std::memory_order_seq_cst); }
 }
 
 /// Milliseconds of processor time that the process takes while this thread sleeps after a loop.

@@ -26,8 +26,9 @@ TEST_CASE("ticks are round numbers around the values", "[ticks]") {
 }
 
 TEST_CASE("ticks of any range are few, ascending and distinct", "[ticks]") {
-  const double values[] = {-1.7e308, -1e20, -1, -1e-300, 0, 5e-324, 1e-9, 0.1, 1,
-                           std::nextafter(1, 2), 97.3, 1e17, 1.7e308};
+  const double values[] = {-1.7e308, -1e20, -1,     -1e-300, 0,
+                           5e-324,   1e-9,  0.1,    1,       std::nextafter(1, 2),
+                           97.3,     1e17,  1.7e308};
   for (const double lo : values) {
     for (const double hi : values) {
       if (lo > hi) continue;

@@ -120,14 +120,14 @@ TEST_CASE("callbacks are told in Keras' order") {
                                  "train end: accuracy loss val_accuracy val_loss"});
   recorder->told.clear();
   model.evaluate(test::small_data(4), {.verbose = 0, .callbacks = {recorder}});
-  CHECK(recorder->told ==
-        std::vector<std::string>{"test begin", "test 0 begin", "test 0 end: accuracy loss",
-                                 "test end: accuracy loss"});
+  CHECK(recorder->told == std::vector<std::string>{"test begin", "test 0 begin",
+                                                   "test 0 end: accuracy loss",
+                                                   "test end: accuracy loss"});
   recorder->told.clear();
   model.predict(test::small_data(4), {.batch_size = 3, .callbacks = {recorder}});
-  CHECK(recorder->told ==
-        std::vector<std::string>{"predict begin", "predict 0 begin", "predict 0 end",
-                                 "predict 1 begin", "predict 1 end", "predict end"});
+  CHECK(recorder->told == std::vector<std::string>{"predict begin", "predict 0 begin",
+                                                   "predict 0 end", "predict 1 begin",
+                                                   "predict 1 end", "predict end"});
 }
 
 TEST_CASE("metrics are read after a batch only for a callback that hears it") {
@@ -136,8 +136,8 @@ TEST_CASE("metrics are read after a batch only for a callback that hears it") {
                     LambdaCallback({.on_epoch_end = [](int64_t, Logs&) {}})}) == alone);
   // One reduction more for each of three batches.
   CHECK(reductions({std::make_shared<Listener>()}) == alone + 3);
-  CHECK(reductions({LambdaCallback(
-            {.on_train_batch_end = [](int64_t, const Logs&) {}})}) == alone + 3);
+  CHECK(reductions({LambdaCallback({.on_train_batch_end = [](int64_t, const Logs&) {}})}) ==
+        alone + 3);
 }
 
 TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
@@ -182,9 +182,8 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
         LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
           if (rank == 1 && batch == 2) model->set_stop_training(true);
         }});
-    const History history =
-        model.fit(test::small_data(20),
-                  {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}});
+    const History history = model.fit(
+        test::small_data(20), {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {stop}});
     const std::lock_guard<std::mutex> lock(mutex);
     histories[rank] = history;
   });
@@ -228,14 +227,14 @@ TEST_CASE("the first process alone prints and writes") {
   const test::StandardOutput output;
   test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
     const Sequential model = test::compiled_small(test::rank_mesh({{"batch", 4}}, communicator));
-    model.fit(test::small_data(8),
-              {.batch_size = 4,
-               .epochs = 4,
-               .verbose = 2,
-               .callbacks = {CSVLogger(log), EarlyStopping({.monitor = "loss",
-                                                            .patience = 1,
-                                                            .verbose = 1,
-                                                            .mode = "max"})}});
+    model.fit(
+        test::small_data(8),
+        {.batch_size = 4,
+         .epochs = 4,
+         .verbose = 2,
+         .callbacks = {
+             CSVLogger(log),
+             EarlyStopping({.monitor = "loss", .patience = 1, .verbose = 1, .mode = "max"})}});
   });
   const std::string text = output.text();
   CHECK_THAT(text, Contains("Epoch 2/4") && Contains("Epoch 2: early stopping\n"));
@@ -251,19 +250,19 @@ TEST_CASE("a full disk does not end training for CSVLogger, and its lines follow
   const Sequential model = test::compiled_small(four());
   std::optional<test::FileSizeLimit> full;
   std::vector<std::string> texts;
-  const CallbackHandle disk = LambdaCallback(
-      {.on_epoch_begin =
-           [&](int64_t epoch) {
-             if (epoch > 0) texts.push_back(test::read_file(log));
-             // Room for a part of a line.
-             if (epoch == 2) full.emplace(std::filesystem::file_size(log) + 5);
-             if (epoch == 4) full.reset();
-           },
-       .on_train_end = [&](const Logs&) { texts.push_back(test::read_file(log)); }});
+  const CallbackHandle disk =
+      LambdaCallback({.on_epoch_begin =
+                          [&](int64_t epoch) {
+                            if (epoch > 0) texts.push_back(test::read_file(log));
+                            // Room for a part of a line.
+                            if (epoch == 2) full.emplace(std::filesystem::file_size(log) + 5);
+                            if (epoch == 4) full.reset();
+                          },
+                      .on_train_end = [&](const Logs&) { texts.push_back(test::read_file(log)); }});
   const test::Warnings warnings;
   const History history =
-      model.fit(test::small_data(8), {.batch_size = 4, .epochs = 6, .verbose = 0,
-                                      .callbacks = {CSVLogger(log), disk}});
+      model.fit(test::small_data(8),
+                {.batch_size = 4, .epochs = 6, .verbose = 0, .callbacks = {CSVLogger(log), disk}});
   CHECK(history.epoch.size() == 6);
   CHECK(warnings.lines() == 1);
   CHECK_THAT(warnings.text(), Contains("[" + log + "]") && Contains("CSVLogger wait until") &&
@@ -282,19 +281,23 @@ TEST_CASE("early stopping knows which way a value is to go") {
   const auto fit = [&](const EarlyStoppingOptions& options) {
     const Sequential model = test::compiled_small(four());
     return error_of([&] {
-      model.fit(data, {.batch_size = 4, .epochs = 2, .verbose = 0,
-                       .callbacks = {EarlyStopping(options)}, .validation_data = data});
+      model.fit(data, {.batch_size = 4,
+                       .epochs = 2,
+                       .verbose = 0,
+                       .callbacks = {EarlyStopping(options)},
+                       .validation_data = data});
     });
   };
   CHECK(fit({.monitor = "val_accuracy"}) == "no error");
   CHECK(fit({.monitor = "val_loss"}) == "no error");
   CHECK_THAT(fit({.mode = "mni"}), Contains("[EarlyStopping] mode is one of") &&
                                        Contains("\"mni\"") && Contains("write \"min\""));
-  const CallbackHandle add = LambdaCallback(
-      {.on_epoch_end = [](int64_t, Logs& logs) { set_value(logs, "size", 1); }});
+  const CallbackHandle add =
+      LambdaCallback({.on_epoch_end = [](int64_t, Logs& logs) { set_value(logs, "size", 1); }});
   const Sequential model = test::compiled_small(four());
   CHECK_THAT(error_of([&] {
-               model.fit(data, {.batch_size = 4, .verbose = 0,
+               model.fit(data, {.batch_size = 4,
+                                .verbose = 0,
                                 .callbacks = {add, EarlyStopping({.monitor = "size"})}});
              }),
              Contains("[EarlyStopping] mode \"auto\"") && Contains("\"size\""));

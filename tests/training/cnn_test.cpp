@@ -40,9 +40,10 @@ Sequential cnn(const Case& how) {
   Sequential model({Reshape({28, 28, 1})});
   for (int64_t i = 1; i <= 2; ++i) {
     const std::string number = std::to_string(i);
-    model.add(Conv2D(32 * i, 3, {.activation = "relu",
-                                 .kernel_initializer = GlorotUniform({.seed = i}),
-                                 .name = "conv_" + number}));
+    model.add(Conv2D(32 * i, 3,
+                     {.activation = "relu",
+                      .kernel_initializer = GlorotUniform({.seed = i}),
+                      .name = "conv_" + number}));
     if (how.batch_norm) model.add(BatchNormalization());
     model.add(MaxPooling2D(2));
   }
@@ -75,8 +76,7 @@ LayoutMap layouts_on(const MeshDims& dims) {
 
 std::vector<double> losses(const Case& how, const MeshDims& dims, CommLog* log = nullptr) {
   set_dtype_policy(dtype_policy(how.dtype));
-  const auto as_before =
-      c10::make_scope_exit([] { set_dtype_policy(dtype_policy("float32")); });
+  const auto as_before = c10::make_scope_exit([] { set_dtype_policy(dtype_policy("float32")); });
   const Sequential model = cnn(how);
   model.compile({.optimizer = Adam(1e-3),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
@@ -105,11 +105,11 @@ const std::vector<MeshDims> meshes = {{{"batch", 4}},
 }  // namespace
 
 TEST_CASE("a convolutional network trains alike on data, spatial and channel meshes") {
-  const auto how = GENERATE(
-      Case{"float32", false, 0.5, 2e-6, 1e-4}, Case{"float32", false, 0, 2e-6, 1e-4},
-      Case{"float32", true, 0, ill_conditioned, ill_conditioned},
-      Case{"float64", false, 0.5, 1e-12, 1e-12}, Case{"float64", true, 0, 1e-10, 1e-10},
-      Case{"float64", true, 0.5, 1e-10, 1e-10});
+  const auto how =
+      GENERATE(Case{"float32", false, 0.5, 2e-6, 1e-4}, Case{"float32", false, 0, 2e-6, 1e-4},
+               Case{"float32", true, 0, ill_conditioned, ill_conditioned},
+               Case{"float64", false, 0.5, 1e-12, 1e-12}, Case{"float64", true, 0, 1e-10, 1e-10},
+               Case{"float64", true, 0.5, 1e-10, 1e-10});
   const std::vector<double> one = losses(how, {{"batch", 1}});
   REQUIRE(one.size() == steps);
   CHECK(one.back() < 0.8 * one.front());

@@ -91,8 +91,8 @@ TEST_CASE("a model-parallel pair costs one all-reduce over model each way") {
   const auto dense = [](int64_t units, const std::string& name) {
     return Dense(units, {.activation = "relu", .name = name, .dtype = "float64"});
   };
-  const Sequential model({dense(12, "before"), dense(14, "up"), dense(10, "down"),
-                          dense(5, "logits")});
+  const Sequential model(
+      {dense(12, "before"), dense(14, "up"), dense(10, "down"), dense(5, "logits")});
   LayoutMap layouts(mesh_of("batch=4,model=2"));
   layouts["up/kernel"] = {unsharded, "model"};
   layouts["down/kernel"] = {"model", unsharded};

@@ -116,9 +116,8 @@ TEST_CASE("compile names the outputs it does not have, and counts") {
                  Contains("write \"age\""));
   CHECK_THAT(compile_error({.optimizer = "sgd", .loss = "mse", .metrics = {{"knd", {"mae"}}}}),
              Contains("[compile] metrics names outputs") && Contains("write \"kind\""));
-  CHECK_THAT(
-      compile_error({.optimizer = "sgd", .loss = "mse", .loss_weights = {{"ages", 1.0}}}),
-      Contains("[compile] loss_weights names outputs") && Contains("write \"age\""));
+  CHECK_THAT(compile_error({.optimizer = "sgd", .loss = "mse", .loss_weights = {{"ages", 1.0}}}),
+             Contains("[compile] loss_weights names outputs") && Contains("write \"age\""));
   CHECK_THAT(compile_error({.optimizer = "sgd", .loss = {"mse"}}),
              Contains("[compile] loss has one entry for each of the 2 outputs \"age\", \"kind\"") &&
                  Contains("Received: 1 entries"));
@@ -186,8 +185,8 @@ TEST_CASE("a training step of one's own is what fit takes") {
   const auto fit = [](const ModelHandle& model, double rate) {
     model.compile({.optimizer = SGD(rate), .loss = "mse", .layouts = on_four()});
     const at::Tensor x = at::arange(24).reshape({8, 3}).to(at::kFloat) / 24;
-    const History history = model.fit(x, x.sum(1, true) * 2, {.batch_size = 4, .verbose = 0,
-                                                              .shuffle = false});
+    const History history =
+        model.fit(x, x.sum(1, true) * 2, {.batch_size = 4, .verbose = 0, .shuffle = false});
     return std::make_pair(history.steps, model.weights()[0].value().full());
   };
   const auto own = fit(ModelHandle(std::make_shared<OwnStep>()), 0.05);
@@ -198,10 +197,9 @@ TEST_CASE("a training step of one's own is what fit takes") {
 }
 
 TEST_CASE("penalties are part of the loss, whatever the batch's size") {
-  const Sequential model({Dense(2, {.kernel_initializer = "ones",
-                                    .kernel_regularizer = L2(0.25),
-                                    .name = "dense"}),
-                          make_layer<Penalty>()});
+  const Sequential model(
+      {Dense(2, {.kernel_initializer = "ones", .kernel_regularizer = L2(0.25), .name = "dense"}),
+       make_layer<Penalty>()});
   model.compile({.optimizer = SGD(0.0), .loss = "mse", .layouts = on_four()});
   const at::Tensor x = at::rand({7, 3});
   const at::Tensor y = at::rand({7, 2});

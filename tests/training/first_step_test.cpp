@@ -15,14 +15,10 @@ namespace {
 
 const LossHandle crossentropy = SparseCategoricalCrossentropy({.from_logits = true});
 
-Examples data() {
-  return {.x = {at::rand({40, 4})}, .y = {at::arange(40).remainder(3)}};
-}
+Examples data() { return {.x = {at::rand({40, 4})}, .y = {at::arange(40).remainder(3)}}; }
 
 CompileOptions options(int64_t devices = 1) {
-  return {.optimizer = "adam",
-          .loss = crossentropy,
-          .mesh = create_mesh({{"batch", devices}})};
+  return {.optimizer = "adam", .loss = crossentropy, .mesh = create_mesh({{"batch", devices}})};
 }
 
 /// A model that forgot track() for its first layer.
@@ -82,15 +78,17 @@ TEST_CASE("on a mesh, weights of a layer that was not tracked are named, too", "
   model.compile(options(2));
   CHECK_THAT(test::error_line([&] { model.fit(data(), {.verbose = 0}); }),
              Contains("[Dense hidden] a layer's weights lie on its inputs' mesh. Received: "
-                      "hidden/kernel on ") && Contains("track()"));
+                      "hidden/kernel on ") &&
+                 Contains("track()"));
 }
 
 TEST_CASE("variables that the loss has no gradient for are named once", "[first_step]") {
   const Sequential model({Input({4}), Dense(6), make_layer<Sine>(), Dense(3)});
   const std::string text = warnings_of(model, options(), 3);
-  CHECK(text == "Warning: gradients do not exist for dense/kernel, dense/bias: the loss does not "
-                "depend on them, or what it comes through has no gradient, as ATen functions on "
-                "shards\n");
+  CHECK(text ==
+        "Warning: gradients do not exist for dense/kernel, dense/bias: the loss does not "
+        "depend on them, or what it comes through has no gradient, as ATen functions on "
+        "shards\n");
   const Sequential whole({Input({4}), Dense(6), Dense(3)});
   CHECK(warnings_of(whole, options()).empty());
 }
@@ -111,8 +109,9 @@ TEST_CASE("an optimizer is of one model", "[first_step]") {
 }
 
 TEST_CASE("probabilities where the loss takes logits are warned of", "[first_step]") {
-  const std::string line = "Warning: the loss is from logits, but the outputs come from softmax: "
-                           "leave out that activation, or from_logits\n";
+  const std::string line =
+      "Warning: the loss is from logits, but the outputs come from softmax: "
+      "leave out that activation, or from_logits\n";
   const Sequential softmax({Input({4}), Dense(3, {.activation = "softmax"})});
   CHECK(warnings_of(softmax, options()) == line);
   CompileOptions from_probabilities = options();

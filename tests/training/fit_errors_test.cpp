@@ -210,11 +210,15 @@ TEST_CASE("layout maps that do not fit the model are refused before training") {
       model.fit(test::small_data(8), {.verbose = 0});
     });
   };
-  CHECK_THAT(text([](LayoutMap& m) { m["hiden_1/kernel"] = {unsharded, "model"}; }),
+  CHECK_THAT(text([](LayoutMap& m) {
+               m["hiden_1/kernel"] = {unsharded, "model"};
+             }),
              Contains("hiden_1/kernel") && Contains("hidden_1/kernel"));
   CHECK_THAT(text([](LayoutMap& m) { m["hidden_1/kernel"] = {"model"}; }),
              Contains("hidden_1/kernel") && Contains("(model)"));
-  CHECK_THAT(text([](LayoutMap& m) { m["hidden_1/kernel"] = {unsharded, "modle"}; }),
+  CHECK_THAT(text([](LayoutMap& m) {
+               m["hidden_1/kernel"] = {unsharded, "modle"};
+             }),
              Contains("modle") && Contains("batch=2, model=2"));
   CHECK_THAT(text([](LayoutMap& m) {
                m["hidden_./kernel"] = {unsharded, "model"};

@@ -168,8 +168,8 @@ TEST_CASE("fit: the same seed gives the same bits, on every mesh the same first 
       const test::SeedScope seed(5);
       const Sequential model({Dense(14, {.activation = "relu"}), Dropout(0.3), Dense(5)});
       model.compile(test::small_compile(LayoutMap(mesh_of(mesh))));
-      const History history = model.fit(test::small_data(50), {.batch_size = 16, .epochs = 3,
-                                                               .verbose = 0});
+      const History history =
+          model.fit(test::small_data(50), {.batch_size = 16, .epochs = 3, .verbose = 0});
       first.push_back(history.steps[0]);
       return std::make_pair(test::whole_weights(model), history.steps);
     };

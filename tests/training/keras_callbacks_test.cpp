@@ -12,11 +12,11 @@ namespace keras_callbacks_test {
 
 using namespace tessera;
 using namespace tessera::detail;
+using test::fit_data;
 using test::FitCases;
 using test::FitModels;
 using test::FitRun;
 using test::MakeFitRun;
-using test::fit_data;
 using test::regression_run;
 
 namespace {
@@ -24,16 +24,14 @@ namespace {
 MakeFitRun stopping(int64_t epochs, EarlyStoppingOptions options) {
   options.verbose = 1;
   return [=](const FitModels& models, const std::string&) {
-    return regression_run(models, {.epochs = epochs, .callbacks = {EarlyStopping(options)}},
-                          true);
+    return regression_run(models, {.epochs = epochs, .callbacks = {EarlyStopping(options)}}, true);
   };
 }
 
 MakeFitRun reducing(ReduceLROnPlateauOptions options) {
   options.verbose = 1;
   return [=](const FitModels& models, const std::string&) {
-    return regression_run(models, {.epochs = 7, .callbacks = {ReduceLROnPlateau(options)}},
-                          true);
+    return regression_run(models, {.epochs = 7, .callbacks = {ReduceLROnPlateau(options)}}, true);
   };
 }
 
@@ -85,10 +83,9 @@ const FitCases& callback_cases() {
       {"stop and restore", stopping(8, {.patience = 1, .restore_best_weights = true})},
       {"stop late", stopping(8, {.patience = 1, .start_from_epoch = 4})},
       {"stop at delta", stopping(8, {.monitor = "loss", .min_delta = 0.05, .patience = 1})},
-      {"stop at baseline", stopping(8, {.monitor = "loss",
-                                        .patience = 3,
-                                        .baseline = 0.01,
-                                        .restore_best_weights = true})},
+      {"stop at baseline",
+       stopping(
+           8, {.monitor = "loss", .patience = 3, .baseline = 0.01, .restore_best_weights = true})},
       {"stop at maximum", stopping(8, {.monitor = "loss", .patience = 2, .mode = "max"})},
       {"restore at the end",
        stopping(2, {.monitor = "loss", .patience = 9, .restore_best_weights = true})},
@@ -109,14 +106,14 @@ const FitCases& callback_cases() {
       {"swap inside a loss scale", swapping(true, /*scaled=*/true)},
       {"terminate",
        [](const FitModels& models, const std::string&) {
-         return FitRun{models.regression(1e20), {fit_data("x"), fit_data("y")},
-                    {.epochs = 4, .callbacks = {TerminateOnNaN()}}};
+         return FitRun{models.regression(1e20),
+                       {fit_data("x"), fit_data("y")},
+                       {.epochs = 4, .callbacks = {TerminateOnNaN()}}};
        }},
       {"log", logging({.epochs = 2}, {}, false, "gone\n")},
       {"log, validated late", logging({.epochs = 3, .validation_freq = 2}, {}, true)},
       {"log, separated", logging({.epochs = 2, .validation_split = 0.3}, {.separator = ";"})},
-      {"log, appended",
-       logging({.epochs = 2}, {.append = true}, false, "epoch,loss\r\n0,1.0\r\n")},
+      {"log, appended", logging({.epochs = 2}, {.append = true}, false, "epoch,loss\r\n0,1.0\r\n")},
   };
   return cases;
 }

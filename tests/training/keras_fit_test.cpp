@@ -9,11 +9,11 @@ namespace keras_fit_test {
 
 using namespace tessera;
 using namespace tessera::detail;
+using test::fit_data;
 using test::FitCases;
 using test::FitModels;
 using test::FitRun;
 using test::MakeFitRun;
-using test::fit_data;
 using test::regression_run;
 
 namespace {
@@ -42,8 +42,9 @@ FitCases data_cases() {
       {"validation split", plain({.epochs = 3, .validation_split = 0.25})},
       {"validation split, weighted",
        [](const FitModels& models, const std::string&) {
-         return FitRun{models.regression(0.1, {"mae"}), {fit_data("x"), fit_data("y")},
-                    {.epochs = 2, .validation_split = 0.3, .sample_weight = fit_data("weight")}};
+         return FitRun{models.regression(0.1, {"mae"}),
+                       {fit_data("x"), fit_data("y")},
+                       {.epochs = 2, .validation_split = 0.3, .sample_weight = fit_data("weight")}};
        }},
       {"validation every 2",
        plain({.epochs = 5, .validation_batch_size = 2, .validation_freq = 2}, true)},
@@ -55,12 +56,10 @@ FitCases data_cases() {
       {"steps", plain({.epochs = 1, .steps_per_epoch = 2})},
       {"class weight", classes("sparse_categorical_crossentropy", {"accuracy"}, {"accuracy"},
                                labels, {.epochs = 3, .class_weight = class_weight})},
-      {"class weight of columns",
-       classes("sparse_categorical_crossentropy", {"acc"}, {}, columns,
-               {.epochs = 2, .class_weight = class_weight})},
-      {"class weight of one-hot labels",
-       classes("crossentropy", {"accuracy"}, {}, one_hot,
-               {.epochs = 2, .class_weight = class_weight})},
+      {"class weight of columns", classes("sparse_categorical_crossentropy", {"acc"}, {}, columns,
+                                          {.epochs = 2, .class_weight = class_weight})},
+      {"class weight of one-hot labels", classes("crossentropy", {"accuracy"}, {}, one_hot,
+                                                 {.epochs = 2, .class_weight = class_weight})},
       {"sample weight", classes("crossentropy", {"accuracy"}, {"accuracy"}, labels,
                                 {.epochs = 3, .sample_weight = fit_data("weight")})},
   };
@@ -86,9 +85,9 @@ FitCases output_cases() {
                                .metrics = {"mae", "accuracy"},
                                .weighted_metrics = {{"classes", "accuracy"}}},
                               2, true)},
-      {"outputs, one loss", run({.loss = {{"classes", "crossentropy"}},
-                                 .metrics = {{"classes", {"accuracy"}}}},
-                                2, false)},
+      {"outputs, one loss",
+       run({.loss = {{"classes", "crossentropy"}}, .metrics = {{"classes", {"accuracy"}}}}, 2,
+           false)},
   };
 }
 

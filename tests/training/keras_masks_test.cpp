@@ -19,9 +19,7 @@ namespace {
 
 const Json& cases(const std::string& part) { return golden_part("keras_masks.json", part); }
 
-Mesh mesh_of(int64_t devices) {
-  return create_mesh({{"batch", devices}}, virtual_cpus(devices));
-}
+Mesh mesh_of(int64_t devices) { return create_mesh({{"batch", devices}}, virtual_cpus(devices)); }
 
 /// A tensor of a case on a mesh, its batch cut over all of it; undefined for none.
 DTensor placed(const Json& golden, const std::string& key, const Mesh& mesh) {
@@ -103,8 +101,8 @@ TEST_CASE("losses count what the predictions' mask leaves, as Keras'") {
       const DTensor y_pred = predictions(golden, mesh);
       GradientTape tape;
       tape.watch(y_pred);
-      const DTensor value = (*loss)(placed(golden, "y_true", mesh), y_pred,
-                                    placed(golden, "weight", mesh));
+      const DTensor value =
+          (*loss)(placed(golden, "y_true", mesh), y_pred, placed(golden, "weight", mesh));
       CHECK(unlike(value.full(), golden.at("value")) == "");
       const DTensor gradient = tape.gradient(ops::sum(value), std::vector<DTensor>{y_pred})[0];
       CHECK(unlike(gradient.full(), golden.at("gradient")) == "");

@@ -81,8 +81,10 @@ TEST_CASE("a transformer classifies in mixed precision as well as in float32", "
   for (const char* policy : {"mixed_bfloat16", "mixed_float16"}) {
     const auto [accuracy, own] = mean_accuracy(policy);
     const double error = std::sqrt(variance + own);
-    std::printf("transformer, %s: accuracy %.4f, float32 %.4f, standard error of the difference "
-                "%.4f\n", policy, accuracy, expected, error);
+    std::printf(
+        "transformer, %s: accuracy %.4f, float32 %.4f, standard error of the difference "
+        "%.4f\n",
+        policy, accuracy, expected, error);
     CHECK(std::abs(accuracy - expected) <= 3 * error);
   }
 }

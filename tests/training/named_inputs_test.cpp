@@ -80,7 +80,9 @@ TEST_CASE("a name that is unknown, missing or there twice is named in one line")
         "To fix: use one of \"sum\", \"difference\".");
   const Sequential chain({Dense(1)});
   chain.compile({.optimizer = SGD(0.1), .loss = "mse"});
-  CHECK(error_line([&] { chain.fit({{"x", x2}}, y, silent); }) ==
+  CHECK(error_line([&] {
+          chain.fit({{"x", x2}}, y, silent);
+        }) ==
         "[fit, x] arrays are named where the model has names for them. "
         "Received: a model whose inputs have none. To fix: pass them in order.");
 }

@@ -26,8 +26,8 @@ constexpr int64_t rows = 64;
 Sequential compiled(const test::SmallScheme& scheme,
                     const OptimizerHandle& optimizer = Adam(1e-2)) {
   const Sequential model = test::small_model();
-  CompileOptions options = test::small_compile(
-      test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
+  CompileOptions options =
+      test::small_compile(test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
   options.optimizer = optimizer;
   model.compile(options);
   return model;
@@ -67,7 +67,7 @@ TEST_CASE("a plan's collectives are those of a real step, in order", "[plan]") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts);
     const std::vector<OptimizerHandle> optimizers = {Adam(1e-2),
-                                                  SGD(0.1, {.global_clipnorm = 1.0})};
+                                                     SGD(0.1, {.global_clipnorm = 1.0})};
     for (const OptimizerHandle& optimizer : optimizers) {
       const Sequential model = compiled(scheme, optimizer);
       const StepPlan plan = model.plan(test::small_data(rows), {.batch_size = rows});

@@ -105,10 +105,9 @@ TEST_CASE("a signal to one process ends fit on all after the same step") {
     const auto callback = std::make_shared<Signalling>(rank == 1, 1, 2);
     int caught = 0;
     try {
-      test::compiled_small(mesh).fit(test::small_data(20), {.batch_size = 4,
-                                                .epochs = 3,
-                                                .verbose = 0,
-                                                .callbacks = {CallbackHandle(callback)}});
+      test::compiled_small(mesh).fit(
+          test::small_data(20),
+          {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = {CallbackHandle(callback)}});
     } catch (const Interrupted& interrupted) {
       caught = interrupted.signal();
       test::expect(callback->interrupts == 1, "told once");
@@ -131,15 +130,14 @@ TEST_CASE("a process alone ends after the step, too") {
   const StopSignals signals;
   const auto callback = std::make_shared<Signalling>(true, 0, 1);
   const Mesh mesh = create_mesh({{"batch", 4}});
-  const FitOptions options{
-      .batch_size = 4, .verbose = 0, .callbacks = {CallbackHandle(callback)}};
+  const FitOptions options{.batch_size = 4, .verbose = 0, .callbacks = {CallbackHandle(callback)}};
   CHECK_THROWS_WITH(test::compiled_small(mesh).fit(test::small_data(20), options),
                     Contains("[fit] Received: SIGTERM at epoch 1, step 2."));
   CHECK(callback->interrupts == 1);
   // The signal is there still.
-  CHECK_THROWS_WITH(test::compiled_small(mesh).evaluate(test::small_data(8),
-                                                        {.batch_size = 4, .verbose = 0}),
-                    Contains("[evaluate] Received: SIGTERM at step 0."));
+  CHECK_THROWS_WITH(
+      test::compiled_small(mesh).evaluate(test::small_data(8), {.batch_size = 4, .verbose = 0}),
+      Contains("[evaluate] Received: SIGTERM at step 0."));
   CHECK_THROWS_AS(test::compiled_small(mesh).predict(test::small_data(8), {}), Interrupted);
   clear_stop_signal();
   CHECK(test::compiled_small(mesh).predict(test::small_data(8), {}).size(0) == 8);
@@ -178,8 +176,8 @@ TEST_CASE("a signal is graver than a callback's wish to stop") {
 }
 
 TEST_CASE("a loss that is not finite on one process ends training on all, and names it") {
-  for (const double value : {std::numeric_limits<double>::quiet_NaN(),
-                             std::numeric_limits<double>::infinity()}) {
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     // Row 6 is the third of the second batch.
     const TensorDataset data = with_row(12, 6, value);
     const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
@@ -216,10 +214,8 @@ TEST_CASE("where every process' part is at fault none is named") {
 TEST_CASE("a callback that takes losses as they are hears of them on every process") {
   const TensorDataset data = with_row(12, 6, std::numeric_limits<double>::quiet_NaN());
   const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
-    const History history = test::compiled_small(mesh).fit(data, {.batch_size = 4,
-                                                      .verbose = 0,
-                                                      .callbacks = {TerminateOnNaN()},
-                                                      .shuffle = false});
+    const History history = test::compiled_small(mesh).fit(
+        data, {.batch_size = 4, .verbose = 0, .callbacks = {TerminateOnNaN()}, .shuffle = false});
     test::expect(history.steps.size() == 2, "ends after its batch");
   });
   CHECK(all[0].error + all[1].error == "");
@@ -252,10 +248,9 @@ TEST_CASE("no callback hears of a step whose gradients are not finite: it might 
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
     const CallbackHandle callback = LambdaCallback(
         {.on_train_batch_end = [&](int64_t, const Logs&) { ++heard[size_t(rank)]; }});
-    rooted(mesh, SGD(0.01)).fit(with_row(12, 6, 0), {.batch_size = 4,
-                                                     .verbose = 0,
-                                                     .callbacks = {callback},
-                                                     .shuffle = false});
+    rooted(mesh, SGD(0.01))
+        .fit(with_row(12, 6, 0),
+             {.batch_size = 4, .verbose = 0, .callbacks = {callback}, .shuffle = false});
   });
   for (const test::RankOutcome& end : all) {
     CHECK_THAT(end.error, Contains("that of hidden/kernel on rank 1 at epoch 1, step 2."));
@@ -265,7 +260,7 @@ TEST_CASE("no callback hears of a step whose gradients are not finite: it might 
 }
 
 TEST_CASE("a callback's error on one process keeps it from no collective of later callbacks") {
-  const std::vector<std::string> events = {"train begin", "epoch begin", "batch end",  "epoch end",
+  const std::vector<std::string> events = {"train begin", "epoch begin", "batch end", "epoch end",
                                            "train end",   "test begin",  "test end"};
   for (const std::string& event : events) {
     CAPTURE(event);
@@ -277,11 +272,11 @@ TEST_CASE("a callback's error on one process keeps it from no collective of late
         if (now == event) communicator_of(mesh).gather("later", event);
       };
       const std::vector<CallbackHandle> callbacks = {std::make_shared<Told>(fail),
-                                                  std::make_shared<Told>(meet)};
+                                                     std::make_shared<Told>(meet)};
       test::compiled_small(mesh).fit(test::small_data(8), {.batch_size = 4,
-                                               .verbose = 0,
-                                               .callbacks = callbacks,
-                                               .validation_data = test::small_data(4)});
+                                                           .verbose = 0,
+                                                           .callbacks = callbacks,
+                                                           .validation_data = test::small_data(4)});
     });
     CHECK_THAT(all[0].error, Contains("[log.csv] can be written. Received: no space."));
     CHECK(all[0].noted == all[0].error);

@@ -59,8 +59,7 @@ TEST_CASE("streams that end apart end the epoch for all, with one warning") {
   std::vector<size_t> steps(3);
   const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
-    const History history =
-        model.fit(stream(rank == 1 ? 3 : 5), {.epochs = 2, .verbose = 0});
+    const History history = model.fit(stream(rank == 1 ? 3 : 5), {.epochs = 2, .verbose = 0});
     steps[size_t(rank)] = history.steps.size();
     test::expect(history.epoch.size() == 2, "both epochs");
     if (rank == 0) steps[2] = history.steps.size();
@@ -134,10 +133,10 @@ TEST_CASE("communicators are told of every step and the form of its global batch
     model.fit(test::small_data(11), {.batch_size = 8, .verbose = 0});
     model.evaluate(test::small_data(5), {.batch_size = 8, .verbose = 0});
     model.predict(test::small_data(6), {.batch_size = 8});
-    model.train_on_batch(Examples{.x = {at::zeros({2, 18}, at::kDouble)},
-                                  .y = {at::zeros({2}, at::kLong)}});
-    model.train_on_batch(Examples{.x = {at::zeros({8, 18}, at::kDouble)},
-                                  .y = {at::zeros({8}, at::kLong)}});
+    model.train_on_batch(
+        Examples{.x = {at::zeros({2, 18}, at::kDouble)}, .y = {at::zeros({2}, at::kLong)}});
+    model.train_on_batch(
+        Examples{.x = {at::zeros({8, 18}, at::kDouble)}, .y = {at::zeros({8}, at::kLong)}});
   });
   CHECK(all[0].error + all[1].error == "");
   // A process holds half of the rows, and each is told the same of all of them.
@@ -227,7 +226,9 @@ TEST_CASE("processes that differ are refused before the first collective") {
              Contains("steps_per_epoch (none on rank 0; 2 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.fit.shuffle = false; }),
              Contains("shuffle (yes on rank 0; no on rank 1)"));
-  CHECK_THAT(difference_error([](Run& run) { run.fit.class_weight = {{1, 2.0}}; }),
+  CHECK_THAT(difference_error([](Run& run) {
+               run.fit.class_weight = {{1, 2.0}};
+             }),
              Contains("class_weight ("));
   CHECK_THAT(difference_error([](Run& run) { run.fit.callbacks = {TerminateOnNaN()}; }),
              Contains("callbacks (none on rank 0; Terminator on rank 1)"));
@@ -245,9 +246,7 @@ TEST_CASE("models and options of compile that differ are refused, too") {
              Contains("bucket_cap_mb (25 on rank 0; 1 on rank 1)"));
   CHECK_THAT(difference_error([](Run& run) { run.reduce_dtype.emplace(at::kBFloat16); }),
              Contains("reduce_dtype (float32 on rank 0; bfloat16 on rank 1)"));
-  const auto layout = [](Run& run) {
-    run.compile.layouts["logits/bias"] = {"batch"};
-  };
+  const auto layout = [](Run& run) { run.compile.layouts["logits/bias"] = {"batch"}; };
   CHECK_THAT(difference_error(layout), Contains("logits/bias: (batch) on rank 1"));
   const auto wider = [](Run& run) { run.model = Sequential({Dense(5)}); };
   const std::string text = difference_error(wider);

@@ -32,8 +32,8 @@ inline Outcome trained(Sequential model, const CompileOptions& options, int64_t 
 }
 
 inline void check_equal(const Outcome& replayed, const Outcome& eager) {
-  CHECK(difference(at::tensor(replayed.losses, at::kDouble),
-                   at::tensor(eager.losses, at::kDouble), 1e-12) == "");
+  CHECK(difference(at::tensor(replayed.losses, at::kDouble), at::tensor(eager.losses, at::kDouble),
+                   1e-12) == "");
   REQUIRE(replayed.weights.size() == eager.weights.size());
   for (size_t w = 0; w < eager.weights.size(); ++w) {
     CHECK(difference(replayed.weights[w], eager.weights[w], 1e-10, 1e-13) == "");

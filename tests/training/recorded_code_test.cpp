@@ -121,8 +121,8 @@ TEST_CASE("classes that a program derives are its own, whatever their base says"
 }
 
 TEST_CASE("a custom activation is the program's own code") {
-  Sequential model({Dense(5, {.activation = [](const DTensor& x) { return x * 2; },
-                              .dtype = "float64"})});
+  Sequential model(
+      {Dense(5, {.activation = [](const DTensor& x) { return x * 2; }, .dtype = "float64"})});
   CHECK_THAT(trained(model, small_compile(one_device()), 2).records.why,
              Contains("an activation function"));
 }
@@ -201,8 +201,8 @@ TEST_CASE("a custom step and the stock one inside it are recorded apart") {
     const Examples batch = rows_of(small_data(100), {0, 1, 2, 3});
     for (int i = 0; i < 5; ++i) model->train_on_batch(batch);
     for (int i = 0; i < 5; ++i) {
-      read_loss(model->train_step(pack_batch(rows_of(small_data(100), {0, 1, 2, 3}),
-                                             options.layouts)));
+      read_loss(
+          model->train_step(pack_batch(rows_of(small_data(100), {0, 1, 2, 3}), options.layouts)));
     }
     CHECK((model->step_records().replayed > 3) != eagerly);
     CHECK(model->optimizer()->steps() == 10);
@@ -219,8 +219,7 @@ TEST_CASE("functions of the program's own in a metric are heard") {
       [&](const DTensor&, const DTensor& y_pred) { return ops::mean(y_pred, {-1}) * scale; });
   CompileOptions options = small_compile(one_device());
   options.metrics = {MetricHandle(metric)};
-  CHECK_THAT(trained(small_model(), options, 2).records.why,
-             Contains("metric Scaled"));
+  CHECK_THAT(trained(small_model(), options, 2).records.why, Contains("metric Scaled"));
 }
 
 }  // namespace recorded_code_test

@@ -16,11 +16,9 @@ std::vector<std::function<OptimizerHandle()>> all_optimizers() {
   for (const std::string& name : optimizer_names()) {
     all.push_back([name] {
       Json made = optimizer_to_config(make_optimizer(name));
-      made["config"]["learning_rate"] = {{"class_name", "ExponentialDecay"},
-                                         {"config",
-                                          {{"initial_learning_rate", 0.01},
-                                           {"decay_steps", 10},
-                                           {"decay_rate", 0.9}}}};
+      made["config"]["learning_rate"] = {
+          {"class_name", "ExponentialDecay"},
+          {"config", {{"initial_learning_rate", 0.01}, {"decay_steps", 10}, {"decay_rate", 0.9}}}};
       made["config"]["weight_decay"] = 1e-3;
       made["config"]["global_clipnorm"] = 1;
       made["config"]["use_ema"] = true;

@@ -18,8 +18,7 @@ Sequential noisy_model() {
                          .dtype = "float64"});
   };
   return Sequential({dense(14, "selu", 21, "hidden_1"), GaussianNoise(0.1, {.dtype = "float64"}),
-                     AlphaDropout(0.2, {.dtype = "float64"}),
-                     Reshape({7, 2}, {.dtype = "float64"}),
+                     AlphaDropout(0.2, {.dtype = "float64"}), Reshape({7, 2}, {.dtype = "float64"}),
                      SpatialDropout1D(0.2, {.seed = 5, .dtype = "float64"}),
                      Flatten({.dtype = "float64"}), GaussianDropout(0.1, {.dtype = "float64"}),
                      dense(5, "linear", 23, "logits")});
@@ -70,9 +69,7 @@ class OwnNoise final : public Layer {
 
 }  // namespace
 
-TEST_CASE("noise of every kind is replayed as it is drawn") {
-  check_replayed(noisy_model);
-}
+TEST_CASE("noise of every kind is replayed as it is drawn") { check_replayed(noisy_model); }
 
 TEST_CASE("images are changed in replayed steps as in eager ones, on any mesh") {
   check_replayed(model_of_changed_images);
@@ -81,8 +78,8 @@ TEST_CASE("images are changed in replayed steps as in eager ones, on any mesh") 
 TEST_CASE("a layer of one's own draws anew in each replay, and its operations are replayed") {
   const auto model = [] {
     const auto dense = [](int64_t units, int64_t seed) {
-      return Dense(units, {.kernel_initializer = GlorotUniform({.seed = seed}),
-                           .dtype = "float64"});
+      return Dense(units,
+                   {.kernel_initializer = GlorotUniform({.seed = seed}), .dtype = "float64"});
     };
     return Sequential({dense(14, 21), make_layer<OwnNoise>(), dense(5, 23)});
   };

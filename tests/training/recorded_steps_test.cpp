@@ -28,9 +28,8 @@ Sequential rich_model() {
                                .activity_regularizer = L1(1e-3),
                                .name = "hidden_1",
                                .dtype = "float64"};
-  const DenseOptions logits = {.kernel_initializer = GlorotUniform({.seed = 23}),
-                               .name = "logits",
-                               .dtype = "float64"};
+  const DenseOptions logits = {
+      .kernel_initializer = GlorotUniform({.seed = 23}), .name = "logits", .dtype = "float64"};
   return Sequential({Dense(14, hidden), Dropout(0.3, {.dtype = "float64"}),
                      BatchNormalization({.dtype = "float64"}),
                      Dropout(0.2, {.seed = 5, .dtype = "float64"}), Dense(5, logits)});
@@ -99,8 +98,8 @@ TEST_CASE("dropout, moving statistics, penalties, a schedule and averages are re
 TEST_CASE("attention is replayed, with masks that change from step to step, normalized rows too") {
   const auto model = [] {
     const auto dense = [](int64_t units, int64_t seed) {
-      return Dense(units, {.kernel_initializer = GlorotUniform({.seed = seed}),
-                           .dtype = "float64"});
+      return Dense(units,
+                   {.kernel_initializer = GlorotUniform({.seed = seed}), .dtype = "float64"});
     };
     return Sequential({dense(14, 21), make_layer<OwnAttention>(),
                        LayerNormalization({.scale = false, .dtype = "float64"}), dense(5, 23)});

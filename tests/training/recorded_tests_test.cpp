@@ -75,8 +75,9 @@ TEST_CASE("steps of predictions are recorded, and their outputs outlive the next
   // Each is kept as it came.
   std::vector<at::Tensor> kept, copies;
   for (int64_t at = 0; at < 96; at += 16) {
-    kept.push_back(replayed.predict_on_batch(TensorDataset(x.narrow(0, at, 16)).get(
-        std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}))[0]);
+    kept.push_back(replayed.predict_on_batch(
+        TensorDataset(x.narrow(0, at, 16))
+            .get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}))[0]);
     copies.push_back(kept.back().clone());
   }
   for (size_t i = 0; i < kept.size(); ++i) CHECK(difference(kept[i], copies[i]) == "");

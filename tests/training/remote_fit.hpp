@@ -40,8 +40,9 @@ struct Kept {
 };
 
 inline Kept kept_of(Model& model) {
-  Kept kept{model.fit_position(), model.metric_totals(), model.history(), model.get_weights(), {},
-            model.optimizer()->steps()};
+  Kept kept{
+      model.fit_position(),      model.metric_totals(), model.history(), model.get_weights(), {},
+      model.optimizer()->steps()};
   for (at::Tensor& weight : kept.weights) weight = weight.clone();
   for (const Variable& slot : model.optimizer()->variables()) {
     kept.slots.push_back(slot.value().full().clone());

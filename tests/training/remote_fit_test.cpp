@@ -152,8 +152,7 @@ class Reading final : public Model {
 
 }  // namespace
 
-TEST_CASE("remote steps: metrics of steps that cannot be planned are means over rows",
-          "[remote]") {
+TEST_CASE("remote steps: metrics of steps that cannot be planned are means over rows", "[remote]") {
   const auto fit = [](const std::shared_ptr<FakeSteps>& remote) {
     const StepExecutorScope scope(remote);
     const ModelHandle model(std::make_shared<Reading>());

@@ -42,8 +42,9 @@ struct Keep : Callback {
   }
   void keep() {
     Model& run = model();
-    kept = {run.fit_position(), run.metric_totals().dump(), run.history(), run.get_weights(), {},
-            run.optimizer()->steps()};
+    kept = {
+        run.fit_position(),      run.metric_totals().dump(), run.history(), run.get_weights(), {},
+        run.optimizer()->steps()};
     for (const Variable& slot : run.optimizer()->variables()) {
       kept.slots.push_back(slot.value().full().clone());
     }
@@ -129,8 +130,8 @@ struct Signalled : Keep {
 }  // namespace
 
 TEST_CASE("a run that a signal ends goes on bit for bit, in validation, too", "[resume]") {
-  const auto [testing, step] = GENERATE(table<bool, int64_t>(
-      {{false, 0}, {false, 2}, {false, steps - 1}, {true, 0}, {true, 1}}));
+  const auto [testing, step] = GENERATE(
+      table<bool, int64_t>({{false, 0}, {false, 2}, {false, steps - 1}, {true, 0}, {true, 1}}));
   CAPTURE(testing, step);
   const Outcome whole = trained(LambdaCallback({}));
   const StopSignals signals;
@@ -159,10 +160,9 @@ TEST_CASE("a run that was kept at its end has nothing left to do", "[resume]") {
 TEST_CASE("totals that metric_totals() did not give are refused", "[resume]") {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts("data", create_mesh({{"batch", 2}}))));
-  const std::string text =
-      GENERATE("3", "{}", R"({"loss": [1], "metrics": {}})", R"({"loss": [1, 2]})",
-               R"({"loss": [1, 2], "metrics": {"accuracy": 3}})",
-               R"({"loss": ["a", 2], "metrics": {}})");
+  const std::string text = GENERATE(
+      "3", "{}", R"({"loss": [1], "metrics": {}})", R"({"loss": [1, 2]})",
+      R"({"loss": [1, 2], "metrics": {"accuracy": 3}})", R"({"loss": ["a", 2], "metrics": {}})");
   CHECK_THROWS_WITH(model->restore_metric_totals(Json::parse(text)),
                     Contains("totals are what metric_totals() gave"));
 }

@@ -27,10 +27,9 @@ Outcome train(const test::SmallScheme& scheme, const Mesh& mesh) {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts(scheme.layouts, mesh)));
   Outcome outcome;
-  outcome.history = model.fit(test::small_data(27), {.batch_size = 8,
-                                                     .epochs = 2,
-                                                     .verbose = 0,
-                                                     .validation_data = test::small_data(11, 2)});
+  outcome.history = model.fit(
+      test::small_data(27),
+      {.batch_size = 8, .epochs = 2, .verbose = 0, .validation_data = test::small_data(11, 2)});
   outcome.weights = test::whole_weights(model);
   outcome.predictions = model.predict(test::small_data(5, 3), {}).clone();
   return outcome;
@@ -186,8 +185,8 @@ TEST_CASE("a process without rows of a short batch reads one for its shape") {
 }
 
 TEST_CASE("processes shuffle in one global order, anew in each epoch") {
-  const auto reads = reads_by_rank(2, {{"batch", 4}}, "data",
-                                   {.batch_size = 8, .epochs = 2, .verbose = 0}, 16);
+  const auto reads =
+      reads_by_rank(2, {{"batch", 4}}, "data", {.batch_size = 8, .epochs = 2, .verbose = 0}, 16);
   for (size_t step = 0; step < 4; ++step) {
     const Permutation order(16, fold_in(Seed{global_seed(), 0}, step / 2));
     std::vector<int64_t> both = reads[0][step];
@@ -226,9 +225,8 @@ TEST_CASE("batches of several inputs are cut from the rows of a process as from 
   };
   for (const int ranks : {2, 4, 8}) {
     CAPTURE(ranks);
-    CHECK_NOTHROW(test::run_ranks(ranks, [&](int, const auto& communicator) {
-      check(test::rank_mesh(dims, communicator));
-    }));
+    CHECK_NOTHROW(test::run_ranks(
+        ranks, [&](int, const auto& communicator) { check(test::rank_mesh(dims, communicator)); }));
   }
 }
 

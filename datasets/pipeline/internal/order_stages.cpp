@@ -134,8 +134,8 @@ class RepeatedElements final : public PipelineElements {
     Elements& elements = open_[number];
     if (elements) return elements;
     const Elements made = elements = opened(number);
-    if (open_.size() > most_open) open_.erase(number == open_.begin()->first ? --open_.end()
-                                                                            : open_.begin());
+    if (open_.size() > most_open)
+      open_.erase(number == open_.begin()->first ? --open_.end() : open_.begin());
     return made;
   }
 

@@ -145,12 +145,11 @@ Examples stacked(std::span<const Examples> rows, const std::string& where) {
 
 RowPadding padding_of(std::span<const Examples> rows, const RowPadding& given,
                       const std::string& where) {
-  check_rows_like_first(rows, where, "rows of a batch have as many axes, and one dtype",
-                        "make them alike by map()",
-                        [](const at::Tensor& own, const at::Tensor& first) {
-                          return own.dim() == first.dim() &&
-                                 own.scalar_type() == first.scalar_type();
-                        });
+  check_rows_like_first(
+      rows, where, "rows of a batch have as many axes, and one dtype", "make them alike by map()",
+      [](const at::Tensor& own, const at::Tensor& first) {
+        return own.dim() == first.dim() && own.scalar_type() == first.scalar_type();
+      });
   RowPadding all = given;
   all.x = shapes_of(rows, &Examples::x, given.x, where);
   all.y = shapes_of(rows, &Examples::y, given.y, where);

@@ -19,9 +19,9 @@ inline constexpr int64_t no_end = std::numeric_limits<int64_t>::max();
 
 /// What the elements of an epoch follow from, and how they are read.
 struct PipelineReading {
-  uint64_t pass = 0;  ///< number of the epoch, or what a repetition makes of it
+  uint64_t pass = 0;       ///< number of the epoch, or what a repetition makes of it
   LayoutMap layouts = {};  ///< which rows of a batch are read; undefined: all
-  int64_t ahead = 1;  ///< how far apart elements lie that are asked for at a time
+  int64_t ahead = 1;       ///< how far apart elements lie that are asked for at a time
 };
 
 /// The elements of one pass over a stage.

@@ -120,8 +120,7 @@ void TapeWalk::hand_on(const Entry& entry) {
   if (!source_of_.count(entry.out_ids[0])) gradients_.erase(found);
   if (!(entry.tracked & 1) || !wanted_.count(entry.in_ids[0])) return;
   if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
-  gradients_[entry.in_ids[0]].add(
-      contributions.total(entry.in_forms[0]->layout.resolved()));
+  gradients_[entry.in_ids[0]].add(contributions.total(entry.in_forms[0]->layout.resolved()));
 }
 
 void TapeWalk::check(const Entry& entry) {

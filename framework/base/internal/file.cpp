@@ -109,8 +109,8 @@ InputFile::InputFile(const std::string& path, Unpack unpack) : path_(path) {
                     "pass the path of a file");
   }
   stored_size_ = static_cast<uint64_t>(info.st_size);
-  const bool packed = unpack == Unpack::by_name ? path.ends_with(".gz")
-                                                : begins_as_gzip(opened.get());
+  const bool packed =
+      unpack == Unpack::by_name ? path.ends_with(".gz") : begins_as_gzip(opened.get());
   if (packed) gzip_ = std::make_unique<Gzip>(*this);
   descriptor_ = opened.release();
 }

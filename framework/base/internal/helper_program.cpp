@@ -34,7 +34,7 @@ std::string find_program(const std::string& name) {
 }
 
 HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
-                           const std::string& fix) {
+                             const std::string& fix) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -50,8 +50,8 @@ HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescrip
   if (descriptors.file >= 0) posix_spawn_file_actions_adddup2(&actions, descriptors.file, 3);
   // Connections of clients, above all, which would stay open with it.
   posix_spawn_file_actions_addclosefrom_np(&actions, descriptors.file < 0 ? 3 : 4);
-  const int error = posix_spawn(&process_, arguments[0], &actions, nullptr, arguments.data(),
-                                environ);
+  const int error =
+      posix_spawn(&process_, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return;
   process_ = -1;

@@ -25,7 +25,7 @@ class HelperProgram {
  public:
   /// `words` begin with the program's path. Throws StateError with `fix` if the system starts none.
   HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
-               const std::string& fix);
+                const std::string& fix);
   ~HelperProgram();
   HelperProgram(const HelperProgram&) = delete;
   HelperProgram& operator=(const HelperProgram&) = delete;

@@ -32,8 +32,7 @@ std::optional<uint64_t> number_behind(const std::string& path, const std::string
 
 /// What a control group leaves; its files are called otherwise in the first version.
 uint64_t left_in(const std::string& folder, bool first_version) {
-  const auto most =
-      number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
+  const auto most = number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
   const auto used =
       number_in(folder + (first_version ? "/memory.usage_in_bytes" : "/memory.current"));
   if (!most || !used) return unlimited;
@@ -69,8 +68,8 @@ uint64_t available_memory(const std::string& root) {
     if (!memory && kinds != ",,") continue;
     const std::string path = line.substr(second + 1);
     if (path.empty() || path[0] != '/') continue;
-    least = std::min(least, left_below(root + "/sys/fs/cgroup" + (memory ? "/memory" : ""), path,
-                                       memory));
+    least = std::min(least,
+                     left_below(root + "/sys/fs/cgroup" + (memory ? "/memory" : ""), path, memory));
   }
   return least;
 }

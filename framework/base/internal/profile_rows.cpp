@@ -42,8 +42,8 @@ class Accountant {
 
  private:
   struct Open {
-    Sums* row;      ///< whose time it is
-    bool is_part;   ///< of the span around, whose row it is
+    Sums* row;     ///< whose time it is
+    bool is_part;  ///< of the span around, whose row it is
     bool in_step;
     SpanKind kind;
     int64_t duration;

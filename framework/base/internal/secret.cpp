@@ -28,8 +28,8 @@ std::string stripped(const std::string& text) {
 
 std::string check_secret(const std::string& where, const std::string& secret) {
   if (secret.size() >= min_secret_bytes && secret.size() <= max_secret_bytes) return secret;
-  throw ConfigError(where, str("a secret has ", min_secret_bytes, " to ", max_secret_bytes,
-                               " characters"),
+  throw ConfigError(where,
+                    str("a secret has ", min_secret_bytes, " to ", max_secret_bytes, " characters"),
                     str(secret.size()), "draw one by: openssl rand -hex 32");
 }
 

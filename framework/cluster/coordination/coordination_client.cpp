@@ -50,7 +50,7 @@ void CoordinationClient::fail_over() const {
 }
 
 std::vector<std::string> CoordinationClient::exchange(FrameType type, const std::string& key,
-                                               const std::string& body) {
+                                                      const std::string& body) {
   const auto waiter = std::make_shared<Waiter>();
   waiter->texts.resize(static_cast<size_t>(options_.size));
   std::unique_lock lock(mutex_);

@@ -78,10 +78,13 @@ void CoordinationClient::handle_all() {
 
 void CoordinationClient::handle(const Frame& frame) {
   switch (frame.type) {
-    case FrameType::beat: return;
-    case FrameType::started: return welcome(frame);
+    case FrameType::beat:
+      return;
+    case FrameType::started:
+      return welcome(frame);
     case FrameType::gathered:
-    case FrameType::checked: return handle_text(frame);
+    case FrameType::checked:
+      return handle_text(frame);
     case FrameType::ask: {
       const std::vector<CallRecord> calls = last_calls();
       BodyWriter body;
@@ -89,8 +92,10 @@ void CoordinationClient::handle(const Frame& frame) {
       for (const CallRecord& call : calls) body.call(call);
       return send(FrameType::calls, body.bytes());
     }
-    case FrameType::end: return end(frame.body);
-    case FrameType::farewell: return close(Phase::left);
+    case FrameType::end:
+      return end(frame.body);
+    case FrameType::farewell:
+      return close(Phase::left);
     default:
       throw BadFrame(str("a frame of type ", static_cast<int>(frame.type)));
   }

@@ -10,8 +10,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/coordination/hello_refusal.hpp>
+#include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
 namespace tessera::detail {
@@ -85,8 +85,8 @@ void CoordinationServer::wait() {
   if (accepts) entries.push_back({listener_.get(), POLLIN, 0});
   for (const Connection& each : connections_) {
     const bool unsent = each.socket.has_unsent();
-    entries.push_back({each.socket.descriptor(),
-                       static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
+    entries.push_back(
+        {each.socket.descriptor(), static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
   }
   const int ready = ::poll(entries.data(), entries.size(), poll_time(wake_time()));
   const Time before = std::exchange(now_, steady_clock::now());
@@ -167,16 +167,24 @@ void CoordinationServer::handle(Connection& connection, const Frame& frame) {
   if (frame.type == FrameType::note) return judge_->note(rank, body.text());
   if (phase_ != Phase::running) return;
   switch (frame.type) {
-    case FrameType::beat: reason = judge_->beat(rank, body.last_call(), now_); break;
+    case FrameType::beat:
+      reason = judge_->beat(rank, body.last_call(), now_);
+      break;
     case FrameType::gather: {
       const std::string key = body.text();
       reason = judge_->gather(rank, key, body.text(), now_, complete);
       break;
     }
-    case FrameType::check: reason = judge_->check(rank, body.call(), now_, complete); break;
-    case FrameType::abort: reason = body.text().substr(0, max_reason_bytes); break;
-    case FrameType::goodbye: return leave(rank, body.last_call());
-    default: throw BadFrame(str("a frame of type ", static_cast<int>(frame.type)));
+    case FrameType::check:
+      reason = judge_->check(rank, body.call(), now_, complete);
+      break;
+    case FrameType::abort:
+      reason = body.text().substr(0, max_reason_bytes);
+      break;
+    case FrameType::goodbye:
+      return leave(rank, body.last_call());
+    default:
+      throw BadFrame(str("a frame of type ", static_cast<int>(frame.type)));
   }
   body.finish();
   answer(complete);
@@ -260,9 +268,9 @@ void CoordinationServer::judge_proof(Connection& connection, const Frame& frame)
     say(str("[control] turned away ", who, ": it knows another secret"));
   }
   refuse(connection,
-         ConfigError("control", str("all processes that meet at ",
-                                    address_text(options_.address, options_.port),
-                                    " know one secret"),
+         ConfigError("control",
+                     str("all processes that meet at ",
+                         address_text(options_.address, options_.port), " know one secret"),
                      str("another one of ", who),
                      "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET")
              .what());

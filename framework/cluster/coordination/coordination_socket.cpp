@@ -219,7 +219,7 @@ FileDescriptor accept_from(const FileDescriptor& listener) {
 }
 
 FileDescriptor connect_to(const std::string& address, int port, steady_clock::time_point deadline,
-                      std::string& error) {
+                          std::string& error) {
   // An address that swallows all packets must not keep the next one from being tried.
   deadline = std::min(deadline, steady_clock::now() + max_connect_time);
   const Addresses addresses = resolve(address, port, error);

@@ -75,7 +75,7 @@ FileDescriptor accept_from(const FileDescriptor& listener);
 /// One try to connect until the deadline; not blocking afterwards. Invalid with the system's reason
 /// in `error`.
 FileDescriptor connect_to(const std::string& address, int port,
-                      std::chrono::steady_clock::time_point deadline, std::string& error);
+                          std::chrono::steady_clock::time_point deadline, std::string& error);
 
 /// Two ends of a connection inside the process. Throws CommError.
 std::pair<FileDescriptor, FileDescriptor> connected_pair();

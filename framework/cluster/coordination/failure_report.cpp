@@ -23,8 +23,7 @@ namespace {
 /// More groups of ranks than anybody reads in a line.
 constexpr size_t max_groups = 6;
 
-std::string line(const std::string& expected, const std::string& received,
-                 const std::string& fix) {
+std::string line(const std::string& expected, const std::string& received, const std::string& fix) {
   return CommError("control", expected, received, fix).what();
 }
 
@@ -194,10 +193,10 @@ std::string left_text(const Peer& peer, const std::string& note, const std::stri
 std::string late_text(const std::vector<Peer>& peers, double seconds, const std::string& waiting) {
   std::vector<std::string> names;
   for (const Peer& peer : peers) names.push_back(peer.describe());
-  return line("every rank arrives where others wait",
-              str(join(names, ", "), " did not come within ", seconds_text(seconds), " while ",
-                  waiting),
-              "find what keeps it, or raise the time-out if it has that much to do");
+  return line(
+      "every rank arrives where others wait",
+      str(join(names, ", "), " did not come within ", seconds_text(seconds), " while ", waiting),
+      "find what keeps it, or raise the time-out if it has that much to do");
 }
 
 std::string stuck_text(double seconds, const std::string& waiting) {

@@ -16,10 +16,10 @@ std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
   const Peer& peer = hello.peer;
   const std::string address = address_text(options.address, options.port);
   if (!options.job.empty() && hello.job != options.job) {
-    return refuse(str("the processes that meet at ", address, " belong to one run"),
-                  str("job ", in_quotes(hello.job), " of ", peer.describe(),
-                      ", rank 0 has another"),
-                  "give each run a port of its own");
+    return refuse(
+        str("the processes that meet at ", address, " belong to one run"),
+        str("job ", in_quotes(hello.job), " of ", peer.describe(), ", rank 0 has another"),
+        "give each run a port of its own");
   }
   if (hello.size != options.size) {
     return refuse("all ranks are told the same number of processes",

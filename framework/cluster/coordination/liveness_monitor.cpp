@@ -75,7 +75,7 @@ std::string LivenessMonitor::beat(int rank, const std::optional<CallRecord>& las
 }
 
 std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
-                                std::optional<Round>& complete) {
+                                   std::optional<Round>& complete) {
   Member& it = member(rank);
   if (!it.last || call.number >= it.last->number) {
     it.last = call;
@@ -88,7 +88,7 @@ std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
 }
 
 std::string LivenessMonitor::gather(int rank, const std::string& key, std::string text, Time now,
-                                 std::optional<Round>& complete) {
+                                    std::optional<Round>& complete) {
   const std::string where = str("the exchange of ", in_quotes(key));
   complete = rounds_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
   return complete ? "" : find_left();
@@ -130,7 +130,7 @@ std::string LivenessMonitor::give_up(int rank, Time now) {
 }
 
 std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time since,
-                               const std::string& waiting) {
+                                  const std::string& waiting) {
   std::vector<Peer> late;
   for (const int rank : ranks) {
     // It was stopped while others waited already.

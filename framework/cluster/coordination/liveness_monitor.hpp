@@ -68,8 +68,7 @@ class LivenessMonitor {
   std::string find_late(Time now);
   std::string find_stuck(Time now);
   /// Why the run is over as these ranks do not come where others wait.
-  std::string late(const std::vector<int>& ranks, Time now, Time since,
-                   const std::string& waiting);
+  std::string late(const std::vector<int>& ranks, Time now, Time since, const std::string& waiting);
   /// It was silent for longer than a process that runs is, if not for the whole time-out yet.
   bool misses_beats(int rank, Time now) const;
   std::string give_up(int rank, Time now);

@@ -18,24 +18,24 @@ struct BadFrame : std::runtime_error {
 
 /// What the processes of a run tell each other, each over its one connection to rank 0.
 enum class FrameType : uint8_t {
-  hello,     ///< to rank 0, first of all: who this is
-  challenge, ///< its answer where there is a secret: what to prove it by
-  proof,     ///< to rank 0: that this process knows the secret
-  refused,   ///< its answer: why not, before the connection is closed
-  accepted,  ///< its answer: wait until all are there; its own proof
-  started,   ///< all are there: the peers
-  beat,      ///< both ways: still here; to rank 0 with the last call
-  gather,    ///< to rank 0: a key and this rank's text
-  gathered,  ///< a key and the text of one rank
-  check,     ///< to rank 0: a call to compare
-  checked,   ///< all ranks made the call of this key
-  note,      ///< to rank 0: why this process is about to leave
-  abort,     ///< to rank 0: end the run, and why
-  ask,       ///< the run ends: what are your last calls?
-  calls,     ///< the answer
-  end,       ///< the run is over, and why
-  goodbye,   ///< to rank 0: this process leaves, with its last call
-  farewell,  ///< its answer: close the connection
+  hello,      ///< to rank 0, first of all: who this is
+  challenge,  ///< its answer where there is a secret: what to prove it by
+  proof,      ///< to rank 0: that this process knows the secret
+  refused,    ///< its answer: why not, before the connection is closed
+  accepted,   ///< its answer: wait until all are there; its own proof
+  started,    ///< all are there: the peers
+  beat,       ///< both ways: still here; to rank 0 with the last call
+  gather,     ///< to rank 0: a key and this rank's text
+  gathered,   ///< a key and the text of one rank
+  check,      ///< to rank 0: a call to compare
+  checked,    ///< all ranks made the call of this key
+  note,       ///< to rank 0: why this process is about to leave
+  abort,      ///< to rank 0: end the run, and why
+  ask,        ///< the run ends: what are your last calls?
+  calls,      ///< the answer
+  end,        ///< the run is over, and why
+  goodbye,    ///< to rank 0: this process leaves, with its last call
+  farewell,   ///< its answer: close the connection
 };
 
 struct Frame {

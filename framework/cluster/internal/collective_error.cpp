@@ -25,12 +25,11 @@ std::string received(const std::map<int, std::string>& failures) {
 
 RankFailures::RankFailures(const std::string& where, const std::string& expected,
                            std::map<int, std::string> failures)
-    : FileError(where, expected, received(failures), ""),
-      failures_(std::move(failures)) {}
+    : FileError(where, expected, received(failures), ""), failures_(std::move(failures)) {}
 
 std::vector<std::string> collectively(const GatherTexts& gather, const std::string& where,
-                                     const std::string& expected,
-                                     const std::function<std::string()>& work) {
+                                      const std::string& expected,
+                                      const std::function<std::string()>& work) {
   if (!gather) return {work()};
   std::string text;
   std::exception_ptr error;

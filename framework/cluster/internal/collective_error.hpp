@@ -29,7 +29,7 @@ using GatherTexts = std::function<std::vector<std::string>(const std::string& te
 /// one throws: those at fault their own errors, the others RankFailures `[where] expected. ...`.
 /// Throws what `gather` throws.
 std::vector<std::string> collectively(const GatherTexts& gather, const std::string& where,
-                                     const std::string& expected,
-                                     const std::function<std::string()>& work);
+                                      const std::string& expected,
+                                      const std::function<std::string()>& work);
 
 }  // namespace tessera::detail

@@ -52,9 +52,8 @@ int read_integer(const std::string& where, const std::string& text, int minimum,
 
 int local_rank_of(const std::vector<HostPort>& addresses, int rank) {
   const auto end = addresses.begin() + rank;
-  return static_cast<int>(std::count_if(addresses.begin(), end, [&](const HostPort& address) {
-    return address.host == end->host;
-  }));
+  return static_cast<int>(std::count_if(
+      addresses.begin(), end, [&](const HostPort& address) { return address.host == end->host; }));
 }
 
 Environment::Environment(EnvironmentLookup environment) : environment_(std::move(environment)) {
@@ -74,14 +73,14 @@ std::string Environment::require(const std::string& name, const std::string& rea
 }
 
 std::optional<int> Environment::find_integer(const std::string& name, int minimum,
-                                           int maximum) const {
+                                             int maximum) const {
   const auto text = find(name);
   if (!text) return std::nullopt;
   return read_integer(name, *text, minimum, maximum);
 }
 
 int Environment::require_integer(const std::string& name, const std::string& reason, int minimum,
-                               int maximum) const {
+                                 int maximum) const {
   return read_integer(name, require(name, reason), minimum, maximum);
 }
 

@@ -57,11 +57,13 @@ std::string check_access(const std::string& where, const std::string& who, const
     return str("Warning: [", where, "] ", who, " listens beyond this host, at ", host,
                ", without a secret: whoever reaches it may take part");
   }
-  throw ConfigError(where, str(who, " listens beyond this host, at ", host,
-                               ", only for those that know the secret of the job"),
+  throw ConfigError(where,
+                    str(who, " listens beyond this host, at ", host,
+                        ", only for those that know the secret of the job"),
                     "no secret",
                     str("put one into a file by \"openssl rand -hex 32\", the same for all "
-                        "processes, and set ", secret_file_variable,
+                        "processes, and set ",
+                        secret_file_variable,
                         "; or, where nobody else is, pass --insecure or set TESSERA_INSECURE=1"));
 }
 

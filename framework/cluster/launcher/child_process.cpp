@@ -55,8 +55,7 @@ struct Start {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(start.out, 1) >= 0 &&
-      dup2(start.err, 2) >= 0) {
+  if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(start.out, 1) >= 0 && dup2(start.err, 2) >= 0) {
     execve(start.words[0], start.words.data(), start.environment.data());
   }
   const int error = errno;
@@ -71,8 +70,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words,
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   std::vector<std::string> arguments = words, variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  const Start start{pointers(arguments), pointers(variables), out.write.get(), err.write.get(),
-                    failure.write.get(), getpid()};
+  const Start start{pointers(arguments), pointers(variables), out.write.get(),
+                    err.write.get(),     failure.write.get(), getpid()};
   pid_ = fork();
   if (pid_ == 0) become(start);
   if (pid_ < 0) {
@@ -86,8 +85,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words,
   while ((size = read(failure.read.get(), &error, sizeof error)) < 0 && errno == EINTR) continue;
   if (size > 0) {
     waitpid(pid_, nullptr, 0);
-    throw ConfigError("launch", "the program can be run", in_quotes(words[0]) + ": " +
-                      strerror(error), "name another program");
+    throw ConfigError("launch", "the program can be run",
+                      in_quotes(words[0]) + ": " + strerror(error), "name another program");
   }
   for (FileDescriptor* end : {&out.read, &err.read}) {
     fcntl(end->get(), F_SETFL, O_NONBLOCK);

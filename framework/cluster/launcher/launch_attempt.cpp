@@ -177,8 +177,7 @@ void LaunchAttempt::note_end(Member& member) {
 void LaunchAttempt::report_failure(const Member& member) {
   const bool blames = blames_another(*member.process);
   if (!over_ && first_ == nullptr) signal_type("evaluator", SIGTERM);
-  const bool first =
-      !over_ && (first_ == nullptr || (blames_another(*first_->process) && !blames));
+  const bool first = !over_ && (first_ == nullptr || (blames_another(*first_->process) && !blames));
   if (first) first_ = &member;
   if ((first || (over_ && presses_ == 0)) && !blames && !all_ended()) {
     output_.add(2, str("launch: ", member.task.name(), " failed: ", describe(member)));

@@ -17,7 +17,7 @@ class LaunchAttempt {
  public:
   /// Starts them. `signals` is a signalfd of the signals that launch() handles.
   LaunchAttempt(const std::vector<std::string>& command, const LaunchOptions& options,
-              const std::vector<LaunchTask>& tasks, int signals, OutputMultiplexer& output);
+                const std::vector<LaunchTask>& tasks, int signals, OutputMultiplexer& output);
 
   /// Returns when all have ended and their output was taken.
   void watch();
@@ -70,8 +70,8 @@ class LaunchAttempt {
   OutputMultiplexer& output_;
   Time start_;
   std::vector<Member> members_;
-  const Member* first_ = nullptr;  ///< that failed
-  bool over_ = false;              ///< whether the chief said that all is done
+  const Member* first_ = nullptr;   ///< that failed
+  bool over_ = false;               ///< whether the chief said that all is done
   std::optional<Time> next_press_;  ///< when processes that do not leave are told to
   int presses_ = 0;
   int stopped_by_ = 0;

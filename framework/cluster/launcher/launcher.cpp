@@ -95,8 +95,7 @@ int bind_port(const FileDescriptor& probe, int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   socklen_t size = sizeof address;
   auto* any = reinterpret_cast<sockaddr*>(&address);
-  const bool bound =
-      bind(probe.get(), any, size) == 0 && getsockname(probe.get(), any, &size) == 0;
+  const bool bound = bind(probe.get(), any, size) == 0 && getsockname(probe.get(), any, &size) == 0;
   return bound ? ntohs(address.sin_port) : 0;
 }
 

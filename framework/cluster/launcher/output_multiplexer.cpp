@@ -15,8 +15,7 @@ constexpr size_t max_line_bytes = 1 << 20;
 
 }  // namespace
 
-void LineCutter::add(std::string_view bytes,
-                     const std::function<void(const std::string&)>& line) {
+void LineCutter::add(std::string_view bytes, const std::function<void(const std::string&)>& line) {
   for (const char c : bytes) {
     const bool ends = c == '\n' || text_.size() >= max_line_bytes;
     if (ends) {
@@ -44,7 +43,7 @@ OutputMultiplexer::OutputMultiplexer() {
 }
 
 void OutputMultiplexer::add(int descriptor, const std::string& label, int colour,
-                     const std::string& line) {
+                            const std::string& line) {
   std::string prefix = "[" + label + "] ";
   // Six colours from red to cyan, none of which is the terminal's own.
   if (colour_[descriptor]) {

@@ -76,8 +76,7 @@ void CollectiveQueue::check_locked() const {
 void CollectiveQueue::abort(const std::string& reason) {
   {
     const Lock lock(mutex_);
-    failure_ =
-        CommError(channel_->name(), "the communicator was aborted", reason, "").what();
+    failure_ = CommError(channel_->name(), "the communicator was aborted", reason, "").what();
   }
   channel_->abort(reason);
   changed_.notify_all();

@@ -63,7 +63,7 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   bool running_ = false;  ///< a collective runs now
   bool urgent_ = false;   ///< the thread is to run what there is
   bool closed_ = false;
-  std::string failure_;   ///< line of the error that ended the queue
+  std::string failure_;  ///< line of the error that ended the queue
   std::thread thread_;
 };
 

@@ -35,8 +35,8 @@ void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor&
 
 /// Elements of all segments of a tensor but the last: two even of one of middling size.
 int64_t segment_elements(const at::Tensor& whole) {
-  const int64_t bytes = std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, least_segment_bytes,
-                                   max_segment_bytes);
+  const int64_t bytes =
+      std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, least_segment_bytes, max_segment_bytes);
   return bytes / 64 * 64 / whole.element_size();
 }
 
@@ -132,11 +132,11 @@ void ReduceOp::post(int64_t index) {
   for (size_t r = 0; r < parts_.ranks.size(); ++r) {
     list.push_back(nullptr);
     if (r == parts_.me) continue;
-    list.back() = channel_.recv(
-        parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
-        [this, r, index](const std::byte* data, size_t offset, size_t count) {
-          add(r, index, data, offset, count);
-        });
+    list.back() =
+        channel_.recv(parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
+                      [this, r, index](const std::byte* data, size_t offset, size_t count) {
+                        add(r, index, data, offset, count);
+                      });
   }
 }
 
@@ -153,8 +153,7 @@ void ReduceOp::reduce(int64_t index) {
   list.clear();
 }
 
-void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t offset,
-                   size_t bytes) {
+void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes) {
   const int64_t size = parts_.result.element_size();
   const auto piece = [&](const at::Tensor& whole) {
     return segment(whole, index).narrow(0, int64_t(offset) / size, int64_t(bytes) / size);

@@ -86,8 +86,7 @@ void hand_over(gloo::transport::Context& context, int peer, gloo::transport::tcp
   const int descriptor = here.valid() ? other_end(here) : -1;
   auto* handler = dynamic_cast<gloo::transport::tcp::Handler*>(&pair);
   // With the last descriptor of the pair's own connection goes that it was waited for.
-  if (descriptor < 0 || handler == nullptr ||
-      ::dup3(connection.get(), descriptor, O_CLOEXEC) < 0) {
+  if (descriptor < 0 || handler == nullptr || ::dup3(connection.get(), descriptor, O_CLOEXEC) < 0) {
     throw CommError("gloo", "its pairs take connections", "another version of Gloo",
                     "build with the libgloo-dev of Debian 12");
   }

@@ -104,8 +104,8 @@ class P2pEngine final : public Engine {
   std::map<uint64_t, uint64_t> counts_;
 };
 
-WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
-                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+                              at::Tensor& out) {
   queue_->check();
   if (group.is_local()) return local_->all_reduce(group, kind, parts, out);
   const Ranks ranks(group, rank());
@@ -130,9 +130,8 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
   return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
 }
 
-WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis,
-                                        const std::vector<int64_t>& counts,
-                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
+WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
+                              const std::vector<at::Tensor>& parts, at::Tensor& out) {
   queue_->check();
   if (group.is_local()) return local_->all_gather(group, axis, counts, parts, out);
   const Ranks ranks(group, rank());
@@ -162,9 +161,9 @@ WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis,
 }
 
 WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                            const std::vector<Interval>& pieces,
-                                            const std::vector<at::Tensor>& parts,
-                                            std::vector<at::Tensor>& out) {
+                                  const std::vector<Interval>& pieces,
+                                  const std::vector<at::Tensor>& parts,
+                                  std::vector<at::Tensor>& out) {
   queue_->check();
   if (group.is_local()) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
   const Ranks ranks(group, rank());
@@ -183,13 +182,11 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
     out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
     offset += numel(shape);
   }
-  return push_reduce(TagKind::scatter, ranks, std::move(reduce),
-                     whole.nbytes() <= one_round_bytes);
+  return push_reduce(TagKind::scatter, ranks, std::move(reduce), whole.nbytes() <= one_round_bytes);
 }
 
-WorkPtr P2pEngine::all_to_all(const Group& group,
-                                        const std::vector<std::vector<at::Tensor>>& send,
-                                        std::vector<std::vector<at::Tensor>>& recv) {
+WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
+                              std::vector<std::vector<at::Tensor>>& recv) {
   queue_->check();
   const Ranks ranks(group, rank());
   std::unique_ptr<MoveOp> op;

@@ -35,7 +35,9 @@ struct Place {
 
 std::string place_text(const Place& place) {
   BodyWriter body;
-  return body.text(place.address).number(static_cast<uint64_t>(place.port)).text(place.nonce)
+  return body.text(place.address)
+      .number(static_cast<uint64_t>(place.port))
+      .text(place.nonce)
       .bytes();
 }
 

@@ -37,7 +37,8 @@ at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& opti
     kept_bytes_ += bytes;
     place = blocks_.end() - 1;
   }
-  return at::from_blob(place->memory.get(), shape, [held = place->memory](void*) {}, options);
+  return at::from_blob(
+      place->memory.get(), shape, [held = place->memory](void*) {}, options);
 }
 
 }  // namespace tessera::detail

@@ -33,8 +33,8 @@ size_t ring_bytes_for(int ranks) {
 class SharedMemoryTransport final : public Transport {
  public:
   SharedMemoryTransport(int rank, std::unique_ptr<ShmSegment> segment,
-                      std::vector<std::unique_ptr<ShmPeer>> neighbours,
-                      std::unique_ptr<Transport> other)
+                        std::vector<std::unique_ptr<ShmPeer>> neighbours,
+                        std::unique_ptr<Transport> other)
       : rank_(rank),
         segment_(std::move(segment)),
         neighbours_(std::move(neighbours)),
@@ -75,9 +75,7 @@ class SharedMemoryTransport final : public Transport {
  private:
   class SharedTransfer;
 
-  ShmPeer* neighbour(int peer) const {
-    return neighbours_[static_cast<size_t>(peer)].get();
-  }
+  ShmPeer* neighbour(int peer) const { return neighbours_[static_cast<size_t>(peer)].get(); }
   TransferPtr post(int peer, const PostPtr& post, bool sends);
   bool drop(int peer, const PostPtr& post) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -233,7 +231,7 @@ std::unique_ptr<ShmSegment> open_segment(const Offer& offer, int ranks) {
   if (offer.descriptor < 0) return nullptr;
   try {
     return std::make_unique<ShmSegment>(offer.process, offer.descriptor, ranks,
-                                           ring_bytes_for(ranks), offer.cookie);
+                                        ring_bytes_for(ranks), offer.cookie);
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -247,8 +245,7 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
   Offer mine{getpid(), -1, random_cookie()};
   std::unique_ptr<ShmSegment> segment;
   try {
-    segment = std::make_unique<ShmSegment>(options.size, ring_bytes_for(options.size),
-                                              mine.cookie);
+    segment = std::make_unique<ShmSegment>(options.size, ring_bytes_for(options.size), mine.cookie);
     mine.descriptor = segment->descriptor();
   } catch (const std::exception&) {
     // Then all messages of this rank go the other way.
@@ -269,9 +266,8 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
       const bool both = all.at(a).at(b) == '1' && all.at(b).at(a) == '1';
       others = others || (a != b && !both);
       if (a != me || !both) continue;
-      neighbours[b] = std::make_unique<ShmPeer>(from_text(offers[b]).process,
-                                                  std::move(theirs[b]),
-                                                  segment->ring(static_cast<int>(b)), options.rank);
+      neighbours[b] = std::make_unique<ShmPeer>(from_text(offers[b]).process, std::move(theirs[b]),
+                                                segment->ring(static_cast<int>(b)), options.rank);
     }
   }
   if (segment) segment->close_descriptor();
@@ -280,7 +276,7 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
                                   [](const auto& neighbour) { return neighbour != nullptr; });
   if (alone && other) return other;
   return std::make_unique<SharedMemoryTransport>(options.rank, std::move(segment),
-                                               std::move(neighbours), std::move(other));
+                                                 std::move(neighbours), std::move(other));
 }
 
 }  // namespace tessera::detail

@@ -66,8 +66,7 @@ ShmSegment::ShmSegment(int rings, size_t ring_bytes, uint64_t cookie)
   head().cookie = cookie;
 }
 
-ShmSegment::ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes,
-                             uint64_t cookie)
+ShmSegment::ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes, uint64_t cookie)
     : file_(open(str("/proc/", process, "/fd/", descriptor).c_str(), O_RDWR | O_CLOEXEC)),
       ring_bytes_(ring_bytes),
       bytes_(sizeof(Head) + static_cast<size_t>(rings) * ring_space(ring_bytes)) {

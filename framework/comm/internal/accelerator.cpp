@@ -118,8 +118,7 @@ void reset_gpu_peaks() {
   }
 }
 
-void launch(const DeviceKernel& kernel, c10::Device gpu, uint64_t count,
-            const void* parameters) {
+void launch(const DeviceKernel& kernel, c10::Device gpu, uint64_t count, const void* parameters) {
   if (count == 0) return;
   accelerator().launch(kernel, VirtualGuardImpl(gpu.type()).getStream(gpu), count, parameters);
 }

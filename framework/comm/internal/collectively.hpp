@@ -16,7 +16,7 @@ void collectively(const Mesh& mesh, const std::string& what, const std::function
 /// Makes a text, which may fail on one process alone as collectively() says; every process gets the
 /// text of the first one.
 std::string broadcast_text(const Mesh& mesh, const std::string& what,
-                       const std::function<std::string()>& local);
+                           const std::function<std::string()>& local);
 
 /// Makes a text on each process, which may fail on one alone as collectively() says; every process
 /// gets all of them, by rank.

@@ -15,9 +15,9 @@ namespace tessera::detail {
 /// The members of one collective: the coordinates along `dims` (first listed most significant) at
 /// fixed coordinates elsewhere. Neighbouring devices of one process may stand as one member.
 struct Group {
-  std::vector<int> dims;            ///< mesh dimensions, ordered
-  std::vector<int> owner;           ///< rank that holds each member
-  std::vector<int64_t> local;       ///< members held by this process, ascending
+  std::vector<int> dims;       ///< mesh dimensions, ordered
+  std::vector<int> owner;      ///< rank that holds each member
+  std::vector<int64_t> local;  ///< members held by this process, ascending
   int64_t size() const { return static_cast<int64_t>(owner.size()); }
   bool is_local() const { return local.size() == owner.size(); }
 };
@@ -91,8 +91,7 @@ class Communicator {
                                  std::vector<at::Tensor>& out) = 0;
   /// send[i][m] goes from local member i to member m; recv[i][m], given with its shape, is filled
   /// with what member m sent to local member i. Undefined tensors are not sent.
-  virtual WorkPtr all_to_all(const Group& group,
-                             const std::vector<std::vector<at::Tensor>>& send,
+  virtual WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                              std::vector<std::vector<at::Tensor>>& recv) = 0;
   /// Makes collectives under way and to come throw CommError with `reason`, on every rank that can
   /// be reached.

@@ -57,9 +57,9 @@ void FlightRecorder::add_work(uint64_t number, const WorkPtr& work) {
 
 bool FlightRecorder::done(const Call& call) {
   return !call.inside && std::all_of(call.works.begin(), call.works.end(), [](const auto& kept) {
-           const WorkPtr work = kept.lock();
-           return !work || work->done();
-         });
+    const WorkPtr work = kept.lock();
+    return !work || work->done();
+  });
 }
 
 std::string FlightRecorder::text(const Call& call) {

@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds max_for_a_connection = std::chrono::seconds(
 }  // namespace
 
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
-                                    const DistributedOptions& options,
-                                    const std::string& secret, Device first) {
+                                    const DistributedOptions& options, const std::string& secret,
+                                    Device first) {
   const int rank = control->rank(), size = control->size();
   const auto gather_as = [control](const std::string& key) {
     return [=](const std::string& text) { return control->gather(key, text); };
@@ -29,18 +29,17 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
   const auto gloo = [=] {
     const std::string& address = control->peers()[static_cast<size_t>(rank)].address;
     return gloo_transport({.rank = rank,
-                         .size = size,
-                         .address = address,
-                         .secret = secret,
-                         .timeout = std::min(options.connect_timeout, max_for_a_connection),
-                         .gather = gather_as("gloo")});
+                           .size = size,
+                           .address = address,
+                           .secret = secret,
+                           .timeout = std::min(options.connect_timeout, max_for_a_connection),
+                           .gather = gather_as("gloo")});
   };
   const std::shared_ptr<Engine> host = channel_engine(
-      options.shared_memory ? shared_memory_transport({.rank = rank,
-                                                       .size = size,
-                                                       .gather = gather_as("shared memory"),
-                                                       .other = gloo})
-                            : gloo());
+      options.shared_memory
+          ? shared_memory_transport(
+                {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo})
+          : gloo());
   if (first.type == Device::Type::cpu) return host;
   const auto gather = [control](const std::string& key, const std::string& text) {
     return control->gather(key, text);

@@ -13,7 +13,7 @@ namespace tessera::detail {
 /// `first` is this process's first device. Collective. Throws CommError, ConfigError for what this
 /// build or machine lacks.
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
-                                    const DistributedOptions& options,
-                                    const std::string& secret, Device first);
+                                    const DistributedOptions& options, const std::string& secret,
+                                    Device first);
 
 }  // namespace tessera::detail

@@ -20,8 +20,9 @@ constexpr int64_t checked_steps = 20;
 /// How long the news of a lost rank may take after a connection to it broke.
 constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
 
-constexpr const char* advice = "look at what that process says; start again from the last "
-                               "checkpoint (--resume)";
+constexpr const char* advice =
+    "look at what that process says; start again from the last "
+    "checkpoint (--resume)";
 
 /// The control plane's line with another place in its brackets; any other text as what happened.
 CommError error_at(const std::string& where, const std::string& reason) {

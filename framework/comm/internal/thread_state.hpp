@@ -14,7 +14,7 @@
 namespace tessera {
 class CommLog;
 struct CallContext;
-}
+}  // namespace tessera
 namespace tessera::strategy {
 class Strategy;
 }
@@ -44,7 +44,7 @@ struct ThreadState {
   std::vector<OpListener*> tapes = {};
   OpListener* tracer = nullptr;  ///< TracerScope
 
-  const CallContext* call_context = nullptr;  ///< of the innermost call of a layer
+  const CallContext* call_context = nullptr;         ///< of the innermost call of a layer
   std::shared_ptr<StepExecutor> step_executor = {};  ///< StepExecutorScope
   const strategy::Strategy* strategy = nullptr;      ///< StrategyScope; null: the default one
 };

@@ -48,8 +48,8 @@ class GraphMemory {
   static unsigned long long recording_of(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long number = 0;
-    const cudaError_t result = cuda_runtime().capture_info(stream, &status, &number, nullptr,
-                                                           nullptr, nullptr, nullptr);
+    const cudaError_t result =
+        cuda_runtime().capture_info(stream, &status, &number, nullptr, nullptr, nullptr, nullptr);
     return result == cudaSuccess && status == cudaStreamCaptureStatusActive ? number : 0;
   }
 

@@ -78,8 +78,8 @@ RankRows::RankRows(const Group& group, const std::vector<int64_t>& elements) {
 }
 
 at::Tensor RankRows::make(int64_t rows, const at::TensorOptions& options) const {
-  const bool even = std::all_of(used_.begin(), used_.end(),
-                                [&](int64_t used) { return used == length_; });
+  const bool even =
+      std::all_of(used_.begin(), used_.end(), [&](int64_t used) { return used == length_; });
   return even ? at::empty({rows, length_}, options) : at::zeros({rows, length_}, options);
 }
 

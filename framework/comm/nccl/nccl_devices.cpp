@@ -8,8 +8,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_library.hpp>
 
@@ -53,9 +53,7 @@ class NcclDevices final : public DeviceReducer {
   }
 
  private:
-  static const Gpu& gpu_of(const at::Tensor& tensor) {
-    return gpu(tensor.device().index());
-  }
+  static const Gpu& gpu_of(const at::Tensor& tensor) { return gpu(tensor.device().index()); }
 
   void queue(Reduce kind, at::ScalarType dtype, const std::vector<NcclComm*>& comms,
              const std::vector<at::Tensor>& wires, const std::vector<at::Tensor>& sums) {
@@ -63,10 +61,10 @@ class NcclDevices final : public DeviceReducer {
     NcclResult result = NcclResult::success;
     for (size_t i = 0; i < wires.size() && result == NcclResult::success; ++i) {
       const NcclStream stream = gpu_of(wires[i]).communication.native_handle();
-      result = nccl_.all_reduce(wires[i].const_data_ptr(), sums[i].mutable_data_ptr(),
-                                static_cast<size_t>(wires[i].numel()),
-                                nccl_type(wires[i].scalar_type()), nccl_op(kind, dtype), comms[i],
-                                stream);
+      result =
+          nccl_.all_reduce(wires[i].const_data_ptr(), sums[i].mutable_data_ptr(),
+                           static_cast<size_t>(wires[i].numel()), nccl_type(wires[i].scalar_type()),
+                           nccl_op(kind, dtype), comms[i], stream);
     }
     const NcclResult ended = nccl_.group_end();
     check(result == NcclResult::success ? ended : result);

@@ -37,8 +37,12 @@ class NcclWork final : public Work {
 class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(const NcclOptions& options)
-      : rank_(options.rank), size_(options.size), device_(gpu(options.device)),
-        groups_(options, device_), comms_(groups_.communicators()), nccl_(comms_->nccl()) {}
+      : rank_(options.rank),
+        size_(options.size),
+        device_(gpu(options.device)),
+        groups_(options, device_),
+        comms_(groups_.communicators()),
+        nccl_(comms_->nccl()) {}
 
   std::string name() const override { return "nccl"; }
   int rank() const override { return rank_; }
@@ -99,7 +103,8 @@ class NcclEngine final : public Engine {
       const at::Tensor send = rows.make(rows.ranks(), wire.options());
       for (size_t m = 0; m < pieces.size(); ++m) {
         const auto [row, first] = rows.place(m);
-        send[row].narrow(0, first, elements[m])
+        send[row]
+            .narrow(0, first, elements[m])
             .copy_(wire.narrow(axis, pieces[m].lo, counts[m]).reshape({-1}));
       }
       const at::Tensor row = scattered(group, send, nccl_op(kind, mine.scalar_type()));
@@ -108,8 +113,7 @@ class NcclEngine final : public Engine {
         const auto i = static_cast<size_t>(m);
         shape[static_cast<size_t>(axis)] = counts[i];
         const at::Tensor piece = row.narrow(0, rows.place(i).second, elements[i]).view(shape);
-        out.push_back(
-            published(from_wire(piece, mine.scalar_type()), parts[0].device(), compute));
+        out.push_back(published(from_wire(piece, mine.scalar_type()), parts[0].device(), compute));
       }
     });
   }

@@ -40,7 +40,8 @@ NcclId from_hex(const std::string& text) {
 }  // namespace
 
 NcclGroups::NcclGroups(const NcclOptions& options, const Gpu& device)
-    : rank_(options.rank), device_(device),
+    : rank_(options.rank),
+      device_(device),
       stream_(device.communication.native_handle()),
       communicators_(std::make_shared<NcclCommunicators>(options.on_error)) {
   const std::string mine = rank_ == 0 ? to_hex(communicators_->make_id()) : "";
@@ -90,11 +91,10 @@ void NcclGroups::exchange(const std::vector<Message>& messages) {
     for (const Message& m : messages) {
       // Both sides know the shape.
       if (m.tensor.numel() == 0) continue;
-      const NcclResult result =
-          m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(), NcclType::int8,
-                              m.peer, world_, stream_)
-                  : nccl.recv(m.tensor.mutable_data_ptr(), m.tensor.nbytes(), NcclType::int8,
-                              m.peer, world_, stream_);
+      const NcclResult result = m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(),
+                                                    NcclType::int8, m.peer, world_, stream_)
+                                        : nccl.recv(m.tensor.mutable_data_ptr(), m.tensor.nbytes(),
+                                                    NcclType::int8, m.peer, world_, stream_);
       if (result != NcclResult::success && result != NcclResult::in_progress) return result;
     }
     return NcclResult::success;

@@ -61,8 +61,8 @@ std::string read_header(const StoredFile& file, const CheckpointShard& shard) {
 
 }  // namespace
 
-StoredFile::StoredFile(std::shared_ptr<const FileDescriptor> folder,
-                       const std::string& folder_path, const std::string& name)
+StoredFile::StoredFile(std::shared_ptr<const FileDescriptor> folder, const std::string& folder_path,
+                       const std::string& name)
     : folder_(std::move(folder)), name_(name), path_(folder_path + "/" + name) {
   struct stat info {};
   descriptor_ = open(info);
@@ -103,8 +103,7 @@ std::string StoredFile::text(uint64_t count) const {
 CheckpointFiles::CheckpointFiles(const std::shared_ptr<const FileDescriptor>& folder,
                                  const std::string& path)
     : path_(path),
-      index_(parse_checkpoint_index(read_index(folder, path),
-                                    path + "/" + checkpoint_index_file)) {
+      index_(parse_checkpoint_index(read_index(folder, path), path + "/" + checkpoint_index_file)) {
   for (size_t i = 0; i < index_.shards.size(); ++i) {
     files_.emplace_back(folder, path, checkpoint_shard_file(i));
     if (i >= most_open) files_.back().close();
@@ -136,9 +135,9 @@ void CheckpointFiles::find_offsets(size_t shard,
                                    const std::string& checksums) {
   const StoredFile& file = files_[shard];
   const std::string text = read_header(file, index_.shards[shard]);
-  const SafetensorsHeader header = parse_safetensors_header(
-      std::string_view(text).substr(safetensors_length_bytes), file.size() - text.size(),
-      file.path());
+  const SafetensorsHeader header =
+      parse_safetensors_header(std::string_view(text).substr(safetensors_length_bytes),
+                               file.size() - text.size(), file.path());
   const auto fail = [&](const std::string& tensor, const std::string& expected,
                         const std::string& received) {
     throw FileError(str(file.path(), ", tensor ", in_quotes(tensor)), expected, received,

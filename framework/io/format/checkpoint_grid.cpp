@@ -22,9 +22,8 @@ std::string text_of(const std::vector<Interval>& intervals) {
 std::vector<Interval> intervals_along(size_t axis, const std::vector<Rectangle>& areas) {
   std::vector<Interval> found;
   for (const Rectangle& area : areas) found.push_back({area.begin[axis], area.end[axis]});
-  std::sort(found.begin(), found.end(), [](Interval a, Interval b) {
-    return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
-  });
+  std::sort(found.begin(), found.end(),
+            [](Interval a, Interval b) { return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi); });
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }

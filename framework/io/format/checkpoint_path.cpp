@@ -27,8 +27,8 @@ bool is_checkpoint_file(const std::string& name) {
   constexpr std::string_view after = ".safetensors";
   if (name.size() <= before.size() + after.size()) return false;
   if (!name.starts_with(before) || !name.ends_with(after)) return false;
-  return is_number(std::string_view(name).substr(
-      before.size(), name.size() - before.size() - after.size()));
+  return is_number(
+      std::string_view(name).substr(before.size(), name.size() - before.size() - after.size()));
 }
 
 std::vector<std::string> entries_of(const std::string& folder, std::error_code& error) {

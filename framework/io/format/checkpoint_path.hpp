@@ -31,8 +31,8 @@ CheckpointPath checkpoint_place(const std::string& folder);
 
 /// What the name of a folder beside a checkpoint tells.
 struct CheckpointLeftover {
-  std::string name;             ///< of the checkpoint
-  bool former = false;          ///< "tmp.NAME.former"
+  std::string name;            ///< of the checkpoint
+  bool former = false;         ///< "tmp.NAME.former"
   std::optional<Owner> owner;  ///< absent there, and in "tmp.NAME.PID.N" of an earlier version
 };
 

@@ -96,8 +96,8 @@ class Planner {
     const bool mine = piece.writer == options_.rank;
     const uint64_t bytes = checkpoint_bytes(tensor, area);
     if (mine && piece.data.size() != bytes) {
-      fail(tensor.name, str("the piece ", range, " has ", bytes, " bytes"),
-           str(piece.data.size()), "pass all of its elements, and no more");
+      fail(tensor.name, str("the piece ", range, " has ", bytes, " bytes"), str(piece.data.size()),
+           "pass all of its elements, and no more");
     }
     if (bytes == 0) return;
     given_[found->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});

@@ -134,9 +134,7 @@ CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
 
 const std::string& CheckpointReader::folder() const { return content_->files->path(); }
 
-const std::vector<CheckpointTensor>& CheckpointReader::tensors() const {
-  return content_->tensors;
-}
+const std::vector<CheckpointTensor>& CheckpointReader::tensors() const { return content_->tensors; }
 
 const CheckpointTensor* CheckpointReader::find(std::string_view name) const {
   const auto found = content_->numbers.find(name);

@@ -82,7 +82,7 @@ class Save {
 
   std::vector<std::string> each(const std::function<std::string()>& work) const {
     return collectively(options_.gather, folder_, "every process writes its part of the checkpoint",
-                       work);
+                        work);
   }
 
   Json prepare(const std::vector<CheckpointTensor>& tensors,
@@ -118,8 +118,8 @@ class Save {
       PlannedShard& shard = plan_.shards[i];
       headers_.emplace_back();
       if (shard.writer != options_.rank) continue;
-      headers_[i] = begin_safetensors(shard.contents,
-                                      checkpoint_metadata(join(checksums[i], "")), place_.path());
+      headers_[i] = begin_safetensors(shard.contents, checkpoint_metadata(join(checksums[i], "")),
+                                      place_.path());
       uint64_t bytes = headers_[i].size();
       for (const SafeTensor& tensor : shard.contents) bytes += tensor.data.size();
       part.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers_[i])))});
@@ -190,8 +190,9 @@ class Save {
       struct stat info {};
       const bool there = ::lstat(path.c_str(), &info) == 0;
       if (there && S_ISREG(info.st_mode) && std::cmp_equal(info.st_size, bytes)) continue;
-      throw FileError(path, str("the file that rank ", plan_.shards[i].writer, " wrote has ", bytes,
-                                " bytes before the checkpoint takes its name"),
+      throw FileError(path,
+                      str("the file that rank ", plan_.shards[i].writer, " wrote has ", bytes,
+                          " bytes before the checkpoint takes its name"),
                       there ? str(info.st_size, " bytes") : "no such file",
                       "let nothing else remove or write files there, and save again");
     }
@@ -212,7 +213,7 @@ class Save {
   const CheckpointWriterOptions& options_;
   CheckpointPath place_;
   CheckpointPlan plan_;
-  std::vector<std::string> headers_;          ///< by shard, of its own ones
+  std::vector<std::string> headers_;           ///< by shard, of its own ones
   std::optional<StagingDirectory> temporary_;  ///< of rank 0
 };
 

@@ -161,8 +161,8 @@ class OwnClaim final : public DirectoryClaim {
         remove();
       }
       if (found == OtherClaims::Found::living && Clock::now() >= end) {
-        throw FileError(directory_, "one run at a time saves its checkpoints here",
-                        others.holder(), "end it, or use another directory");
+        throw FileError(directory_, "one run at a time saves its checkpoints here", others.holder(),
+                        "end it, or use another directory");
       }
       sleep_a_little();
     }
@@ -231,8 +231,8 @@ std::optional<FileDescriptor> lock_directory(const std::string& path,
     if (Clock::now() >= end) break;
     sleep_a_little();
   }
-  throw FileError(path, "one run at a time saves its checkpoints here",
-                  "another process that does", "end it, or use another directory");
+  throw FileError(path, "one run at a time saves its checkpoints here", "another process that does",
+                  "end it, or use another directory");
 }
 
 }  // namespace

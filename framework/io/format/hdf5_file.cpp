@@ -40,8 +40,8 @@ uint64_t size_of_file(const FileDescriptor& file, const std::string& path) {
 
 uint64_t bytes_of(const Hdf5Dataset& dataset, const std::string& path) {
   const auto fail = [&] {
-    fail_hdf5(path, "datasets of tensors", str(in_quotes(dataset.path), " of shape ",
-                                               to_string(dataset.shape)));
+    fail_hdf5(path, "datasets of tensors",
+              str(in_quotes(dataset.path), " of shape ", to_string(dataset.shape)));
   };
   const std::optional<uint64_t> bits = safetensors_bits(dataset.dtype);
   if (!bits) {
@@ -171,8 +171,10 @@ uint64_t lay_out_hdf5(const FileDescriptor& file, uint64_t base, const std::stri
     tree["groups"].push_back({{"path", group.path}, {"attributes", group.attributes}});
   }
   for (const Hdf5Dataset& dataset : datasets) {
-    tree["datasets"].push_back({{"path", dataset.path}, {"dtype", dataset.dtype},
-                                {"shape", dataset.shape}, {"attributes", dataset.attributes}});
+    tree["datasets"].push_back({{"path", dataset.path},
+                                {"dtype", dataset.dtype},
+                                {"shape", dataset.shape},
+                                {"attributes", dataset.attributes}});
   }
   Hdf5Program program(Hdf5Program::Work::write, file, {base, 0}, path);
   program.ask(tree.dump());

@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 /// A group of an HDF5 file.
 struct Hdf5Group {
-  std::string path;             ///< "/layers/dense/vars"; empty for the file itself
+  std::string path;                  ///< "/layers/dense/vars"; empty for the file itself
   Json attributes = Json::object();  ///< texts, numbers and lists of either; null for all else
 };
 

@@ -44,12 +44,11 @@ Hdf5Program::Hdf5Program(Work work, const FileDescriptor& file, const Hdf5Part& 
   }
   connection_ = FileDescriptor(ends[0]);
   const FileDescriptor theirs(ends[1]);
-  process_.emplace(std::vector<std::string>{hdf5_program(),
-                                            work == Work::read ? "read" : "write", "3",
-                                            std::to_string(part.base), std::to_string(part.size)},
-                   HelperDescriptors{.input = theirs.get(), .output = theirs.get(),
-                                    .file = file.get()},
-                   "install it anew");
+  process_.emplace(
+      std::vector<std::string>{hdf5_program(), work == Work::read ? "read" : "write", "3",
+                               std::to_string(part.base), std::to_string(part.size)},
+      HelperDescriptors{.input = theirs.get(), .output = theirs.get(), .file = file.get()},
+      "install it anew");
 }
 
 void Hdf5Program::ask(const std::string& line) {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include <tessera/framework/base/internal/helper_program.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/helper_program.hpp>
 #include <tessera/framework/base/json.hpp>
 
 namespace tessera::detail {

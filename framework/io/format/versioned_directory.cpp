@@ -26,9 +26,7 @@ constexpr uint64_t max_manifest_bytes = uint64_t{64} << 20;
 constexpr size_t max_name_bytes = 100;
 constexpr int64_t max_version = 999'999'999'999'999'999;
 
-std::string checksum_of(std::string_view text) {
-  return xxh128(std::as_bytes(std::span(text)));
-}
+std::string checksum_of(std::string_view text) { return xxh128(std::as_bytes(std::span(text))); }
 
 /// Size and checksum of a file as the manifest has them.
 Json file_entry(const std::string& path) {
@@ -42,8 +40,8 @@ Json file_entry(const std::string& path) {
 /// Whether a name is that of a file in its own folder, which is read as it is stored.
 bool is_plain_name(const std::string& name) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   };
   return !name.empty() && name.size() <= max_name_bytes && name.front() != '.' &&
          !name.ends_with(".gz") && name != version_manifest &&
@@ -214,8 +212,8 @@ int64_t NewVersion::take_number() {
     // Another process may take the number first.
     if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail_write(root_);
   }
-  throw FileError(root_, "numbers of versions are below 10^18",
-                  str("an entry ", version), "rename it, or export to another folder");
+  throw FileError(root_, "numbers of versions are below 10^18", str("an entry ", version),
+                  "rename it, or export to another folder");
 }
 
 namespace {

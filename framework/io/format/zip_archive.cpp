@@ -221,8 +221,8 @@ void ZipArchive::read_directory() {
     member.bytes = number_at<uint32_t>(rest, 24);
     member.offset = number_at<uint32_t>(rest, 42);
     WideNumbers wide(rest.substr(entry_bytes + name_bytes, extra_bytes));
-    const bool known = wide.replace(member.bytes) && wide.replace(member.stored) &&
-                       wide.replace(member.offset);
+    const bool known =
+        wide.replace(member.bytes) && wide.replace(member.stored) && wide.replace(member.offset);
     if (!known || (!member.packed && member.stored != member.bytes)) {
       fail("sizes of the members", str(in_quotes(shown), " without one that fits"));
     }
@@ -279,8 +279,8 @@ void ZipArchive::unpack(const ZipMember& member,
   };
   Inflater inflater;
   for (uint64_t done = 0; done < member.stored; done += part_bytes) {
-    const std::string part = bytes_at(member.offset + done,
-                                      std::min(part_bytes, member.stored - done));
+    const std::string part =
+        bytes_at(member.offset + done, std::min(part_bytes, member.stored - done));
     if (!member.packed) {
       check(part);
     } else if (!inflater.add(part, check)) {

@@ -87,8 +87,8 @@ Json attributes_of(hid_t object) {
 
 Json attribute(hid_t object, const std::string& name) {
   if (checked(H5Aexists(object, name.c_str()), "its attributes cannot be read") == 0) return {};
-  return value_of(Handle{H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose,
-                         "an attribute does not open"});
+  return value_of(
+      Handle{H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, "an attribute does not open"});
 }
 
 void set_attribute(hid_t object, const std::string& name, const Json& value) {

@@ -146,11 +146,13 @@ void send_data(hid_t file, const Json& entry) {
     count[0] = std::min(most, extents[0] - row);
     part.resize(count[0] * row_bytes);
     const int rank = static_cast<int>(extents.size());
-    const Handle here{scalar ? H5Screate(H5S_SCALAR)
-                             : H5Screate_simple(rank, count.data(), nullptr), H5Sclose, path};
+    const Handle here{
+        scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, count.data(), nullptr), H5Sclose,
+        path};
     if (!scalar) {
-      checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, count.data(),
-                                  nullptr), path);
+      checked(
+          H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr),
+          path);
     }
     checked(H5Dread(dataset, type, here, space, H5P_DEFAULT, part.data()), path);
     send('D', part.data(), part.size());

@@ -48,13 +48,14 @@ const char* enter_sandbox(bool writes, uint64_t bytes) {
     made = made && ::seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0) == 0;
   };
   // The C library's qsort() asks for sysinfo before it sorts many attributes.
-  for (const int call :
-       {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(pread64), SCMP_SYS(close),
-        SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(brk), SCMP_SYS(munmap),
-        SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(clock_gettime),
-        SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(sysinfo),
-        SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-        SCMP_SYS(getrandom), SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
+  for (const int call : {SCMP_SYS(read),          SCMP_SYS(write),        SCMP_SYS(writev),
+                         SCMP_SYS(pread64),       SCMP_SYS(close),        SCMP_SYS(fstat),
+                         SCMP_SYS(lseek),         SCMP_SYS(brk),          SCMP_SYS(munmap),
+                         SCMP_SYS(mremap),        SCMP_SYS(madvise),      SCMP_SYS(futex),
+                         SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+                         SCMP_SYS(sysinfo),       SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+                         SCMP_SYS(rt_sigreturn),  SCMP_SYS(getrandom),    SCMP_SYS(exit),
+                         SCMP_SYS(exit_group)}) {
     allow(call);
   }
   if (writes) {

@@ -64,14 +64,16 @@ void build_optimizers(const CheckpointParts& parts, const CheckpointReader& read
 void check_class(const Optimizer& optimizer, const OptimizerState& state,
                  const std::string& folder) {
   if (optimizer.class_name() != state.class_name) {
-    throw CheckpointMismatch(folder, "the optimizer is of the checkpoint's class " +
-                             in_quotes(state.class_name), optimizer.class_name(),
-                             "compile with that optimizer, or restore with weights_only");
+    throw CheckpointMismatch(
+        folder, "the optimizer is of the checkpoint's class " + in_quotes(state.class_name),
+        optimizer.class_name(), "compile with that optimizer, or restore with weights_only");
   }
   const std::vector<OptimizerHandle> inner = optimizer.inner();
   if (inner.size() != state.inner.size()) {
-    throw CheckpointMismatch(folder, str("as many optimizers inside ", state.class_name,
-                             " as the checkpoint has, ", state.inner.size()), str(inner.size()),
+    throw CheckpointMismatch(folder,
+                             str("as many optimizers inside ", state.class_name,
+                                 " as the checkpoint has, ", state.inner.size()),
+                             str(inner.size()),
                              "make it of those optimizers, or restore with weights_only");
   }
   for (size_t i = 0; i < inner.size(); ++i) check_class(*inner[i], state.inner[i], folder);
@@ -83,9 +85,9 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
   const std::vector<OptimizerState>& states = opened.state.optimizers;
   const std::string& folder = opened.reader.folder();
   if (optimizers.size() != states.size() && !options.expect_partial) {
-    throw CheckpointMismatch(folder, str("as many optimizers as the checkpoint has, ",
-                             states.size()), str(optimizers.size()),
-                             "compile or pass them, or restore with weights_only");
+    throw CheckpointMismatch(
+        folder, str("as many optimizers as the checkpoint has, ", states.size()),
+        str(optimizers.size()), "compile or pass them, or restore with weights_only");
   }
   for (size_t i = 0; i < std::min(optimizers.size(), states.size()); ++i) {
     check_class(*optimizers[i], states[i], folder);
@@ -107,8 +109,9 @@ std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointIt
   }
   const std::string dtype = safetensors_dtype(variable.dtype(), item.name);
   if (found->shape != variable.shape() || found->dtype != dtype) {
-    throw CheckpointMismatch(reader.folder(), str("tensor ", in_quotes(item.name), " has shape ",
-                             to_string(variable.shape()), " and dtype ", dtype),
+    throw CheckpointMismatch(reader.folder(),
+                             str("tensor ", in_quotes(item.name), " has shape ",
+                                 to_string(variable.shape()), " and dtype ", dtype),
                              str(to_string(found->shape), " and ", in_quotes(found->dtype)),
                              found->shape == variable.shape()
                                  ? dtype_fix(found->dtype)
@@ -174,8 +177,8 @@ at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
   const Shape begin = tile_begin(intervals);
   const Shape end = tile_end(intervals);
   constexpr size_t share_bytes = size_t{4} << 20;
-  const size_t shares = std::clamp<size_t>(bytes.size() / share_bytes, 1,
-                                           static_cast<size_t>(at::get_num_threads()));
+  const size_t shares =
+      std::clamp<size_t>(bytes.size() / share_bytes, 1, static_cast<size_t>(at::get_num_threads()));
   at::parallel_for(0, static_cast<int64_t>(shares), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       reader.read(wanted.name, begin, end, bytes, {static_cast<uint64_t>(i), shares});
@@ -258,7 +261,7 @@ void apply_state(CheckpointParts& parts, const CheckpointState& state) {
 }  // namespace
 
 Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
-                                      const CheckpointRestoreOptions& options) {
+                                        const CheckpointRestoreOptions& options) {
   const Mesh mesh = mesh_of(parts);
   std::optional<Opened> opened;
   collectively(mesh, folder, [&] { opened.emplace(folder); });

@@ -7,6 +7,6 @@ namespace tessera::detail {
 
 /// What Checkpoint::restore() does.
 Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
-                                      const CheckpointRestoreOptions& options);
+                                        const CheckpointRestoreOptions& options);
 
 }  // namespace tessera::detail

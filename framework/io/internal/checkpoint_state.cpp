@@ -97,9 +97,9 @@ CheckpointState read_state(const Json& json, const JsonPath& path) {
 std::vector<double> read_step_losses(const CheckpointReader& reader) {
   const CheckpointTensor& tensor = reader.at(step_losses_name);
   if (tensor.dtype != "F64" || tensor.shape.size() != 1) {
-    throw FileError(reader.folder(), str("tensor ", in_quotes(step_losses_name),
-                    " is a list of float64"), tensor.dtype + to_string(tensor.shape),
-                    "restore a checkpoint that save() wrote");
+    throw FileError(
+        reader.folder(), str("tensor ", in_quotes(step_losses_name), " is a list of float64"),
+        tensor.dtype + to_string(tensor.shape), "restore a checkpoint that save() wrote");
   }
   std::vector<double> losses(static_cast<size_t>(tensor.shape[0]));
   reader.read(step_losses_name, {0}, tensor.shape, std::as_writable_bytes(std::span(losses)));

@@ -15,8 +15,8 @@ struct OptimizerState {
   std::string class_name;
   int64_t steps = 0;
   std::optional<double> learning_rate = std::nullopt;  ///< absent: a schedule, which follows steps
-  Json own = nullptr;                       ///< what Optimizer::state() gave
-  std::vector<OptimizerState> inner = {};  ///< states of the optimizers inside
+  Json own = nullptr;                                  ///< what Optimizer::state() gave
+  std::vector<OptimizerState> inner = {};              ///< states of the optimizers inside
 };
 
 /// What a checkpoint holds beside tensors.
@@ -24,7 +24,7 @@ struct CheckpointState {
   int64_t seed = 0;
   FitPosition position = {};
   std::optional<History> history = std::nullopt;  ///< the course of the fit that runs
-  Json metrics = nullptr;  ///< what Model::metric_totals() gave; null: none
+  Json metrics = nullptr;                         ///< what Model::metric_totals() gave; null: none
   std::vector<OptimizerState> optimizers = {};
   Json callbacks = Json::object();  ///< states by named_callbacks()
   Json extra = nullptr;

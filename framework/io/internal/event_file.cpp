@@ -23,8 +23,13 @@ namespace tessera::detail {
 namespace {
 
 // Field numbers of tensorflow/core/util/event.proto and framework/{summary,tensor}.proto.
-enum Event : uint32_t { wall_time = 1, event_step = 2, file_version = 3, summary_field = 5,
-                        source_metadata = 10 };
+enum Event : uint32_t {
+  wall_time = 1,
+  event_step = 2,
+  file_version = 3,
+  summary_field = 5,
+  source_metadata = 10
+};
 enum Value : uint32_t { value_tag = 1, value_tensor = 8, value_metadata = 9 };
 enum Tensor : uint32_t { dtype = 1, tensor_shape = 2, tensor_content = 4, string_value = 8 };
 enum DataType : int32_t { dt_float = 1, dt_double = 2, dt_string = 7 };
@@ -140,9 +145,10 @@ EventFileWriter::EventFileWriter(const std::string& folder, EventFileOptions opt
   static std::atomic<int> counter{0};
   if (!options_.clock) options_.clock = system_seconds;
   const double now = options_.clock();
-  path_ = (std::filesystem::path(folder) /
-           str("events.out.tfevents.", static_cast<int64_t>(now), '.', host_name(), '.', ::getpid(),
-               '.', counter++, options_.filename_suffix)).string();
+  path_ = (std::filesystem::path(folder) / str("events.out.tfevents.", static_cast<int64_t>(now),
+                                               '.', host_name(), '.', ::getpid(), '.', counter++,
+                                               options_.filename_suffix))
+              .string();
   // A full disk may have space later.
   if (!open() && errno != ENOSPC && errno != EDQUOT) fail();
   std::string source, event;

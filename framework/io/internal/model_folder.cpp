@@ -73,8 +73,8 @@ void ModelFolder::commit() {
   if (!sync_folder(temporary_path_)) fail_write(path_);
   check_replaceable(path_);
   // What lay there has the other name then, under which it is removed at the end.
-  const bool exchanged = ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(),
-                                     RENAME_EXCHANGE) == 0;
+  const bool exchanged =
+      ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged) {
     std::error_code error;
     const bool there = fs::exists(path_, error);

@@ -62,8 +62,8 @@ Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
   const std::vector<Interval> ranges = covered(sharding, group);
   Tile tile;
   for (size_t axis = 0; axis < sharding.shape.size(); ++axis) {
-    tile.intervals.push_back(axis_interval(sharding.layout, static_cast<int64_t>(axis),
-                                           sharding.shape[axis], ranges));
+    tile.intervals.push_back(
+        axis_interval(sharding.layout, static_cast<int64_t>(axis), sharding.shape[axis], ranges));
   }
   tile.ranks = holders(mesh, ranges, sharding.layout.sharded_dims());
   std::vector<int64_t> lowest = corner(ranges);

@@ -91,8 +91,8 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
     return named;
   }
   const bool of_outputs = json.is_array() && std::any_of(json.begin(), json.end(), [](auto& part) {
-    return part.is_array() || part.is_null();
-  });
+                            return part.is_array() || part.is_null();
+                          });
   if (!of_outputs) return metric_list_from(json, path);
   std::vector<std::vector<MetricHandle>> lists;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -115,8 +115,7 @@ CompileOptions options_from(const Json& config, const JsonPath& path) {
   options.loss_weights =
       per_output_from<double>(given("loss_weights"), path.key("loss_weights"), number);
   options.metrics = metrics_from(given("metrics"), path.key("metrics"));
-  options.weighted_metrics =
-      metrics_from(given("weighted_metrics"), path.key("weighted_metrics"));
+  options.weighted_metrics = metrics_from(given("weighted_metrics"), path.key("weighted_metrics"));
   options.run_eagerly = object.take_or("run_eagerly", false);
   options.auto_scale_loss = object.take_or("auto_scale_loss", true);
   given("steps_per_execution");
@@ -145,8 +144,10 @@ Json compile_config(const Model& model, const std::string& where) {
   } catch (const Error& error) {
     const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : options.mesh;
     warn_once(mesh.defined() ? mesh : default_mesh(),
-              str(where, " does not say how the model is compiled, which load_model() then leaves "
-                  "to the program: ", error.what()));
+              str(where,
+                  " does not say how the model is compiled, which load_model() then leaves "
+                  "to the program: ",
+                  error.what()));
     return nullptr;
   }
   return config;

@@ -39,8 +39,7 @@ KerasStore::KerasStore(const std::string& path) : path_(path) {
   }
 }
 
-KerasStore::KerasStore(const ZipArchive& archive, const ZipMember& member)
-    : path_(archive.path()) {
+KerasStore::KerasStore(const ZipArchive& archive, const ZipMember& member) : path_(archive.path()) {
   const Hdf5Part part{member.packed ? 0 : member.offset, member.bytes};
   const auto file = member.packed ? archive.unpack(member) : archive.file();
   files_.push_back(std::make_unique<Hdf5File>(file, part, path_));

@@ -36,8 +36,9 @@ double read_number(const std::string& path, const KerasMatch& match) {
   const KerasValue& value = match.value;
   const double number = read_area(match.data, whole({}), at::kDouble).item<double>();
   if (number >= value.least && number <= value.most) return number;
-  throw FileError(path, str(in_quotes(match.data.dataset->path), " is ", in_quotes(value.what),
-                            ", a number of at least ", value.least),
+  throw FileError(path,
+                  str(in_quotes(match.data.dataset->path), " is ", in_quotes(value.what),
+                      ", a number of at least ", value.least),
                   str(number), "save the model anew");
 }
 
@@ -46,8 +47,8 @@ double read_number(const std::string& path, const KerasMatch& match) {
 std::string misfit(const KerasMatch& match) {
   const Hdf5Dataset& dataset = *match.data.dataset;
   const auto stored = safetensors_scalar_type(dataset.dtype);
-  const std::string there = str(to_string(dataset.shape), " of ",
-                                dataset.dtype.empty() ? "another kind" : dataset.dtype);
+  const std::string there =
+      str(to_string(dataset.shape), " of ", dataset.dtype.empty() ? "another kind" : dataset.dtype);
   const bool fits = stored && dataset.shape == match.value.shape() &&
                     at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
   return fits ? "" : there;

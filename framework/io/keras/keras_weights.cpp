@@ -95,8 +95,9 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
   std::vector<KerasMatch> own;
   bool fits = data.size() == weights.size();
   if (!fits && !skip_mismatch) {
-    throw FileError(place.file, str(shown(place.group), " holds the ", weights.size(),
-                                    " weights of ", in_quotes(place.layer)),
+    throw FileError(place.file,
+                    str(shown(place.group), " holds the ", weights.size(), " weights of ",
+                        in_quotes(place.layer)),
                     nearest_group.empty() ? str(data.size())
                                           : str("none; the nearest is ", shown(nearest_group)),
                     other_keras_model);
@@ -108,10 +109,10 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
     if (received.empty()) continue;
     fits = false;
     if (skip_mismatch) continue;
-    throw FileError(place.file, str(in_quotes(data[i].dataset->path), " is ",
-                                    in_quotes(variable.path()), " of shape ",
-                                    to_string(variable.shape()), " and dtype ",
-                                    safetensors_dtype(variable.dtype(), variable.path())),
+    throw FileError(place.file,
+                    str(in_quotes(data[i].dataset->path), " is ", in_quotes(variable.path()),
+                        " of shape ", to_string(variable.shape()), " and dtype ",
+                        safetensors_dtype(variable.dtype(), variable.path())),
                     received, other_keras_model);
   }
   if (fits) {

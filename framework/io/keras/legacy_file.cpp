@@ -117,8 +117,8 @@ std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File&
     if (!weights.empty()) layers.emplace_back(layer->name(), std::move(weights));
   }
   if (!options.by_name && saved.size() != layers.size()) {
-    throw FileError(file.path(), str("the ", layers.size(), " layers with weights of ",
-                                     in_quotes(model.name())),
+    throw FileError(file.path(),
+                    str("the ", layers.size(), " layers with weights of ", in_quotes(model.name())),
                     str(saved.size()), other_keras_model);
   }
   std::vector<KerasMatch> matches;

@@ -36,8 +36,8 @@ bool has_begun(const Optimizer& optimizer) {
 
 /// A number that Keras keeps, and that nothing here hangs on.
 KerasValue fixed_number(const std::string& what, at::ScalarType dtype, double number) {
-  return {.what = what, .dtype = dtype, .number = [=] { return number; },
-          .set_number = [](double) {}};
+  return {
+      .what = what, .dtype = dtype, .number = [=] { return number; }, .set_number = [](double) {}};
 }
 
 KerasValue steps_number(const OptimizerHandle& optimizer) {
@@ -63,12 +63,13 @@ KerasValue rate_number(const OptimizerHandle& optimizer) {
 KerasValue state_number(const OptimizerHandle& optimizer, const std::string& key) {
   return {.what = str(optimizer->name(), "/", key),
           .number = [=] { return optimizer->state().at(key).get<double>(); },
-          .set_number = [=](double number) {
-            Json state = optimizer->state();
-            const bool whole = state.at(key).is_number_integer();
-            state[key] = whole ? Json(static_cast<int64_t>(number)) : Json(number);
-            optimizer->restore(state);
-          }};
+          .set_number =
+              [=](double number) {
+                Json state = optimizer->state();
+                const bool whole = state.at(key).is_number_integer();
+                state[key] = whole ? Json(static_cast<int64_t>(number)) : Json(number);
+                optimizer->restore(state);
+              }};
 }
 
 /// Nadam's product of the momenta of all updates so far.
@@ -157,8 +158,8 @@ void add_groups(const std::string& path, const OptimizerHandle& optimizer,
   const bool several = optimizer->class_name() == "MultiOptimizer";
   std::map<std::string, int64_t> counts;
   for (const OptimizerHandle& each : inner) {
-    const std::string base = several ? "optimizers/" + snake_case(each->class_name())
-                                     : "inner_optimizer";
+    const std::string base =
+        several ? "optimizers/" + snake_case(each->class_name()) : "inner_optimizer";
     const int64_t number = counts[base]++;
     const std::string below = str(path, "/", base) + (number == 0 ? "" : str("_", number));
     add_groups(below, each, variables, with_slots, groups);

@@ -37,8 +37,9 @@ std::vector<KerasOutput> cut_output(const KerasOutput& output, const std::string
     const Hdf5Dataset& dataset = output.datasets[i];
     const auto own = static_cast<double>(bytes_of(dataset, path));
     if (own > most_bytes) {
-      throw FileError(path, str("files have room for each tensor: ", own, " bytes of ",
-                                output.values[i].what), str(most_bytes), "raise max_shard_size");
+      throw FileError(
+          path, str("files have room for each tensor: ", own, " bytes of ", output.values[i].what),
+          str(most_bytes), "raise max_shard_size");
     }
     bytes += own;
     if (bytes > most_bytes) {

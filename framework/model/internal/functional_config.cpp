@@ -27,9 +27,10 @@ Json history_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
 
 Json tensor_json(const FunctionalModel& model, const SymbolicTensor& tensor) {
   return {{"class_name", "__keras_tensor__"},
-          {"config", {{"shape", shape_json(tensor.shape())},
-                      {"dtype", dtype_name(tensor.dtype())},
-                      {"keras_history", history_json(model, tensor)}}}};
+          {"config",
+           {{"shape", shape_json(tensor.shape())},
+            {"dtype", dtype_name(tensor.dtype())},
+            {"keras_history", history_json(model, tensor)}}}};
 }
 
 /// The arguments of an operation with tensors at their places.

@@ -24,9 +24,10 @@ class Walk {
     met_.try_emplace(node->layer.get(), met_.size());
     const bool entry = entries_.contains(node.get());
     if (!entry && node->inputs.empty()) {
-      throw ConfigError("Functional", "every Input that the outputs depend on is among the inputs",
-                        str("outputs that depend on another Input of shape ",
-                            to_string(node->shapes[0])), "add it to the inputs");
+      throw ConfigError(
+          "Functional", "every Input that the outputs depend on is among the inputs",
+          str("outputs that depend on another Input of shape ", to_string(node->shapes[0])),
+          "add it to the inputs");
     }
     if (!entry) {
       for (const SymbolicTensor& input : node->inputs) visit(input.node());
@@ -56,10 +57,10 @@ void check_ends(const std::vector<SymbolicTensor>& inputs,
   std::set<const Node*> seen;
   for (const SymbolicTensor& input : inputs) {
     if (!input.defined() || !input.node()->inputs.empty()) {
-      throw ConfigError("Functional", "a model begins at tensors that Input() made",
-                        input.defined() ? "an output of " + input.node()->layer->class_name()
-                                        : "an empty tensor",
-                        "begin at Input()");
+      throw ConfigError(
+          "Functional", "a model begins at tensors that Input() made",
+          input.defined() ? "an output of " + input.node()->layer->class_name() : "an empty tensor",
+          "begin at Input()");
     }
     if (!seen.insert(input.node().get()).second) {
       throw ConfigError("Functional", "every input is given once", "one Input twice",
@@ -72,8 +73,8 @@ void check_ends(const std::vector<SymbolicTensor>& inputs,
                         "pass what a layer returned");
     }
     if (output.mask().defined()) {
-      throw ConfigError("Functional", "masks are given to calls of layers",
-                        "an output with_mask()", "give it to the layer that makes the output");
+      throw ConfigError("Functional", "masks are given to calls of layers", "an output with_mask()",
+                        "give it to the layer that makes the output");
     }
   }
 }

@@ -32,8 +32,8 @@ Json with_call_options(Json json, const JsonPath& path) {
       const bool told = is_told(calls[i], option, at);
       if (i > 0 && told != is_told(calls[0], option, at)) {
         throw ConfigError(at.text(), str("all calls of one layer have the same ", option),
-                          str(json.value("name", Json()).dump(), " with ",
-                              told ? "true" : "false", ", and otherwise before"),
+                          str(json.value("name", Json()).dump(), " with ", told ? "true" : "false",
+                              ", and otherwise before"),
                           "make the model with a layer for each");
       }
       if (told) json["config"][option] = true;
@@ -46,8 +46,8 @@ Json with_call_options(Json json, const JsonPath& path) {
 void check_rest(const std::string& name, const Json& value, const JsonPath& path,
                 const std::string& layer) {
   if (value.is_null()) return;
-  const bool option = std::find(call_options.begin(), call_options.end(), name) !=
-                      call_options.end();
+  const bool option =
+      std::find(call_options.begin(), call_options.end(), name) != call_options.end();
   // A model's own `training` is what counts, as in Keras.
   if (!option && name != "training") {
     throw ConfigError(path.text(), "all arguments of a call are known here",
@@ -341,8 +341,8 @@ GraphEnds GraphReader::ends(const EndNames& ends) const {
   for (size_t i = 0; i < ends.names.size(); ++i) {
     TensorName name = ends.names[i];
     const auto layer = layers_.find(name.layer);
-    const bool graph = layer != layers_.end() &&
-                       dynamic_cast<const FunctionalModel*>(layer->second.layer().get());
+    const bool graph =
+        layer != layers_.end() && dynamic_cast<const FunctionalModel*>(layer->second.layer().get());
     // Here alone Keras counts the calls of a Functional model from 1, and once it was from 0 here.
     const auto from_0 = [&](const TensorName& other) {
       return other.layer == name.layer && other.call == 0;

@@ -83,8 +83,8 @@ class GraphReader {
   MaskFlow masks_;
   std::map<CallName, Call> operation_calls_;  ///< that nothing needs yet
   std::deque<Call> calls_;
-  size_t scheduled_ = 0;            ///< how many of them take part
-  std::set<size_t> left_, next_;    ///< of these: not made yet, to be tried in the next pass
+  size_t scheduled_ = 0;          ///< how many of them take part
+  std::set<size_t> left_, next_;  ///< of these: not made yet, to be tried in the next pass
 };
 
 }  // namespace tessera::detail

@@ -46,19 +46,22 @@ const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys
       {"LSTM", {{"implementation"}, {"time_major", {false}}}},
       {"GRU", {{"implementation"}, {"time_major", {false}}}},
       {"Embedding", {{"input_length"}}},
-      {"BatchNormalization", {{"fused"}, {"virtual_batch_size", {nullptr}},
-                              {"adjustment", {nullptr}}}},
+      {"BatchNormalization",
+       {{"fused"}, {"virtual_batch_size", {nullptr}}, {"adjustment", {nullptr}}}},
       {"DepthwiseConv1D", {{"groups", {1}}}},
       {"DepthwiseConv2D", {{"groups", {1}}}},
-      {"SeparableConv1D", {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"},
-                           {"kernel_constraint"}}},
-      {"SeparableConv2D", {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"},
-                           {"kernel_constraint"}}},
+      {"SeparableConv1D",
+       {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"}, {"kernel_constraint"}}},
+      {"SeparableConv2D",
+       {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"}, {"kernel_constraint"}}},
       {"Conv1DTranspose", {{"groups", {1}}}},
       {"Conv2DTranspose", {{"groups", {1}}}},
       {"Attention", {{"causal", {false}}}},
-      {"MultiHeadAttention", {{"query_shape"}, {"key_shape"}, {"value_shape"},
-                              {"softmax_robust_masking", {nullptr, false}}}},
+      {"MultiHeadAttention",
+       {{"query_shape"},
+        {"key_shape"},
+        {"value_shape"},
+        {"softmax_robust_masking", {nullptr, false}}}},
   };
   return table;
 }
@@ -101,9 +104,10 @@ Json input_before(const Json& layer, const std::string& dtype) {
   const Json& config = layer["config"];
   const std::string name = text_at(config, "name");
   return {{"class_name", "InputLayer"},
-          {"config", {{"batch_shape", config["batch_input_shape"]},
-                      {"dtype", dtype.empty() ? "float32" : dtype},
-                      {"name", name.empty() ? "input_layer" : name + "_input"}}}};
+          {"config",
+           {{"batch_shape", config["batch_input_shape"]},
+            {"dtype", dtype.empty() ? "float32" : dtype},
+            {"name", name.empty() ? "input_layer" : name + "_input"}}}};
 }
 
 void Translation::object(Json& json, const JsonPath& path, int depth) {
@@ -309,9 +313,10 @@ void translate_optimizer(Json& json, const JsonPath& path) {
     json_fail(decay, path.key("config").key("decay"), "0 of this optimizer");
   }
   (*config)["learning_rate"] = {{"class_name", "InverseTimeDecay"},
-                                {"config", {{"initial_learning_rate", (*config)["learning_rate"]},
-                                            {"decay_steps", 1},
-                                            {"decay_rate", decay}}}};
+                                {"config",
+                                 {{"initial_learning_rate", (*config)["learning_rate"]},
+                                  {"decay_steps", 1},
+                                  {"decay_rate", decay}}}};
 }
 
 }  // namespace

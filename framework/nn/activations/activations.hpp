@@ -33,11 +33,11 @@ class ActivationHandle {
       : ActivationHandle(std::string(name)) {}  // NOLINT: reads as data
   /// The activation of this name with Keras' default arguments. Throws ConfigError naming the
   /// nearest one, and for "threshold", which has no defaults.
-  ActivationHandle(const std::string& name);                               // NOLINT
+  ActivationHandle(const std::string& name);  // NOLINT
   /// A function of the user's own; its name is "custom".
   template <class F>
-    requires(std::is_invocable_r_v<DTensor, F, const DTensor&> && !detail::HoldsLayer<F>)
-  ActivationHandle(F function) 
+  requires(std::is_invocable_r_v<DTensor, F, const DTensor&> && !detail::HoldsLayer<F>)
+      ActivationHandle(F function)
       : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
   /// The same, chosen by its arguments among functions of one name: `ops::relu`.
   ActivationHandle(DTensor (*function)(const DTensor&))

@@ -75,7 +75,7 @@ void read_option(JsonObject& given, const std::string& key, std::optional<T>& ou
 }
 /// A list, or one number.
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 void read_option(JsonObject& given, const std::string& key, std::vector<T>& out) {
   const auto value = given.take_optional<Json>(key);
   if (!value) return;

@@ -48,9 +48,11 @@ const Registered registered_truncated_normal(initializer_factories(), {"truncate
 const Registered registered_orthogonal(initializer_factories(),
                                        {"orthogonal", "orthogonal_initializer"},
                                        made_of<Orthogonal, OrthogonalOptions>);
-const Registered registered_identity(
-    initializer_factories(), {"identity", "identity_initializer"},
-    [](JsonObject& config) { return IdentityInitializer(config.take_or<double>("gain", 1)); });
+const Registered registered_identity(initializer_factories(), {"identity", "identity_initializer"},
+                                     [](JsonObject& config) {
+                                       return IdentityInitializer(
+                                           config.take_or<double>("gain", 1));
+                                     });
 
 class ConstantInitializer : public Initializer {
  public:

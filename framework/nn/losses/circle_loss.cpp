@@ -58,8 +58,8 @@ DTensor circle(const DTensor& y_true, const DTensor& y_pred, const CircleOptions
   };
   const double m = options.margin;
   const DTensor near = at_least_zero(distances + m) * (distances - m);
-  const DTensor far = at_least_zero(ops::neg(distances) + (1 + m)) *
-                      (ops::neg(distances) + (1 - m));
+  const DTensor far =
+      at_least_zero(ops::neg(distances) + (1 + m)) * (ops::neg(distances) + (1 - m));
   const DTensor values = ops::softplus(gathered(matches, near) + gathered(others, far));
   return values.with_mask(ops::greater(values, constant(0)));
 }

@@ -78,8 +78,9 @@ DTensor balanced(const DTensor& x, const CategoricalFocalCrossentropyOptions& op
   const std::vector<double>& alpha = options.alpha;
   if (alpha.size() == 1) return x * alpha[0];
   if (static_cast<int64_t>(alpha.size()) != x.size(-1)) {
-    throw ShapeError(options.name, str("alpha is one number or one for each class of ",
-                     to_string(x.shape())), str(alpha.size(), " numbers"), "give one a class");
+    throw ShapeError(options.name,
+                     str("alpha is one number or one for each class of ", to_string(x.shape())),
+                     str(alpha.size(), " numbers"), "give one a class");
   }
   const at::Tensor factors = at::tensor(alpha, at::kDouble).to(x.dtype());
   return x * pack(factors, Layout::replicated(x.mesh(), 1));
@@ -111,8 +112,7 @@ DTensor generalized(const DTensor& y_true, const DTensor& y_pred,
   }
   DTensor labels = ops::cast(y_true, at::kLong);
   if (labels.rank() == y_pred.rank()) labels = ops::squeeze(labels, {-1});
-  const DTensor p =
-      ops::sum(y_pred * ops::one_hot(labels, y_pred.size(-1), y_pred.dtype()), {-1});
+  const DTensor p = ops::sum(y_pred * ops::one_hot(labels, y_pred.size(-1), y_pred.dtype()), {-1});
   return one_less(ops::pow(p, options.q)) / options.q;
 }
 
@@ -133,8 +133,8 @@ CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(
 
 CategoricalGeneralizedCrossEntropy::CategoricalGeneralizedCrossEntropy(
     CategoricalGeneralizedCrossEntropyOptions options)
-    : LossHandle(function_loss("CategoricalGeneralizedCrossEntropy", generalized, options,
-                            Labels::any)) {
+    : LossHandle(
+          function_loss("CategoricalGeneralizedCrossEntropy", generalized, options, Labels::any)) {
   if (options.q > 0 && options.q < 1) return;
   throw ConfigError((*this)->name(), "q lies between 0 and 1", str(options.q), "give 0.5");
 }

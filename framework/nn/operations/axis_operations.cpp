@@ -23,7 +23,7 @@ DTensor value_of(const OperationCall& call, Of kind) {
 }
 
 GraphOperation reduction(const std::string& name, const std::string& module, Of kind,
-                    Reduction function, const Json& more = Json::object()) {
+                         Reduction function, const Json& more = Json::object()) {
   Json options = {{"axis", nullptr}, {"keepdims", false}};
   options.update(more);
   return {name, module, {"x"}, options, [=](const OperationCall& call) {
@@ -31,8 +31,8 @@ GraphOperation reduction(const std::string& name, const std::string& module, Of 
               const auto given = call.option<Json>(key);
               if (!given.is_null()) json_fail(given, call.place(key), "null");
             }
-            return std::vector{function(value_of(call, kind), call.axes("axis"),
-                                        call.option<bool>("keepdims"))};
+            return std::vector{
+                function(value_of(call, kind), call.axes("axis"), call.option<bool>("keepdims"))};
           }};
 }
 
@@ -49,17 +49,17 @@ GraphOperation along(const std::string& name, Along function) {
 
 /// The place of the largest or smallest number along one axis, or in all.
 GraphOperation place_of(const std::string& name, Along function) {
-  return {name, numpy, {"x"}, {{"axis", nullptr}, {"keepdims", false}},
-          [=](const OperationCall& call) {
-            const DTensor x = value_of(call, Of::numbers);
-            const auto axis = call.option<std::optional<int64_t>>("axis");
-            DTensor place = axis ? function(x, *axis) : function(ops::flatten(x), 0);
-            if (call.option<bool>("keepdims")) {
-              place = axis ? ops::expand_dims(place, *axis < 0 ? *axis + x.rank() : *axis)
-                           : ops::reshape(place, Shape(size_t(x.rank()), 1));
-            }
-            return std::vector{ops::cast(place, at::kInt)};
-          }};
+  return {
+      name, numpy, {"x"}, {{"axis", nullptr}, {"keepdims", false}}, [=](const OperationCall& call) {
+        const DTensor x = value_of(call, Of::numbers);
+        const auto axis = call.option<std::optional<int64_t>>("axis");
+        DTensor place = axis ? function(x, *axis) : function(ops::flatten(x), 0);
+        if (call.option<bool>("keepdims")) {
+          place = axis ? ops::expand_dims(place, *axis < 0 ? *axis + x.rank() : *axis)
+                       : ops::reshape(place, Shape(size_t(x.rank()), 1));
+        }
+        return std::vector{ops::cast(place, at::kInt)};
+      }};
 }
 
 /// Sums up to each number of an axis, or of all.

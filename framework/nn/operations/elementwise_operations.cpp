@@ -26,7 +26,7 @@ GraphOperation floating(const std::string& name, const std::string& module, One 
 
 /// The same with a number as its option.
 GraphOperation floating(const std::string& name, const std::string& option, const Json& value,
-                   With function) {
+                        With function) {
   return {name, nn, {"x"}, {{option, value}}, [=](const OperationCall& call) {
             return std::vector{function(call.floating("x"), call.option<double>(option))};
           }};
@@ -76,8 +76,8 @@ DTensor like(const OperationCall& call, double value) {
 
 std::vector<GraphOperation> elementwise_operations() {
   const auto clip = [](const OperationCall& call) {
-    return std::vector{ops::clip(call.tensor("x"), call.option<double>("x_min"),
-                                 call.option<double>("x_max"))};
+    return std::vector{
+        ops::clip(call.tensor("x"), call.option<double>("x_min"), call.option<double>("x_max"))};
   };
   const auto where = [](const OperationCall& call) {
     const std::vector<DTensor> x = call.promoted({"x1", "x2"});
@@ -152,32 +152,56 @@ std::vector<GraphOperation> elementwise_operations() {
       binary("GreaterEqual", ops::greater_equal),
       logical("LogicalAnd", ops::logical_and),
       logical("LogicalOr", ops::logical_or),
-      {"LogicalNot", numpy, {"x"}, Json::object(), [](const OperationCall& call) {
+      {"LogicalNot",
+       numpy,
+       {"x"},
+       Json::object(),
+       [](const OperationCall& call) {
          return std::vector{ops::logical_not(truth_of(call.tensor("x")))};
        }},
-      {"Gelu", nn, {"x"}, {{"approximate", true}}, [](const OperationCall& call) {
+      {"Gelu",
+       nn,
+       {"x"},
+       {{"approximate", true}},
+       [](const OperationCall& call) {
          return std::vector{ops::gelu(call.floating("x"), call.option<bool>("approximate"))};
        }},
-      {"Threshold", nn, {"x"}, {{"threshold", 0}, {"default_value", 0}},
+      {"Threshold",
+       nn,
+       {"x"},
+       {{"threshold", 0}, {"default_value", 0}},
        [](const OperationCall& call) {
          return std::vector{ops::threshold(call.floating("x"), call.option<double>("threshold"),
                                            call.option<double>("default_value"))};
        }},
-      {"ReLU", "keras.src.activations.activations", {"x"},
-       {{"negative_slope", 0.0}, {"max_value", nullptr}, {"threshold", 0.0}}, relu},
+      {"ReLU",
+       "keras.src.activations.activations",
+       {"x"},
+       {{"negative_slope", 0.0}, {"max_value", nullptr}, {"threshold", 0.0}},
+       relu},
       {"Round", numpy, {"x"}, {{"decimals", 0}}, rounded},
       {"Clip", numpy, {"x"}, {{"x_min", nullptr}, {"x_max", nullptr}}, clip},
       {"Where", numpy, {"condition", "x1", "x2"}, Json::object(), where},
-      {"OnesLike", numpy, {"x"}, {{"dtype", nullptr}}, [](const OperationCall& call) {
-         return std::vector{like(call, 1)};
-       }},
-      {"ZerosLike", numpy, {"x"}, {{"dtype", nullptr}}, [](const OperationCall& call) {
-         return std::vector{like(call, 0)};
-       }},
-      {"Cast", core, {"x"}, {{"dtype", "float32"}}, [](const OperationCall& call) {
+      {"OnesLike",
+       numpy,
+       {"x"},
+       {{"dtype", nullptr}},
+       [](const OperationCall& call) { return std::vector{like(call, 1)}; }},
+      {"ZerosLike",
+       numpy,
+       {"x"},
+       {{"dtype", nullptr}},
+       [](const OperationCall& call) { return std::vector{like(call, 0)}; }},
+      {"Cast",
+       core,
+       {"x"},
+       {{"dtype", "float32"}},
+       [](const OperationCall& call) {
          return std::vector{ops::cast(call.tensor("x"), dtype_option(call))};
        }},
-      {"ConvertToTensor", core, {"x"},
+      {"ConvertToTensor",
+       core,
+       {"x"},
        {{"dtype", nullptr}, {"sparse", nullptr}, {"ragged", nullptr}},
        [](const OperationCall& call) {
          return std::vector{ops::cast(call.tensor("x"), dtype_option(call))};

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/nn/operations/operation.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/base/shape.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -100,8 +100,7 @@ DTensor taken(const OperationCall& call) {
 DTensor taken_along(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const auto axis = call.option<std::optional<int64_t>>("axis");
-  return ops::take_along_axis(axis ? x : ops::flatten(x), call.tensor("indices"),
-                              axis.value_or(0));
+  return ops::take_along_axis(axis ? x : ops::flatten(x), call.tensor("indices"), axis.value_or(0));
 }
 
 DTensor one_hot(const OperationCall& call) {
@@ -124,7 +123,9 @@ std::vector<GraphOperation> index_operations() {
       numpy_operation("GetItem", {"x", "key"}, Json::object(), item),
       numpy_operation("Take", {"x", "indices"}, {{"axis", nullptr}}, taken),
       numpy_operation("TakeAlongAxis", {"x", "indices"}, {{"axis", nullptr}}, taken_along),
-      {"OneHot", nn, {"x"},
+      {"OneHot",
+       nn,
+       {"x"},
        {{"num_classes", nullptr}, {"axis", -1}, {"dtype", nullptr}, {"sparse", false}},
        [](const OperationCall& call) { return std::vector{one_hot(call)}; }},
   };

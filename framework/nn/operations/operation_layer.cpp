@@ -59,9 +59,11 @@ OperationCall::Arguments bind(const GraphOperation& operation, const OperationAr
 OperationLayer::OperationLayer(const GraphOperation& operation, const Json& config,
                                OperationArguments arguments, std::vector<at::ScalarType> dtypes,
                                const JsonPath& where)
-    : Layer({.name = name_in(config)}), operation_(operation),
+    : Layer({.name = name_in(config)}),
+      operation_(operation),
       options_(options_from(operation, config, where.key("config"))),
-      arguments_(std::move(arguments)), bound_(bind(operation, arguments_, where)),
+      arguments_(std::move(arguments)),
+      bound_(bind(operation, arguments_, where)),
       dtypes_(std::move(dtypes)) {}
 
 Json OperationLayer::config() const {

@@ -44,7 +44,7 @@ class OperationLayer final : public Layer {
   const GraphOperation& operation_;
   Json options_;
   OperationArguments arguments_;
-  OperationCall::Arguments bound_;  ///< the same by their names
+  OperationCall::Arguments bound_;      ///< the same by their names
   std::vector<at::ScalarType> dtypes_;  ///< of the tensors in the graph
 };
 

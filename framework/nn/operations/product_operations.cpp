@@ -63,8 +63,8 @@ DTensor summed(const OperationCall& call) {
   std::erase(equation, ' ');
   std::vector<std::string> terms = terms_of(equation, x);
   for (const std::string& term : terms) {
-    const bool letters = std::all_of(term.begin(), term.end(),
-                                     [](unsigned char c) { return std::isalpha(c); });
+    const bool letters =
+        std::all_of(term.begin(), term.end(), [](unsigned char c) { return std::isalpha(c); });
     if (!letters) json_fail(given, call.place("subscripts"), "letters, \",\", \"->\" and \"...\"");
   }
   const std::string output = terms.back();

@@ -4,9 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/nn/operations/operation.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/base/shape.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -120,7 +120,7 @@ DTensor tiled(const OperationCall& call) {
 /// Its value is an argument of the call, by name.
 GraphOperation numpy_pad() {
   GraphOperation pad = numpy_operation("Pad", {"x", "constant_values"},
-                          {{"pad_width", nullptr}, {"mode", "constant"}}, padded);
+                                       {{"pad_width", nullptr}, {"mode", "constant"}}, padded);
   pad.named = {{"constant_values", nullptr}};
   return pad;
 }
@@ -130,50 +130,59 @@ GraphOperation numpy_pad() {
 std::vector<GraphOperation> shape_operations() {
   using Call = const OperationCall&;
   std::vector<GraphOperation> all = {
-      numpy_operation("Reshape", {"x"}, {{"newshape", nullptr}}, [](Call call) {
-        return ops::reshape(call.tensor("x"), shape_option(call, "newshape"));
-      }),
-      numpy_operation("Transpose", {"x"}, {{"axes", nullptr}}, [](Call call) {
-        return ops::transpose(call.tensor("x"), call.axes("axes"));
-      }),
+      numpy_operation(
+          "Reshape", {"x"}, {{"newshape", nullptr}},
+          [](Call call) { return ops::reshape(call.tensor("x"), shape_option(call, "newshape")); }),
+      numpy_operation(
+          "Transpose", {"x"}, {{"axes", nullptr}},
+          [](Call call) { return ops::transpose(call.tensor("x"), call.axes("axes")); }),
       numpy_operation("Swapaxes", {"x"}, {{"axis1", nullptr}, {"axis2", nullptr}}, swapped),
       numpy_operation("Moveaxis", {"x"}, {{"source", nullptr}, {"destination", nullptr}}, moved),
-      numpy_operation("ExpandDims", {"x"}, {{"axis", nullptr}}, [](Call call) {
-        DTensor x = call.tensor("x");
-        std::vector<int64_t> axes = call.axes("axis");
-        const auto rank = x.rank() + static_cast<int64_t>(axes.size());
-        for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "expand_dims");
-        std::sort(axes.begin(), axes.end());
-        for (const int64_t axis : axes) x = ops::expand_dims(x, axis);
-        return x;
-      }),
+      numpy_operation("ExpandDims", {"x"}, {{"axis", nullptr}},
+                      [](Call call) {
+                        DTensor x = call.tensor("x");
+                        std::vector<int64_t> axes = call.axes("axis");
+                        const auto rank = x.rank() + static_cast<int64_t>(axes.size());
+                        for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "expand_dims");
+                        std::sort(axes.begin(), axes.end());
+                        for (const int64_t axis : axes) x = ops::expand_dims(x, axis);
+                        return x;
+                      }),
       numpy_operation("Squeeze", {"x"}, {{"axis", nullptr}}, squeezed),
-      numpy_operation("BroadcastTo", {"x"}, {{"shape", nullptr}}, [](Call call) {
-        return ops::broadcast_to(call.tensor("x"), call.option<std::vector<int64_t>>("shape"));
-      }),
-      numpy_operation("Concatenate", {"xs"}, {{"axis", 0}}, [](Call call) {
-        return ops::concat(call.promoted_list("xs"), call.option<int64_t>("axis"));
-      }),
-      numpy_operation("Stack", {"x"}, {{"axis", 0}}, [](Call call) {
-        return ops::stack(call.promoted_list("x"), call.option<int64_t>("axis"));
-      }),
+      numpy_operation("BroadcastTo", {"x"}, {{"shape", nullptr}},
+                      [](Call call) {
+                        return ops::broadcast_to(call.tensor("x"),
+                                                 call.option<std::vector<int64_t>>("shape"));
+                      }),
+      numpy_operation("Concatenate", {"xs"}, {{"axis", 0}},
+                      [](Call call) {
+                        return ops::concat(call.promoted_list("xs"), call.option<int64_t>("axis"));
+                      }),
+      numpy_operation("Stack", {"x"}, {{"axis", 0}},
+                      [](Call call) {
+                        return ops::stack(call.promoted_list("x"), call.option<int64_t>("axis"));
+                      }),
       numpy_operation("Tile", {"x"}, {{"repeats", nullptr}}, tiled),
       numpy_operation("Repeat", {"x"}, {{"repeats", nullptr}, {"axis", nullptr}}, repeated),
       numpy_pad(),
-      numpy_operation("Roll", {"x"}, {{"shift", nullptr}, {"axis", nullptr}}, [](Call call) {
-        return ops::roll(call.tensor("x"), call.axes("shift"), call.axes("axis"));
-      }),
-      numpy_operation("Flip", {"x"}, {{"axis", nullptr}}, [](Call call) {
-        return ops::flip(call.tensor("x"), call.axes("axis"));
-      }),
-      numpy_operation("Tril", {"x"}, {{"k", 0}}, [](Call call) {
-        return ops::tril(call.tensor("x"), call.option<int64_t>("k"));
-      }),
-      numpy_operation("Triu", {"x"}, {{"k", 0}}, [](Call call) {
-        return ops::triu(call.tensor("x"), call.option<int64_t>("k"));
-      }),
+      numpy_operation("Roll", {"x"}, {{"shift", nullptr}, {"axis", nullptr}},
+                      [](Call call) {
+                        return ops::roll(call.tensor("x"), call.axes("shift"), call.axes("axis"));
+                      }),
+      numpy_operation("Flip", {"x"}, {{"axis", nullptr}},
+                      [](Call call) { return ops::flip(call.tensor("x"), call.axes("axis")); }),
+      numpy_operation(
+          "Tril", {"x"}, {{"k", 0}},
+          [](Call call) { return ops::tril(call.tensor("x"), call.option<int64_t>("k")); }),
+      numpy_operation(
+          "Triu", {"x"}, {{"k", 0}},
+          [](Call call) { return ops::triu(call.tensor("x"), call.option<int64_t>("k")); }),
       {"Split", numpy, {"x"}, {{"indices_or_sections", nullptr}, {"axis", 0}}, split_parts},
-      {"Unstack", core, {"x"}, {{"num", nullptr}, {"axis", 0}}, [](Call call) {
+      {"Unstack",
+       core,
+       {"x"},
+       {{"num", nullptr}, {"axis", 0}},
+       [](Call call) {
          const DTensor x = call.tensor("x");
          const int64_t axis = normalize_axis(call.option<int64_t>("axis"), x.rank(), "unstack");
          check_parts(x.size(axis), call.place("axis"));

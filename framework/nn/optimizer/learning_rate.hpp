@@ -35,7 +35,7 @@ class LearningRate {
   /// The rate 0.
   LearningRate() = default;
   /// One rate for all steps. Throws ConfigError for a negative one.
-  LearningRate(double rate);                             // NOLINT: reads as data
+  LearningRate(double rate);                                // NOLINT: reads as data
   LearningRate(const LearningRateScheduleHandle& schedule)  // NOLINT
       : schedule_(schedule) {}
   bool is_schedule() const { return static_cast<bool>(schedule_); }
@@ -58,7 +58,7 @@ void json_get(const Json& json, const JsonPath& path, LearningRate& out);
 /// The schedule that Keras serialized: {"class_name": "CosineDecay", "config": {…}}. Throws
 /// ConfigError naming `where` and the nearest class or key.
 LearningRateScheduleHandle schedule_from_config(const Json& json,
-                                             const std::string& where = "learning_rate");
+                                                const std::string& where = "learning_rate");
 namespace detail {
 
 /// Keras' class names of all schedules, sorted.

@@ -166,8 +166,8 @@ Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) co
   Shape shape = variable.shape();
   if (spec.without_axis) shape.erase(shape.begin() + *spec.without_axis);
   const InitializerHandle first = spec.begins_as_variable
-                                   ? InitializerHandle(std::make_shared<FirstValue>(variable))
-                                   : Constant(spec.initial_value);
+                                      ? InitializerHandle(std::make_shared<FirstValue>(variable))
+                                      : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
   Variable made(VariableSpec{path, shape, variable.dtype(), first});
   made.set_trainable(false);

@@ -32,7 +32,7 @@ uint32_t parameters_of(std::span<const DTensor> in) {
 }
 
 const std::shared_ptr<OpPlan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
-                std::span<const DTensor> in) {
+                                         std::span<const DTensor> in) {
   const uint32_t parameters = parameters_of(in);
   size_t hash = attributes;
   combine(hash, reinterpret_cast<size_t>(&info));

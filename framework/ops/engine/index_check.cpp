@@ -20,9 +20,9 @@ void check_on_host(const void* parameters, uint64_t place) {
 }
 
 /// Throws the error of an index that lies outside, `place` elements from the first.
-[[noreturn]] void fail_index(std::string_view op, std::string_view what,
-                             const at::Tensor& indices, int64_t least, int64_t count,
-                             std::span<const Interval> ranges, int64_t place) {
+[[noreturn]] void fail_index(std::string_view op, std::string_view what, const at::Tensor& indices,
+                             int64_t least, int64_t count, std::span<const Interval> ranges,
+                             int64_t place) {
   const auto value = indices.reshape({-1})[place].item<int64_t>();
   Shape at(static_cast<size_t>(indices.dim()));
   for (size_t axis = at.size(); axis-- > 0;) {

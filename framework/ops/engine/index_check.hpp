@@ -12,8 +12,7 @@ namespace tessera::detail {
 /// first that lies outside, and its place. On a GPU that is thrown when this thread next reads from
 /// it, and until then the indices outside are those of the ends.
 at::Tensor checked_indices(std::string_view op, std::string_view what, const at::Tensor& indices,
-                           int64_t count, std::span<const Interval> ranges = {},
-                           int64_t least = 0);
+                           int64_t count, std::span<const Interval> ranges = {}, int64_t least = 0);
 /// Indices that were checked before: on a GPU, those outside are those of the ends.
 at::Tensor clamped_indices(const at::Tensor& indices, int64_t count);
 /// What checked_indices() runs on GPUs, for tests.

@@ -145,7 +145,7 @@ concept WholeOp = requires(const Op& op, const std::vector<DTensor>& in) {
 };
 
 template <class Op>
-concept Operation = (BlockOp<Op> || WholeOp<Op>) && requires(const Op& op) {
+concept Operation = (BlockOp<Op> || WholeOp<Op>)&&requires(const Op& op) {
   { Op::name } -> std::convertible_to<std::string_view>;
   op.attributes();
   { Op::samples() } -> std::same_as<Samples<Op>>;
@@ -166,7 +166,7 @@ struct AnySample {
 struct OpInfo {
   std::string_view name;
   bool differentiable = false;
-  bool whole = false;            ///< run() instead of rule and forward
+  bool whole = false;  ///< run() instead of rule and forward
   bool windowed = false;
   bool stops_gradient = false;   ///< its derivative is zero wherever it has one
   bool keeps_parameter = false;  ///< a Variable stays one through it: cast, transpose, reshape
@@ -291,8 +291,7 @@ const OpInfo& op_info() {
 template <Operation Op>
 size_t attribute_hash(const Op& op) {
   size_t seed = 0;
-  std::apply([&](const auto&... a) { (combine(seed, hash_attribute(a)), ...); },
-             op.attributes());
+  std::apply([&](const auto&... a) { (combine(seed, hash_attribute(a)), ...); }, op.attributes());
   return seed;
 }
 

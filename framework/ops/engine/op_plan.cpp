@@ -33,7 +33,10 @@ double work(const Rule& rule, const Specs& specs) {
 }  // namespace
 
 OpPlan::OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters)
-    : info_(info), op_(info.copy(op)), in_(std::move(in)), parameters_(parameters),
+    : info_(info),
+      op_(info.copy(op)),
+      in_(std::move(in)),
+      parameters_(parameters),
       policy_(block_policy()) {
   std::vector<Layout> layouts;
   for (const ShardingPtr& sharding : in_) {
@@ -52,7 +55,7 @@ OpPlan::OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, 
 }
 
 bool OpPlan::matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
-                   uint32_t parameters) const {
+                     uint32_t parameters) const {
   if (&info != &info_ || in.size() != in_.size() || parameters != parameters_) return false;
   if (policy_ != block_policy()) return false;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -90,8 +93,8 @@ void OpPlan::prepare(std::vector<ShardingPtr> ready) {
   out_.clear();
   for (size_t o = 0; o < out_specs_.size(); ++o) {
     const Layout& layout = propagation_.outputs[o];
-    out_.push_back(intern(out_specs_[o].shape, out_specs_[o].dtype, layout,
-                          used_groups(layout, groups_)));
+    out_.push_back(
+        intern(out_specs_[o].shape, out_specs_[o].dtype, layout, used_groups(layout, groups_)));
   }
   plan_windows();
   add_points();
@@ -151,8 +154,8 @@ void OpPlan::plan_windows() {
           range[size_t(dims[k])] = {coordinate, coordinate + 1};
         }
         const Interval out = reference(rule_.in[i][a], range);
-        window.wanted.push_back(
-            out.empty() ? Interval{} : info_.window(op_.get(), i, int64_t(a), out, specs_));
+        window.wanted.push_back(out.empty() ? Interval{}
+                                            : info_.window(op_.get(), i, int64_t(a), out, specs_));
       }
       if (window.wanted != window.shards.have) windows_.push_back(std::move(window));
     }
@@ -189,23 +192,23 @@ void OpPlan::add_points() {
 }
 
 std::vector<Interval> OpPlan::want_ranges(size_t input,
-                                        const std::vector<Interval>& coordinates) const {
+                                          const std::vector<Interval>& coordinates) const {
   std::vector<Interval> want;
   for (size_t a = 0; a < specs_[input].shape.size(); ++a) {
     if (is_window(input, a)) {
       want.push_back(info_.window(op_.get(), input, int64_t(a),
                                   reference(rule_.in[input][a], coordinates), specs_));
     } else {
-      want.push_back(axis_interval(ready_[input]->layout, int64_t(a), specs_[input].shape[a],
-                                   coordinates));
+      want.push_back(
+          axis_interval(ready_[input]->layout, int64_t(a), specs_[input].shape[a], coordinates));
     }
   }
   return want;
 }
 
 OpPlan::Operand OpPlan::make_operand(size_t input, const std::vector<Interval>& coordinates,
-                                 const std::vector<int64_t>& at,
-                                 const std::vector<Interval>& want) const {
+                                     const std::vector<int64_t>& at,
+                                     const std::vector<Interval>& want) const {
   const Sharding& sharding = *ready_[input];
   Operand operand;
   operand.block = sharding.block_of(at);
@@ -264,9 +267,9 @@ Blocks complete(const Sharding& sharding, Blocks blocks) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (blocks[b].defined()) continue;
     const DeviceMemory::For memory(sharding.blocks[b].devices.front());
-    blocks[b] = reduce_identity(sharding.layout.pending_kind(),
-                                extents(sharding.blocks[b].intervals),
-                                block_options(sharding, sharding.blocks[b]));
+    blocks[b] =
+        reduce_identity(sharding.layout.pending_kind(), extents(sharding.blocks[b].intervals),
+                        block_options(sharding, sharding.blocks[b]));
   }
   return blocks;
 }
@@ -319,7 +322,7 @@ at::Tensor OpPlan::identity(const Point& point, size_t output) const {
 
 /// Collects forward's inputs; false if every addend is absent, so that the result is, too.
 bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
-                          Tensors& tensors) const {
+                            Tensors& tensors) const {
   bool any_absent = false, any_present = rule_.through.empty();
   for (size_t i = 0; i < point.operands.size(); ++i) {
     const Operand& operand = point.operands[i];
@@ -327,8 +330,8 @@ bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
     for (const auto& [axis, cut] : operand.cuts) {
       if (tensor.defined()) tensor = tensor.narrow(axis, cut.lo, cut.size());
     }
-    const bool joins = std::find(rule_.through.begin(), rule_.through.end(), int(i)) !=
-                       rule_.through.end();
+    const bool joins =
+        std::find(rule_.through.begin(), rule_.through.end(), int(i)) != rule_.through.end();
     any_absent = any_absent || !tensor.defined();
     any_present = any_present || (joins && tensor.defined());
     tensors.push_back(std::move(tensor));
@@ -376,7 +379,7 @@ void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) co
 }
 
 void OpPlan::run_point(const Point& point, const std::vector<Blocks>& in,
-                     std::vector<Blocks>& out) const {
+                       std::vector<Blocks>& out) const {
   if (gives_nothing(point, out)) return;
   Tensors tensors;
   if (!gather_tensors(point, in, tensors)) return;

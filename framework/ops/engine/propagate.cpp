@@ -11,11 +11,16 @@ constexpr int keep = -2;    // a pending reduction passes through
 
 bool passes(Passes kinds, Reduce kind) {
   switch (kinds) {
-    case Passes::nothing: return false;
-    case Passes::sums: return kind == Reduce::sum;
-    case Passes::maxima: return kind == Reduce::max;
-    case Passes::minima: return kind == Reduce::min;
-    case Passes::all: return true;
+    case Passes::nothing:
+      return false;
+    case Passes::sums:
+      return kind == Reduce::sum;
+    case Passes::maxima:
+      return kind == Reduce::max;
+    case Passes::minima:
+      return kind == Reduce::min;
+    case Passes::all:
+      return true;
   }
   return false;
 }
@@ -24,7 +29,11 @@ class Search {
  public:
   Search(const Rule& rule, const Specs& in, const Specs& out, const std::vector<Layout>& layouts,
          uint32_t parameters)
-      : rule_(rule), in_(in), out_(out), layouts_(layouts), parameters_(parameters),
+      : rule_(rule),
+        in_(in),
+        out_(out),
+        layouts_(layouts),
+        parameters_(parameters),
         mesh_(layouts[0].mesh()) {}
 
   Propagation best() {
@@ -75,8 +84,8 @@ class Search {
     Reduce kind = Reduce::sum;
     for (size_t i = 0; i < layouts_.size(); ++i) {
       const Layout& layout = layouts_[i];
-      const bool joins = std::find(rule_.through.begin(), rule_.through.end(), int(i)) !=
-                         rule_.through.end();
+      const bool joins =
+          std::find(rule_.through.begin(), rule_.through.end(), int(i)) != rule_.through.end();
       if (!joins) {
         if (layout.used_dims() >> dim & 1) return false;
         continue;

@@ -40,8 +40,8 @@ at::Tensor AttentionCall::scores() const {
 AttentionResult AttentionCall::forward() const {
   switch (kernel()) {
     case Kernel::cpu: {
-      const auto all = at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0,
-                                                                       causal, bias, scale);
+      const auto all = at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0, causal,
+                                                                       bias, scale);
       return {std::get<0>(all), std::get<1>(all)};
     }
     case Kernel::flash: {
@@ -50,15 +50,15 @@ AttentionResult AttentionCall::forward() const {
       return {std::get<0>(all), std::get<1>(all)};
     }
     case Kernel::efficient: {
-      const auto all = at::_scaled_dot_product_efficient_attention(query, key, value, bias, true,
-                                                                   0, causal, scale);
+      const auto all = at::_scaled_dot_product_efficient_attention(query, key, value, bias, true, 0,
+                                                                   causal, scale);
       return {std::get<0>(all), std::get<1>(all).narrow(-1, 0, query.size(2))};
     }
-    case Kernel::none: break;
+    case Kernel::none:
+      break;
   }
   const at::Tensor all = scores();
-  const at::Tensor y =
-      at::matmul(at::_softmax(all, -1, false), value.to(all.scalar_type()));
+  const at::Tensor y = at::matmul(at::_softmax(all, -1, false), value.to(all.scalar_type()));
   return {y.to(value.scalar_type()), all.logsumexp(-1)};
 }
 

@@ -62,9 +62,7 @@ struct SharedHeadsSumOp {
   Interval window(size_t, int64_t, Interval out, const Specs&) const {
     return {out.lo * group, out.hi * group};
   }
-  Tensors forward(const LocalArgs& in) const {
-    return {in[0].unflatten(-2, {-1, group}).sum(-2)};
-  }
+  Tensors forward(const LocalArgs& in) const { return {in[0].unflatten(-2, {-1, group}).sum(-2)}; }
   static Samples<SharedHeadsSumOp> samples() {
     return {{{{{2, 3, 4, 2}}}, {2}}, {{{{1, 2, 9, 2}}}, {3}}};
   }
@@ -180,12 +178,12 @@ Specs AttentionTerms::infer_values(std::string_view name, const Specs& in) const
       throw ShapeError(std::string(name), "there is a length for each row, " + to_string(batch),
                        to_string(in[i].shape), "reshape it");
     }
-    if ((in[i].dtype != at::kBool && in[i].dtype != in[0].dtype) ||
-        in[i].rank() != in[0].rank() ||
+    if ((in[i].dtype != at::kBool && in[i].dtype != in[0].dtype) || in[i].rank() != in[0].rank() ||
         broadcast_shape(name, {{scores, in[i].dtype}, in[i]}) != scores) {
       throw ShapeError(std::string(name),
                        "a mask is bool, or of the query's dtype to be added to the scores, and is "
-                       "broadcast to " + to_string(scores),
+                       "broadcast to " +
+                           to_string(scores),
                        to_string(in[i].shape) + " of " + dtype_name(in[i].dtype),
                        "reshape or cast it");
     }
@@ -236,7 +234,8 @@ namespace {
 
 /// The logarithms of sums of a block, in a row, as kernels read them.
 at::Tensor sums_of(const LocalArgs& in) {
-  return in[4].to(at::toOpMathType(in[0].scalar_type()))
+  return in[4]
+      .to(at::toOpMathType(in[0].scalar_type()))
       .reshape({-1, in[4].size(-2), in[4].size(-1)});
 }
 
@@ -255,8 +254,8 @@ at::Tensor AttentionTerms::mask_gradient(const LocalArgs& in, size_t mask) const
   AttentionPart part = part_of(in);
   part.masks = masks_of(in, gradients_masks);
   const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
-  const at::Tensor all = local.mask_gradient(part.masks[mask], heads_first(in[5]),
-                                             heads_first(in[3]), sums_of(in));
+  const at::Tensor all =
+      local.mask_gradient(part.masks[mask], heads_first(in[5]), heads_first(in[3]), sums_of(in));
   // The batch in its axes again, and those summed over that the mask has once.
   const at::Tensor& own = in[gradients_masks + mask];
   std::vector<int64_t> shape = own.sizes().vec();

@@ -18,18 +18,18 @@ enum DrawKind : int { uniform_draw, normal_draw, truncated_normal_draw, dropout_
 /// places are counted by the axes before them.
 struct DrawParameters {
   static constexpr int max_axes = 12;
-  unsigned int key[2];             ///< of the stream
-  unsigned long long upper;        ///< half of its block counter
-  int kind;                        ///< a DrawKind
-  int axes;                        ///< before the runs
-  long long extent[max_axes];      ///< of the slice along each
-  long long first[max_axes];       ///< where the slice begins
+  unsigned int key[2];                ///< of the stream
+  unsigned long long upper;           ///< half of its block counter
+  int kind;                           ///< a DrawKind
+  int axes;                           ///< before the runs
+  long long extent[max_axes];         ///< of the slice along each
+  long long first[max_axes];          ///< where the slice begins
   unsigned long long step[max_axes];  ///< elements of the whole from one index to the next
-  unsigned long long start;        ///< element of the whole with which a run of index 0 begins
-  unsigned long long run;          ///< elements in a run
-  float a, b;  ///< lowest and range, mean and standard deviation, or rate and scale of dropout
-  const float* in;                 ///< what dropout drops
-  float* out;                      ///< the slice, dense
+  unsigned long long start;           ///< element of the whole with which a run of index 0 begins
+  unsigned long long run;             ///< elements in a run
+  float a, b;       ///< lowest and range, mean and standard deviation, or rate and scale of dropout
+  const float* in;  ///< what dropout drops
+  float* out;       ///< the slice, dense
 
   /// Calls that cover a run, one for each group of four elements of the whole.
   TESSERA_DEVICE unsigned long long groups() const { return (run + 6) / 4; }
@@ -75,8 +75,7 @@ TESSERA_DEVICE float unit_of(unsigned int word) {
 TESSERA_DEVICE void normals_of(unsigned int a, unsigned int b, float& first, float& second) {
   const float unit = unit_of(a);
   const float u = unit < 1e-7f ? 1e-7f : unit;
-  const float angle =
-      static_cast<float>(6.283185307179586 * static_cast<double>(unit_of(b)));
+  const float angle = static_cast<float>(6.283185307179586 * static_cast<double>(unit_of(b)));
   const float radius = sqrtf(-2.0f * logf(u));
   first = sinf(angle) * radius;
   second = cosf(angle) * radius;
@@ -88,8 +87,7 @@ TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, flo
     int filled = 0;
     for (unsigned long long block = 0; filled < 4; ++block) {
       const unsigned long long lower = (g << 8) + block;
-      const DrawWords words =
-          block_of_words(p, lower, (g >> 56) + (lower < block ? 1 : 0));
+      const DrawWords words = block_of_words(p, lower, (g >> 56) + (lower < block ? 1 : 0));
       for (int i = 0; i < 4 && filled < 4; i += 2) {
         float pair[2];
         normals_of(words.w[i], words.w[i + 1], pair[0], pair[1]);

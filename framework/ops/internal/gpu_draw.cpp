@@ -54,9 +54,10 @@ kernels::DrawParameters draw_parameters(kernels::DrawKind kind, const DrawSlice&
     whole = slice.slice[axes].size() == slice.global[axes];
   }
   if (axes > size_t{kernels::DrawParameters::max_axes}) {
-    throw ShapeError("random draw", str("a draw on a GPU has at most ",
-                                        int{kernels::DrawParameters::max_axes}, " axes"),
-                     to_string(slice.global), "reshape what is drawn");
+    throw ShapeError(
+        "random draw",
+        str("a draw on a GPU has at most ", int{kernels::DrawParameters::max_axes}, " axes"),
+        to_string(slice.global), "reshape what is drawn");
   }
   p.axes = static_cast<int>(axes);
   uint64_t step = 1;

@@ -9,7 +9,7 @@ namespace tessera::detail::kernels {
 struct IndexParameters {
   const long long* in;
   long long* out;
-  long long least;   ///< indices lie in [least, count)
+  long long least;  ///< indices lie in [least, count)
   long long count;
   long long* found;  ///< the least place of one that does not
 };

@@ -33,9 +33,7 @@ at::Tensor part_of(const at::Tensor& mask, int64_t axis, Interval part) {
   return mask.size(axis) == 1 ? mask : mask.narrow(axis, part.lo, part.size());
 }
 
-at::Tensor rows_of(const at::Tensor& x, Interval rows) {
-  return x.narrow(2, rows.lo, rows.size());
-}
+at::Tensor rows_of(const at::Tensor& x, Interval rows) { return x.narrow(2, rows.lo, rows.size()); }
 
 /// Steps of which none is open; nothing if there are none, where that is known at no cost.
 at::Tensor closed(const at::Tensor& open) {
@@ -56,7 +54,9 @@ Interval detail::shared_heads(Interval heads, int64_t group) {
 
 LocalAttention::LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value,
                                AttentionPart part)
-    : query_(std::move(query)), key_(std::move(key)), value_(std::move(value)),
+    : query_(std::move(query)),
+      key_(std::move(key)),
+      value_(std::move(value)),
       part_(std::move(part)) {
   const int64_t n = query_.size(0), dim = query_.size(3), s = key_.size(2);
   const int64_t shared = has_groups() ? part_.shared_heads.size() : query_.size(1);
@@ -217,9 +217,8 @@ void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& open) const {
 /// All steps, of a plain form.
 LocalAttention::Chunk LocalAttention::whole() const {
   const int64_t t = query_.size(2), s = key_.size(2);
-  Chunk chunk{{query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums},
-              {0, t},
-              {0, s}};
+  Chunk chunk{
+      {query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums}, {0, t}, {0, s}};
   if (keys_.defined()) {
     set_bias(chunk, keys_);
     at::Tensor any = keys_.any(-1, true);
@@ -329,8 +328,8 @@ Tensors LocalAttention::backward(const at::Tensor& dy, const at::Tensor& y,
       }
       given = given.masked_fill(chunk.alone, 0);
     }
-    Tensors part = chunk.call.backward(given, rows_of(y, chunk.rows),
-                                       rows_of(sums, chunk.rows).contiguous());
+    Tensors part =
+        chunk.call.backward(given, rows_of(y, chunk.rows), rows_of(sums, chunk.rows).contiguous());
     if (chunk.rows.size() == t && chunk.keys.size() == s) {
       all = std::move(part);
     } else {
@@ -353,8 +352,9 @@ at::Tensor LocalAttention::mask_gradient(const at::Tensor& mask, const at::Tenso
   for (int64_t head = 0; has_groups() && head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
     const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
-    part_of(all, 1, own).add_(of_shared(head).mask_gradient(part_of(mask, 1, own), of_own(dy),
-                                                            of_own(y), of_own(sums)));
+    part_of(all, 1, own)
+        .add_(of_shared(head).mask_gradient(part_of(mask, 1, own), of_own(dy), of_own(y),
+                                            of_own(sums)));
   }
   if (has_groups()) return all;
   each_chunk([&](const Chunk& chunk) {

@@ -11,9 +11,9 @@ namespace tessera::detail {
 /// What a block of attention is of the whole, and what its steps may attend to.
 struct AttentionPart {
   double scale = 1;
-  bool causal = false, zeros = false;      ///< as in ops::AttentionForm
-  bool shares_sums = false;                ///< as in AttentionCall: the value has some features
-  std::optional<int64_t> window;           ///< as in ops::AttentionForm
+  bool causal = false, zeros = false;  ///< as in ops::AttentionForm
+  bool shares_sums = false;            ///< as in AttentionCall: the value has some features
+  std::optional<int64_t> window;       ///< as in ops::AttentionForm
   int64_t first = 0;  ///< how many steps the query's first one is behind the first key
   /// These keys are some of those that the steps attend to: a step that may attend to none of them
   /// gives 0 and -inf as the logarithm of its sum, and no gradient.

@@ -50,8 +50,8 @@ class Reshaper {
       const ReshapeGroup& group = groups_[g];
       const int64_t a = major_axis(x.shape(), group.in_begin, group.in_end);
       const int64_t b = major_axis(shape_, group.out_begin, group.out_end);
-      const AxisShards have{int64_t(g), scaled(layout_shards(*in, a).have,
-                                               product(x.shape(), a + 1, group.in_end))};
+      const AxisShards have{
+          int64_t(g), scaled(layout_shards(*in, a).have, product(x.shape(), a + 1, group.in_end))};
       const std::vector<Interval> want =
           scaled(layout_shards(*out, b).have, product(shape_, b + 1, group.out_end));
       if (want == have.have) continue;

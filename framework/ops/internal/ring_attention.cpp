@@ -34,10 +34,9 @@ struct RingAttentionGradOp : RingTerms {
   }
   Rule rule(const Specs& in) const {
     const std::string query = term(in, "t", "!d"), value = term(in, "t", "e");
-    Rule rule =
-        Rule::parse(query + " , " + query + " , " + value + " , " + value + " , " + sums(in) +
-                    " , " + value + whole_masks(in, gradients_masks) + " -> " + query + " , " +
-                    query + " , " + value);
+    Rule rule = Rule::parse(query + " , " + query + " , " + value + " , " + value + " , " +
+                            sums(in) + " , " + value + whole_masks(in, gradients_masks) + " -> " +
+                            query + " , " + query + " , " + value);
     FactorKind& width = rule.factors[size_t(rule.in[2].back())];
     if (width == FactorKind::pass) width = FactorKind::reduce;
     return rule;
@@ -110,10 +109,10 @@ Samples<RingAttentionGradOp> RingAttentionGradOp::samples() {
     return Sample<RingAttentionGradOp>{in, {how}};
   };
   // Of heads that share one only the sums are the same in every layout: see ring_attention's.
-  return {of({2, 4, 2, 2}, {2, 4, 2, 2}, form({})),
-          of({1, 5, 1, 2}, {1, 5, 1, 2}, form({.causal = true}, true)),
-          of({2, 4, 1, 2}, {2, 4, 1, 2}, form({.causal = true, .reach = 2}),
-             {{{2}, at::kLong, 0, 5}})};
+  return {
+      of({2, 4, 2, 2}, {2, 4, 2, 2}, form({})),
+      of({1, 5, 1, 2}, {1, 5, 1, 2}, form({.causal = true}, true)),
+      of({2, 4, 1, 2}, {2, 4, 1, 2}, form({.causal = true, .reach = 2}), {{{2}, at::kLong, 0, 5}})};
 }
 
 TESSERA_REGISTER_OP(RingAttentionGradOp);
@@ -126,8 +125,7 @@ bool detail::is_ring(const DTensor& query, const DTensor& key, const DTensor& va
     if (!x.defined() || !query.defined() || x.rank() != query.rank() || x.rank() < 4) return false;
     const int64_t steps = x.rank() - 3;
     return x.size(steps) == query.size(steps) && x.mesh() == query.mesh() &&
-           !x.layout().axis(steps).empty() &&
-           x.layout().axis(steps) == query.layout().axis(steps);
+           !x.layout().axis(steps).empty() && x.layout().axis(steps) == query.layout().axis(steps);
   };
   return alike(key) && alike(value);
 }

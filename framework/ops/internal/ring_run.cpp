@@ -50,8 +50,7 @@ void merge(at::Tensor& y, at::Tensor& sums, AttentionResult part) {
 
 }  // namespace
 
-RingRun::RingRun(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid,
-                 size_t first_mask)
+RingRun::RingRun(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid, size_t first_mask)
     : terms_(terms),
       grid_(grid),
       first_mask_(first_mask),
@@ -123,8 +122,9 @@ at::Tensor RingRun::by_shared_head(size_t block, const at::Tensor& x) const {
 /// of them, and 0 to others.
 at::Tensor RingRun::by_head(size_t block, const at::Tensor& x, bool all) const {
   if (AttentionTerms::group(grid_.specs) == 1) return x;
-  const at::Tensor heads = at::zeros({x.size(0), x.size(2), q_[block][0].size(1), x.size(3)},
-                                     x.options()).transpose(1, 2);
+  const at::Tensor heads =
+      at::zeros({x.size(0), x.size(2), q_[block][0].size(1), x.size(3)}, x.options())
+          .transpose(1, 2);
   for (int64_t head = 0; head < x.size(1); ++head) {
     const Interval own = heads_of(block, head);
     const int64_t count = all ? own.size() : std::min<int64_t>(own.size(), 1);
@@ -215,8 +215,11 @@ at::Tensor RingRun::lost(size_t block) const {
                                part_of(block, r, runs[r], {0, steps_}));
     const at::Tensor alone = whole.alone();
     if (!alone.defined()) continue;
-    const at::Tensor sum = dy_[block][r].to(wide_).masked_fill(alone.logical_not(), 0)
-                               .sum(2, true).div_(double(steps_));
+    const at::Tensor sum = dy_[block][r]
+                               .to(wide_)
+                               .masked_fill(alone.logical_not(), 0)
+                               .sum(2, true)
+                               .div_(double(steps_));
     all = all.defined() ? all.add_(sum) : sum;
   }
   return all.defined() ? by_shared_head(block, all) : all;
@@ -227,8 +230,9 @@ std::vector<RingRun::Part> RingRun::gradients(size_t block, int64_t hop, const P
                                               Runs& dq) const {
   std::vector<Part> parts;
   for (const RingSchedule::Pair pair : members_.pairs(member(block), hop)) {
-    const Tensors found = local(block, hop, pair, at).backward(
-        dy_[block][pair.rows], y_[block][pair.rows], sums_[block][pair.rows]);
+    const Tensors found =
+        local(block, hop, pair, at)
+            .backward(dy_[block][pair.rows], y_[block][pair.rows], sums_[block][pair.rows]);
     at::Tensor& query = dq[pair.rows];
     query = query.defined() ? query.add_(found[0]) : found[0].to(wide_);
     parts.push_back({pair.keys, by_shared_head(block, found[1]), by_shared_head(block, found[2])});

@@ -57,8 +57,8 @@ class RingRun {
   std::vector<PackedPart> forms(size_t block, int64_t source, at::ScalarType dtype) const;
   std::vector<at::Tensor> packs(const Pairs& pairs) const;
   Pairs unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop, at::ScalarType dtype) const;
-  PermuteGroup::Transfer pass_on(const std::vector<at::Tensor>& packs, int64_t members,
-                                 int64_t hop, at::ScalarType dtype) const;
+  PermuteGroup::Transfer pass_on(const std::vector<at::Tensor>& packs, int64_t members, int64_t hop,
+                                 at::ScalarType dtype) const;
   void log(bool backward) const;
 
   // What is computed.
@@ -76,11 +76,11 @@ class RingRun {
   const AttentionTerms& terms_;
   const BlockGrid& grid_;
   const size_t first_mask_;
-  const int64_t axis_;       ///< of the steps
+  const int64_t axis_;  ///< of the steps
   const int64_t steps_;
   const at::ScalarType dtype_, wide_;  ///< of what goes in, and of what is summed
-  RingSchedule shards_;      ///< of the mesh, which logs tell of
-  RingSchedule members_;     ///< of the blocks, of which one may stand for several shards
+  RingSchedule shards_;                ///< of the mesh, which logs tell of
+  RingSchedule members_;               ///< of the blocks, of which one may stand for several shards
   PermuteGroup group_;
   Values q_, y_, sums_, dy_;
   Pairs own_;

@@ -236,9 +236,7 @@ void RingRun::log(bool backward) const {
     shape.erase(shape.begin() + steps);
     masks += shard_bytes(shape, in[i].dtype, grid_.layouts[i].remove({steps}));
   }
-  const auto add = [&](double bytes) {
-    log_permute(layout.mesh(), layout.axis(axis_), bytes);
-  };
+  const auto add = [&](double bytes) { log_permute(layout.mesh(), layout.axis(axis_), bytes); };
   const double results = rows * ((backward ? 2 : 0) * width * size + (backward ? wide : 0));
   add(half * (rows * dim * size + pair * size + results + masks));
   for (int64_t hop = 0; hop < shards_.hops(); ++hop) {

@@ -54,8 +54,9 @@ size_t Windows::hash() const {
 void check_windows(std::string_view op, const Windows& windows, const Spec& x, int64_t channels) {
   const std::string where(op);
   if (windows.rank < 1 || windows.rank > 3 || x.rank() != windows.rank + 1 + channels) {
-    throw ShapeError(where, str("x has a batch axis, ", windows.rank, " spatial ones (1 to 3) and ",
-                                channels, channels == 1 ? " of channels" : " of channels' groups"),
+    throw ShapeError(where,
+                     str("x has a batch axis, ", windows.rank, " spatial ones (1 to 3) and ",
+                         channels, channels == 1 ? " of channels" : " of channels' groups"),
                      to_string(x.shape), "reshape it");
   }
   for (int64_t i = 0; i < windows.rank; ++i) {

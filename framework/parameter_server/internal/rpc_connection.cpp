@@ -60,8 +60,7 @@ void silence_log() {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
-                                            const std::string& secret) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const std::string& secret) {
   silence_log();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <grpcpp/channel.h>
-#include <grpcpp/server.h>
 #include <grpcpp/impl/codegen/service_type.h>
+#include <grpcpp/server.h>
 
 #include <tessera/framework/cluster/internal/job_secret.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>

@@ -33,9 +33,8 @@ void check(bool ok) {
 /// Ed25519, as its keys are any 32 bytes and its signatures always the same.
 Key key_of(const std::string& secret) {
   const std::string seed = proof_of(secret, {"parameter server: key"});
-  Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr,
-                                       reinterpret_cast<const unsigned char*>(seed.data()),
-                                       seed.size()));
+  Key key(EVP_PKEY_new_raw_private_key(
+      EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(seed.data()), seed.size()));
   check(key != nullptr);
   return key;
 }

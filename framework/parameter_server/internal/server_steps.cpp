@@ -24,9 +24,7 @@ namespace {
 /// Closures of a worker that wait while it runs one, so that it never waits for the coordinator.
 constexpr int64_t waiting_per_worker = 3;
 
-const char* function_name(Phase phase) {
-  return phase == Phase::train ? "fit/train" : "fit/test";
-}
+const char* function_name(Phase phase) { return phase == Phase::train ? "fit/train" : "fit/test"; }
 
 /// What tells whether weights, or what the optimizer keeps, have been changed.
 struct Versions {
@@ -211,7 +209,7 @@ void ServerSteps::fetch(Model& model) {
 }  // namespace
 
 std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>& job,
-                                               const ParameterServerStrategy& strategy) {
+                                                const ParameterServerStrategy& strategy) {
   return std::make_shared<ServerSteps>(job, strategy);
 }
 

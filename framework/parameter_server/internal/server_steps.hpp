@@ -15,6 +15,6 @@ namespace tessera::detail {
 /// next step. fit throws ConfigError for layouts other than the strategy's and for
 /// gradient_accumulation_steps. The strategy must outlive fit.
 std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>& job,
-                                               const strategy::ParameterServerStrategy& strategy);
+                                                const strategy::ParameterServerStrategy& strategy);
 
 }  // namespace tessera::detail

@@ -18,9 +18,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto first_word = 5s;   ///< of whom connect() waits for
+constexpr auto first_word = 5s;  ///< of whom connect() waits for
 constexpr auto next_word = 30s;
-constexpr auto tell_limit = 2s;   ///< the longest that tasks are waited for at the end
+constexpr auto tell_limit = 2s;  ///< the longest that tasks are waited for at the end
 constexpr auto tick = 100ms;
 
 double seconds(std::chrono::milliseconds time) {
@@ -39,18 +39,17 @@ CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
     const std::vector<std::string>& addresses = cluster.addresses(type);
     for (size_t i = 0; i < addresses.size(); ++i) {
       const int index = static_cast<int>(i);
-      to.push_back(std::make_unique<TaskConnection>(*this, type, index,
-                                                    cluster.name_of(type, index), addresses[i],
-                                                    cluster.access.secret));
+      to.push_back(std::make_unique<TaskConnection>(
+          *this, type, index, cluster.name_of(type, index), addresses[i], cluster.access.secret));
     }
   };
   links(TaskType::ps, servers_);
   links(TaskType::evaluator, evaluators_);
   for (size_t i = 0; i < cluster.workers.size(); ++i) {
     const int index = static_cast<int>(i);
-    workers_.push_back(std::make_unique<WorkerConnection>(
-        *this, index, cluster.name_of(TaskType::worker, index), cluster.workers[i],
-        cluster.access.secret));
+    workers_.push_back(
+        std::make_unique<WorkerConnection>(*this, index, cluster.name_of(TaskType::worker, index),
+                                           cluster.workers[i], cluster.access.secret));
   }
   for (const auto& link : servers_) link->start();
   for (const auto& link : evaluators_) link->start();
@@ -141,10 +140,10 @@ std::vector<std::string> CoordinatorRuntime::missing() const {
 }
 
 void CoordinatorRuntime::throw_missing(const std::vector<std::string>& tasks) const {
-  throw CommError("ClusterCoordinator", "all parameter servers and a worker come",
-                  str("nothing of ", join(tasks, ", "), " for ",
-                      seconds(options_.connect_timeout), " s"),
-                  "start them with the same secret, and check addresses and firewall");
+  throw CommError(
+      "ClusterCoordinator", "all parameter servers and a worker come",
+      str("nothing of ", join(tasks, ", "), " for ", seconds(options_.connect_timeout), " s"),
+      "start them with the same secret, and check addresses and firewall");
 }
 
 void CoordinatorRuntime::connect(const JobProgram& program) {
@@ -227,7 +226,7 @@ rpc::CoordinatorBeat CoordinatorRuntime::next_beat(Sent& sent) const {
 }
 
 void CoordinatorRuntime::wait_for_news(const Sent& sent, std::chrono::milliseconds time,
-                            const std::stop_token& stop) {
+                                       const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, time, [&] { return version_ != sent.version; });
 }
@@ -298,10 +297,10 @@ void CoordinatorRuntime::check_workers() {
     if (!connected_ || over_ || !(long_ago || signal != 0)) return;
   }
   const double limit = std::chrono::duration<double>(options_.connect_timeout).count();
-  const CommError error("ClusterCoordinator", "lost workers come back",
-                        signal != 0 ? signal_name(signal) + " while there was none"
-                                    : str("none for ", limit, " s"),
-                        "start workers again");
+  const CommError error(
+      "ClusterCoordinator", "lost workers come back",
+      signal != 0 ? signal_name(signal) + " while there was none" : str("none for ", limit, " s"),
+      "start workers again");
   fail(std::make_exception_ptr(error), error.what());
 }
 

@@ -74,7 +74,7 @@ grpc::Status HeartbeatService::begin(const rpc::CoordinatorBeat& beat) {
 }
 
 grpc::Status HeartbeatService::talk(rpc::CoordinatorBeat& beat, Stream& stream,
-                                  Watchdog::Call& call) {
+                                    Watchdog::Call& call) {
   do {
     call.heard();
     if (!hear(beat)) {

@@ -22,9 +22,9 @@ struct JobNews {
   std::string program;  ///< what coordinator and task must have alike; empty: not known yet
   int phase = 0;        ///< fits that have begun
   std::vector<std::string> results = {};  ///< what fits that are over gave
-  bool over = false;    ///< the coordinator has said so
-  bool lost = false;    ///< or is gone without
-  std::string failure = {};  ///< why, of either
+  bool over = false;                      ///< the coordinator has said so
+  bool lost = false;                      ///< or is gone without
+  std::string failure = {};               ///< why, of either
 };
 
 /// A task's side of the call by which the coordinator attends it: there is one for the whole job.

@@ -18,8 +18,7 @@ std::string make_job_name() {
 }
 
 bool is_job_name(const std::string& text) {
-  return text.size() == digits_of_name &&
-         text.find_first_not_of(digits) == std::string::npos;
+  return text.size() == digits_of_name && text.find_first_not_of(digits) == std::string::npos;
 }
 
 }  // namespace tessera::detail

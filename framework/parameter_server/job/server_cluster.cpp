@@ -38,9 +38,7 @@ std::vector<std::string> required(const Cluster& cluster, TaskType type, const c
 }  // namespace
 
 const std::vector<std::string>& ServerCluster::addresses(TaskType task_type) const {
-  return task_type == TaskType::worker ? workers
-         : task_type == TaskType::ps   ? servers
-                                       : evaluators;
+  return task_type == TaskType::worker ? workers : task_type == TaskType::ps ? servers : evaluators;
 }
 
 std::string ServerCluster::address() const {

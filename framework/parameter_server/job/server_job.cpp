@@ -58,15 +58,15 @@ std::string ServerJob::task_name() const { return state_->cluster.name(); }
 const std::vector<VariableGroup>& ServerJob::groups() const { return state_->groups; }
 
 int ServerJob::place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer) {
-  VariableGroup group{variables, optimizer,
-                      plan_parts(variables, state_->options.variable_partitioner, servers(),
-                                 state_->next_server)};
+  VariableGroup group{
+      variables, optimizer,
+      plan_parts(variables, state_->options.variable_partitioner, servers(), state_->next_server)};
   const int number = static_cast<int>(state_->groups.size());
   if (state_->member) state_->member->add_group(number, group);
   // Parts are dealt out one after the other over all groups.
-  state_->next_server = static_cast<int>(
-      (static_cast<size_t>(state_->next_server) + group.plan.parts.size()) %
-      static_cast<size_t>(servers()));
+  state_->next_server =
+      static_cast<int>((static_cast<size_t>(state_->next_server) + group.plan.parts.size()) %
+                       static_cast<size_t>(servers()));
   state_->groups.push_back(std::move(group));
   return number;
 }

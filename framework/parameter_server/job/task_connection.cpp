@@ -35,10 +35,14 @@ bool same(const TaskState& a, const TaskState& b) {
 }  // namespace
 
 TaskConnection::TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
-                   const std::string& address, const std::string& secret,
-                   std::function<void()> on_change)
-    : lead_(lead), type_(type), index_(index), name_(std::move(name)),
-      channel_(make_channel(address, secret)), stub_(rpc::Task::NewStub(channel_)),
+                               const std::string& address, const std::string& secret,
+                               std::function<void()> on_change)
+    : lead_(lead),
+      type_(type),
+      index_(index),
+      name_(std::move(name)),
+      channel_(make_channel(address, secret)),
+      stub_(rpc::Task::NewStub(channel_)),
       on_change_(std::move(on_change)) {}
 
 void TaskConnection::start() {

@@ -119,8 +119,7 @@ std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& pro
                       cluster_.name() + ", which is not", "add it, or look at checkpoints only");
   }
   if (left_) {
-    throw StateError(cluster_.name(), "a task works in its job", "it has left",
-                     "end the program");
+    throw StateError(cluster_.name(), "a task works in its job", "it has left", "end the program");
   }
   const StopSignals signals;
   const auto leave = [&](const std::string& why, bool other_program) {

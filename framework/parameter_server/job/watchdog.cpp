@@ -34,8 +34,7 @@ void Watchdog::look() {
   }
 }
 
-Watchdog::Call::Call(Watchdog& watch, std::chrono::milliseconds limit,
-                         std::function<void()> end)
+Watchdog::Call::Call(Watchdog& watch, std::chrono::milliseconds limit, std::function<void()> end)
     : watch_(watch), limit_(limit), end_(std::move(end)) {
   const std::lock_guard lock(watch_.mutex_);
   watch_.calls_.push_back(this);

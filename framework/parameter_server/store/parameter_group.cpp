@@ -96,10 +96,10 @@ void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int le
 void ParameterStore::Group::check_push(const PushId& id, bool step,
                                        const std::vector<PartTensor>& tensors) const {
   if (id.closure < 1 || id.number < 0 || id.done_below < 0 || id.done_below > id.closure) {
-    throw ConfigError("push", "a closure from 1, a number from 0, and a closure not done yet",
-                      str("closure ", id.closure, ", number ", id.number, ", done below ",
-                          id.done_below),
-                      "number pushes by closure");
+    throw ConfigError(
+        "push", "a closure from 1, a number from 0, and a closure not done yet",
+        str("closure ", id.closure, ", number ", id.number, ", done below ", id.done_below),
+        "number pushes by closure");
   }
   check(tensors, -1, 0);
   for (const auto& [number, kind, tensor] : tensors) {

@@ -156,8 +156,7 @@ grpc::Status ParameterService::Assign(grpc::ServerContext* context,
     const rpc::Head& head = received.head;
     std::optional<double> rate;
     if (head.has_learning_rate()) rate = head.learning_rate();
-    *reply = to_message(
-        store_.assign(head.group(), received.tensors, head.state().steps(), rate));
+    *reply = to_message(store_.assign(head.group(), received.tensors, head.state().steps(), rate));
   });
 }
 

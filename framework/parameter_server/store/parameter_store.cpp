@@ -66,8 +66,8 @@ ParameterStore::Group& ParameterStore::find(int group) const {
                     str(group), "define it first");
 }
 
-StoreState ParameterStore::assign(int group, const std::vector<PartTensor>& tensors,
-                                  int64_t steps, std::optional<double> learning_rate) {
+StoreState ParameterStore::assign(int group, const std::vector<PartTensor>& tensors, int64_t steps,
+                                  std::optional<double> learning_rate) {
   Group& of = find(group);
   of.check(tensors, 0, std::numeric_limits<int>::max());
   if (steps < -1) throw ConfigError("steps", "a number of at least 0", str(steps), "send -1");

@@ -56,8 +56,8 @@ class ParameterStore {
   /// Adds group number `group`, with values of zero until assigned. `parts` are those of this
   /// server; `optimizer`, null for none, is used here alone. Throws StateError for a group that
   /// there is.
-  void add_group(int group, const std::vector<Variable>& variables,
-                 const std::vector<Part>& parts, const OptimizerHandle& optimizer);
+  void add_group(int group, const std::vector<Variable>& variables, const std::vector<Part>& parts,
+                 const OptimizerHandle& optimizer);
   bool has_group(int group) const;
   /// Waits until the program has added it; false if that takes longer.
   bool wait_for_group(int group, std::chrono::milliseconds patience) const;

@@ -12,8 +12,8 @@ namespace tessera::detail {
 struct Part {
   size_t variable = 0;  ///< number in its group
   int server = 0;
-  int number = 0;       ///< among the parts of its group on that server
-  Interval rows = {};   ///< interval of axis 0; {0, 1} for a scalar
+  int number = 0;      ///< among the parts of its group on that server
+  Interval rows = {};  ///< interval of axis 0; {0, 1} for a scalar
   Shape shape = {};
 };
 

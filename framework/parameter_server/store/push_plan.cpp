@@ -10,8 +10,8 @@ namespace {
 
 void check_count(const char* what, size_t count, const VariableGroup& of) {
   if (count == of.variables.size() || count == 0) return;
-  throw ConfigError("push", str(what, ": one for each variable, ", of.variables.size()),
-                    str(count), "pass an undefined one for none");
+  throw ConfigError("push", str(what, ": one for each variable, ", of.variables.size()), str(count),
+                    "pass an undefined one for none");
 }
 
 /// Adds what is there of `tensors`, which are in the variables' order.

@@ -22,8 +22,7 @@ constexpr int64_t bytes_per_second = 10 << 20;
 bool is_refusal(grpc::StatusCode code) {
   return code == grpc::StatusCode::INVALID_ARGUMENT ||
          code == grpc::StatusCode::FAILED_PRECONDITION ||
-         code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
-         code == grpc::StatusCode::UNIMPLEMENTED;
+         code == grpc::StatusCode::RESOURCE_EXHAUSTED || code == grpc::StatusCode::UNIMPLEMENTED;
 }
 
 /// Calls visit(tensor's bytes, part, kind) for all that goes to the parts.
@@ -31,9 +30,9 @@ template <class Visit>
 void each_part(const std::vector<Part>& parts, const std::vector<Source>& sources,
                const Visit& visit) {
   for (const Part& part : parts) {
-    const auto [first, last] = std::equal_range(
-        sources.begin(), sources.end(), Source{part.variable},
-        [](const Source& a, const Source& b) { return a.variable < b.variable; });
+    const auto [first, last] =
+        std::equal_range(sources.begin(), sources.end(), Source{part.variable},
+                         [](const Source& a, const Source& b) { return a.variable < b.variable; });
     for (auto source = first; source != last; ++source) {
       if (!visit(bytes_of(source->whole, part), part, source->kind)) return;
     }
@@ -89,10 +88,9 @@ void StoreCalls::fail(int server, const char* what, const grpc::Status& status) 
                              : str("[", name, "] ", what, " was refused: ", message));
   }
   const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-  const std::string received =
-      late ? str("no answer to ", what, " within ", static_cast<double>(patience_.count()) / 1000,
-                 " s")
-           : str(what, " ended with: ", message);
+  const std::string received = late ? str("no answer to ", what, " within ",
+                                          static_cast<double>(patience_.count()) / 1000, " s")
+                                    : str(what, " ended with: ", message);
   throw LostServer(server, CommError(name, "parameter servers answer", received,
                                      "start all tasks of the job again: what the last checkpoint "
                                      "has stays")

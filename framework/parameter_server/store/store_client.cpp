@@ -48,7 +48,7 @@ std::string describe_optimizer(const OptimizerHandle& optimizer) {
 struct StoreClient::State {
   /// What was last pulled.
   struct Known {
-    std::vector<int64_t> versions;  ///< by server
+    std::vector<int64_t> versions;   ///< by server
     std::vector<uint64_t> assigned;  ///< by variable
   };
   std::string job;

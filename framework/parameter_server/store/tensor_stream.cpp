@@ -54,8 +54,7 @@ bool PieceWriter::add(int part, int kind, std::span<const std::byte> bytes) {
   size_t offset = 0;
   // A tensor without elements is one piece, too.
   do {
-    const size_t size =
-        std::min(bytes.size() - offset, static_cast<size_t>(piece_bytes - filled_));
+    const size_t size = std::min(bytes.size() - offset, static_cast<size_t>(piece_bytes - filled_));
     rpc::Piece& piece = *message_.add_pieces();
     piece.set_part(part);
     piece.set_kind(kind);

@@ -22,9 +22,9 @@ struct Closure {
   enum class Stage { waiting, running, done };
   rpc::RunRequest request;  ///< without its `done_below`
   Stage stage = Stage::waiting;
-  bool begun = false;          ///< on some worker, once
-  strategy::ClosureValue result = {};    ///< what came of it, in stage `done`
-  std::exception_ptr error = {};  ///< why there is no result
+  bool begun = false;                  ///< on some worker, once
+  strategy::ClosureValue result = {};  ///< what came of it, in stage `done`
+  std::exception_ptr error = {};       ///< why there is no result
   int64_t number() const { return request.closure(); }
 };
 using ClosurePtr = std::shared_ptr<Closure>;
@@ -85,7 +85,7 @@ class ClosureQueue {
   std::deque<ClosurePtr> ended_;  ///< not given by next_done() yet
   std::set<int64_t> open_;        ///< numbers of those that wait or run
   std::set<int64_t> running_;
-  int64_t cancelled_ = 0;         ///< up to this number none begins again, as another one failed
+  int64_t cancelled_ = 0;  ///< up to this number none begins again, as another one failed
   std::exception_ptr error_, over_;
   Counts counts_;
 };

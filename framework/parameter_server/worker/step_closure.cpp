@@ -31,8 +31,8 @@ StepNumber number_of(const ClosureValue& value) {
 class Numbers {
  public:
   explicit Numbers(const std::vector<at::Tensor>& tensors) {
-    const bool fits = tensors.size() == 1 && tensors[0].dim() == 1 &&
-                      tensors[0].scalar_type() == at::kDouble;
+    const bool fits =
+        tensors.size() == 1 && tensors[0].dim() == 1 && tensors[0].scalar_type() == at::kDouble;
     if (!fits) fail("other tensors");
     numbers_ = tensors[0].contiguous();
   }

@@ -17,7 +17,11 @@ class RunContext final : public WorkerContext {
  public:
   RunContext(const ServerJob& job, const rpc::RunRequest& request, const ClosureValue& arguments,
              WorkerVariables& variables, WorkerData& data, const std::function<void()>& check)
-      : job_(job), request_(request), arguments_(arguments), variables_(variables), data_(data),
+      : job_(job),
+        request_(request),
+        arguments_(arguments),
+        variables_(variables),
+        data_(data),
         check_(check) {}
 
   int worker() const override { return job_.task_index(); }
@@ -58,7 +62,10 @@ class RunContext final : public WorkerContext {
 ClosureRunner::ClosureRunner(const ServerJob& job, const Strategy& strategy,
                              std::function<std::unique_ptr<StoreClient>()> make_store,
                              std::function<void()> check)
-    : job_(job), strategy_(strategy), make_store_(std::move(make_store)), check_(std::move(check)),
+    : job_(job),
+      strategy_(strategy),
+      make_store_(std::move(make_store)),
+      check_(std::move(check)),
       data_({.num_input_pipelines = job.workers(),
              .input_pipeline_id = job.task_index(),
              .num_replicas_in_sync = strategy.num_replicas_in_sync()},

@@ -23,10 +23,9 @@ bool is_loss(grpc::StatusCode code) {
 }  // namespace
 
 WorkerConnection::WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
-                       const std::string& address, const std::string& secret)
+                                   const std::string& address, const std::string& secret)
     : lead_(lead),
-      task_(lead, TaskType::worker, index, name, address, secret,
-            [this] { on_change(); }),
+      task_(lead, TaskType::worker, index, name, address, secret, [this] { on_change(); }),
       stub_(rpc::Worker::NewStub(task_.channel())) {}
 
 void WorkerConnection::start() {

@@ -87,10 +87,9 @@ class HttpServer::Core {
       acceptor_.non_blocking(true);
       acceptor_port_ = acceptor_.local_endpoint().port();
     } catch (const boost::system::system_error& error) {
-      throw ConfigError("serve", str("the server can listen on ", options.host, ", port ",
-                                     options.port),
-                        error.code().message(),
-                        "choose another port, or an address of this machine in digits");
+      throw ConfigError(
+          "serve", str("the server can listen on ", options.host, ", port ", options.port),
+          error.code().message(), "choose another port, or an address of this machine in digits");
     }
   }
 
@@ -126,8 +125,8 @@ class HttpServer::Core {
     std::unordered_map<std::string, int64_t> counts;
     for (const auto& entry : sessions_) counts[entry.first->client()] += entry.first->served();
     const int64_t own = counts[client] + 1;
-    const auto most = std::max_element(
-        counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
     if (most->second <= own) return false;
     HttpSession* oldest = nullptr;
     for (const auto& entry : sessions_) {

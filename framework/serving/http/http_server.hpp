@@ -49,15 +49,15 @@ struct HttpServerOptions {
   /// of version 1.2 or newer. Empty: they are plain.
   std::string certificate = {};
   std::string key = {};
-  bool insecure = false;  ///< whether without a token it may listen beyond this host
-  int64_t max_header = 8192;       ///< bytes of a request's first line and fields
-  int64_t max_body = 1 << 20;      ///< bytes
+  bool insecure = false;       ///< whether without a token it may listen beyond this host
+  int64_t max_header = 8192;   ///< bytes of a request's first line and fields
+  int64_t max_body = 1 << 20;  ///< bytes
   /// More are answered with status 503; but before a client has more of them than another one, its
   /// connection that has asked for nothing for longest makes room.
   int64_t max_connections = 256;
-  std::chrono::milliseconds read_timeout{10000};   ///< for TLS, a header, a body each
-  std::chrono::milliseconds idle_timeout{60000};   ///< between two requests
-  std::chrono::milliseconds drain_timeout{5000};   ///< for the requests under way at the end
+  std::chrono::milliseconds read_timeout{10000};  ///< for TLS, a header, a body each
+  std::chrono::milliseconds idle_timeout{60000};  ///< between two requests
+  std::chrono::milliseconds drain_timeout{5000};  ///< for the requests under way at the end
   bool signals = false;     ///< whether SIGTERM and SIGINT end run(), and SIGPIPE is ignored
   bool access_log = false;  ///< whether each answer is a line on the standard error
 };

@@ -154,8 +154,8 @@ void HttpSession::enter(Phase phase, std::chrono::milliseconds limit) {
 }
 
 void HttpSession::tick() {
-  const auto period = std::clamp<std::chrono::milliseconds>(shared_.options.read_timeout / 4, 10ms,
-                                                            longest_tick);
+  const auto period =
+      std::clamp<std::chrono::milliseconds>(shared_.options.read_timeout / 4, 10ms, longest_tick);
   timer_.expires_after(shared_.draining ? std::min(period, 50ms) : period);
   timer_.async_wait([self = shared_from_this()](error_code error) {
     if (error || self->phase_ == Phase::closed) return;
@@ -277,8 +277,8 @@ void HttpSession::on_request() {
   enter(Phase::handling, {});
   HttpRequest request{std::string(parser_->get().method_string()),
                       std::string(parser_->get().target()), std::move(parser_->get().body())};
-  const auto respond = [weak = weak_from_this(), executor = stream_.get_executor()](
-                           HttpResponse response) {
+  const auto respond = [weak = weak_from_this(),
+                        executor = stream_.get_executor()](HttpResponse response) {
     boost::asio::post(executor, [weak, response = std::move(response)]() mutable {
       const auto self = weak.lock();
       if (!self || self->phase_ != Phase::handling) return;
@@ -347,12 +347,13 @@ void HttpSession::half_close() {
 
 /// Below TLS: nobody decrypts what is thrown away.
 void HttpSession::discard() {
-  stream_.socket().async_read_some(
-      buffer_.prepare(read_bytes), [self = shared_from_this()](error_code error, size_t count) {
-        self->discarded_ += static_cast<int64_t>(count);
-        if (error || self->discarded_ > max_discarded) return self->close();
-        self->discard();
-      });
+  stream_.socket().async_read_some(buffer_.prepare(read_bytes),
+                                   [self = shared_from_this()](error_code error, size_t count) {
+                                     self->discarded_ += static_cast<int64_t>(count);
+                                     if (error || self->discarded_ > max_discarded)
+                                       return self->close();
+                                     self->discard();
+                                   });
 }
 
 }  // namespace tessera::detail

@@ -58,7 +58,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
  private:
   using Clock = std::chrono::steady_clock;
   enum class Phase : uint8_t {
-    handshake, idle, header, body, handling, writing, lingering, closed
+    handshake,
+    idle,
+    header,
+    body,
+    handling,
+    writing,
+    lingering,
+    closed
   };
 
   void enter(Phase phase, std::chrono::milliseconds limit);

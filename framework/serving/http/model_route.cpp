@@ -50,15 +50,16 @@ std::optional<HttpResponse> refuse_route(const std::string& method, const std::s
                                          const std::string& name) {
   const std::optional<ModelRoute> route = parse_model_route(target, name);
   if (!route) {
-    return HttpResponse{404, error_reply("[request] there is no such path. Received: " +
-                                         in_quotes(target) + ". To fix: use /v1/models/" + name +
-                                         ":predict.")};
+    return HttpResponse{
+        404, error_reply("[request] there is no such path. Received: " + in_quotes(target) +
+                         ". To fix: use /v1/models/" + name + ":predict.")};
   }
   const bool posts = route->action == ModelAction::predict;
   const char* expected = posts ? "POST" : "GET";
   if (method == expected || (!posts && method == "HEAD")) return std::nullopt;
-  return HttpResponse{405, error_reply(str("[request] the method is ", expected, ". Received: ",
-                                           in_quotes(method), ".")),
+  return HttpResponse{405,
+                      error_reply(str("[request] the method is ", expected,
+                                      ". Received: ", in_quotes(method), ".")),
                       posts ? "POST" : "GET, HEAD"};
 }
 

@@ -23,8 +23,7 @@ class Reader : public nlohmann::json_sax<Json> {
   PredictRequest read(std::string_view body) {
     Json::sax_parse(body.begin(), body.end(), this);
     if (!has_list_) {
-      fail("\"instances\" or \"inputs\" is required", "neither",
-           "write {\"instances\": [...]}");
+      fail("\"instances\" or \"inputs\" is required", "neither", "write {\"instances\": [...]}");
     }
     request_.shape.assign(extents_.begin(), extents_.end());
     return std::move(request_);
@@ -211,8 +210,8 @@ class Reader : public nlohmann::json_sax<Json> {
   Scope scope_ = Scope::start;
   bool has_list_ = false;
   bool named_inputs_ = false;
-  bool instance_ = false;         ///< in the object that holds an instance
-  bool named_ = false;            ///< whether an inner object has had its key
+  bool instance_ = false;  ///< in the object that holds an instance
+  bool named_ = false;     ///< whether an inner object has had its key
   std::string key_;
   std::vector<std::string> keys_;  ///< of the root
   std::vector<int64_t> counts_;    ///< elements so far of the lists that are open
@@ -248,8 +247,8 @@ PredictRequest parse_predict_request(std::string_view body, const PredictLimits&
   // The library takes a NUL for the end of the text.
   const size_t nul = body.find('\0');
   if (nul != std::string_view::npos) {
-    throw RequestError(400, str("request, byte ", nul), "the body must be valid JSON",
-                       "a NUL byte", "remove it, or write \\u0000 inside a string");
+    throw RequestError(400, str("request, byte ", nul), "the body must be valid JSON", "a NUL byte",
+                       "remove it, or write \\u0000 inside a string");
   }
   return Reader(limits).read(body);
 }

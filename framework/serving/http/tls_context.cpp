@@ -30,8 +30,8 @@ void use_key(ssl::context& context, const std::string& path) {
   const std::string pem = read_file(path, max_pem_bytes);
   boost::system::error_code error;
   context.use_private_key(boost::asio::buffer(pem), ssl::context::pem, error);
-  const bool other = ERR_GET_REASON(static_cast<unsigned long>(error.value())) ==
-                     X509_R_KEY_VALUES_MISMATCH;
+  const bool other =
+      ERR_GET_REASON(static_cast<unsigned long>(error.value())) == X509_R_KEY_VALUES_MISMATCH;
   if (error && !other) {
     throw ConfigError("serve, key", "the file holds a private key in PEM, without a password",
                       in_quotes(path), "name the key, such as privkey.pem");
@@ -55,8 +55,8 @@ std::shared_ptr<ssl::context> make_tls_context(const std::string& certificate,
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX* const native = context->native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  SSL_CTX_set_options(native, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-                                  SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_options(
+      native, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   // Tickets do, and nothing of a client stays here.
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   // Asked by nobody at the terminal.

@@ -50,10 +50,11 @@ VersionLoaderOptions ModelWorker::loader_options() const {
           .try_apart = options_.try_apart,
           .trial_timeout = options_.trial_timeout,
           .warn = [this](const std::string& text) { warn(text); },
-          .stopped = [this] {
-            const std::lock_guard lock(mutex_);
-            return stopping_;
-          }};
+          .stopped =
+              [this] {
+                const std::lock_guard lock(mutex_);
+                return stopping_;
+              }};
 }
 
 ModelWorker::~ModelWorker() {
@@ -78,8 +79,8 @@ void ModelWorker::submit(PredictRequest&& request, std::optional<int64_t> versio
     return;
   }
   lock.unlock();
-  respond(error_response(503, str("[request] at most ", options_.max_waiting,
-                                  " requests wait. To fix: try again.")));
+  respond(error_response(
+      503, str("[request] at most ", options_.max_waiting, " requests wait. To fix: try again.")));
 }
 
 void ModelWorker::hurry() {
@@ -195,8 +196,8 @@ void ModelWorker::take_alike(std::vector<Job>& jobs) {
   while (!waiting_.empty()) {
     Job& next = waiting_.front();
     rows += next.request.instances();
-    const bool fits = jobs.empty() || (rows <= options_.max_batch &&
-                                       alike(jobs[0].request, next.request));
+    const bool fits =
+        jobs.empty() || (rows <= options_.max_batch && alike(jobs[0].request, next.request));
     if (!fits) break;
     jobs.push_back(std::move(next));
     waiting_.pop_front();
@@ -211,9 +212,8 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
   }
   const bool takes_text = model_->text != nullptr;
   if (takes_text != request.is_text()) {
-    return error_response(400, str("[request] the model takes ",
-                                   takes_text ? "texts" : "numbers", ". Received: ",
-                                   takes_text ? "numbers" : "texts", "."));
+    return error_response(400, str("[request] the model takes ", takes_text ? "texts" : "numbers",
+                                   ". Received: ", takes_text ? "numbers" : "texts", "."));
   }
   const bool whole = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
   if (!whole) return std::nullopt;
@@ -222,7 +222,8 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
     // Of larger ones float32 leaves some out.
     if (!fraction && std::abs(value) < float{1 << 24}) continue;
     return error_response(400, str("[request] the model takes whole numbers of less than 2^24 in "
-                                   "size. Received: ", fraction ? "a fraction." : "a larger one."));
+                                   "size. Received: ",
+                                   fraction ? "a fraction." : "a larger one."));
   }
   return std::nullopt;
 }
@@ -281,8 +282,7 @@ at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) {
     check_memory(shape);
     return model_->predict(texts);
   }
-  throw RequestError(413, "request",
-                     str("texts become at most ", options_.max_cells, " numbers"),
+  throw RequestError(413, "request", str("texts become at most ", options_.max_cells, " numbers"),
                      to_string(shape), "send shorter texts, or fewer at a time");
 }
 

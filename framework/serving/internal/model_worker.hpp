@@ -22,7 +22,7 @@
 namespace tessera::detail {
 
 struct ModelWorkerOptions {
-  int64_t max_batch = 256;                    ///< rows of one call of the model
+  int64_t max_batch = 256;  ///< rows of one call of the model
   /// Numbers that the texts of one call may become; status 413 for texts that become more.
   int64_t max_cells = 1 << 20;
   /// Bytes that the values of one call may hold at one time; status 413 for a request that needs
@@ -45,7 +45,7 @@ struct ModelWorkerOptions {
 struct ServedModel {
   int64_t version = 0;
   bool takes_text = false;
-  Shape input_shape;   ///< rows unknown: -1
+  Shape input_shape;  ///< rows unknown: -1
   Shape output_shape;
   at::ScalarType input_dtype = at::kFloat;
   std::vector<std::string> labels;
@@ -104,7 +104,7 @@ class ModelWorker {
   double most_bytes_;  ///< that the values of a call may hold
   // Of the thread alone.
   std::optional<ExportedModel> model_;
-  int64_t faulty_version_ = -1;  ///< of which was warned that it cannot answer
+  int64_t faulty_version_ = -1;          ///< of which was warned that it cannot answer
   std::map<Shape, int64_t> affordable_;  ///< by the shape of a row, rows there is memory for
   VersionLoader loader_;  ///< of the thread that loads, which is the same until there is a model
 

@@ -86,8 +86,9 @@ void VersionLoader::try_apart(int64_t version) {
   if (!trial_program_) {
     trial_program_ = find_trial_program();
     if (trial_program_->empty()) {
-      options_.warn("there is no tessera-check-export beside this program: newer versions are "
-                    "tried within it");
+      options_.warn(
+          "there is no tessera-check-export beside this program: newer versions are "
+          "tried within it");
     }
   }
   if (trial_program_->empty()) return;

@@ -39,8 +39,8 @@ class VersionLoader {
 
   std::string folder_;
   VersionLoaderOptions options_;
-  int64_t loaded_ = -1;                     ///< the version that was loaded last
-  std::map<int64_t, std::string> refused_;  ///< by version, how its files looked
+  int64_t loaded_ = -1;                       ///< the version that was loaded last
+  std::map<int64_t, std::string> refused_;    ///< by version, how its files looked
   std::optional<std::string> trial_program_;  ///< looked for once
 };
 

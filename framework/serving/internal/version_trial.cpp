@@ -12,8 +12,8 @@
 #include <thread>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/helper_program.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/helper_program.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 
@@ -53,9 +53,9 @@ void try_version_apart(const VersionTrial& trial, const std::function<bool()>& s
   const FileDescriptor read_end(ends[0]);
   FileDescriptor write_end(ends[1]);
   HelperProgram process({trial.program, trial.folder, std::to_string(trial.version),
-                        std::to_string(trial.max_activation_bytes)},
-                       {.output = write_end.get()},
-                       "install it beside the server's program, or switch try_apart off");
+                         std::to_string(trial.max_activation_bytes)},
+                        {.output = write_end.get()},
+                        "install it beside the server's program, or switch try_apart off");
   write_end.reset();
   const auto deadline = TrialClock::now() + trial.timeout;
   std::optional<int> ended;

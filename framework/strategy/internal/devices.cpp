@@ -52,8 +52,7 @@ Device device_named(const std::string& where, const std::string& name) {
   return *device;
 }
 
-std::vector<Device> devices_named(const std::string& where,
-                                  const std::vector<std::string>& names) {
+std::vector<Device> devices_named(const std::string& where, const std::vector<std::string>& names) {
   const int gpus = gpu_count();
   if (names.empty()) return gpus > 0 ? cuda_devices(gpus) : virtual_cpus(1);
   std::vector<Device> devices;

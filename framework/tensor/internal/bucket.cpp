@@ -14,8 +14,7 @@
 namespace tessera::detail {
 bool all_finite(const at::Tensor& tensor) {
   // A sum is one cheap pass, but that of finite numbers may be infinite.
-  return std::isfinite(at::sum(tensor).item<double>()) ||
-         at::isfinite(tensor).all().item<bool>();
+  return std::isfinite(at::sum(tensor).item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
 
 at::Tensor BufferPool::take(int64_t numel, at::TensorOptions options) {
@@ -38,8 +37,12 @@ Bucket::Key Bucket::key_of(const DTensor& value) {
   // As a relayout cuts it: the value may have been made under another block policy.
   Groups groups = used_groups(layout, form.groups);
   refine(layout, groups);
-  return {layout.mesh(), layout.pending_dims(), layout.pending_kind(), form.dtype,
-          reduction_dtype(form.dtype, layout.pending_kind()), std::move(groups)};
+  return {layout.mesh(),
+          layout.pending_dims(),
+          layout.pending_kind(),
+          form.dtype,
+          reduction_dtype(form.dtype, layout.pending_kind()),
+          std::move(groups)};
 }
 
 bool Bucket::fits(const DTensor& value) const {
@@ -77,13 +80,12 @@ void Bucket::announce_collective() const {
   if (key_.mesh.is_local()) return;
   Shape whole = {0};
   for (const DTensor& value : values_) whole[0] += value.numel();
-  communicator_of(key_.mesh)
-      .begin({.op = CommOp::all_reduce,
-              .mesh = key_.mesh,
-              .dims = key_.dims,
-              .dtype = key_.wide,
-              .shape = whole,
-              .kind = key_.kind});
+  communicator_of(key_.mesh).begin({.op = CommOp::all_reduce,
+                                    .mesh = key_.mesh,
+                                    .dims = key_.dims,
+                                    .dtype = key_.wide,
+                                    .shape = whole,
+                                    .kind = key_.kind});
 }
 
 void Bucket::fill(Flat& flat) const {
@@ -140,8 +142,7 @@ bool Bucket::done() const {
 DTensor Bucket::resolved(const DTensor& cut) {
   const Sharding& from = *cut.sharding();
   const Layout layout = from.layout.resolved();
-  const ShardingPtr form =
-      intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
+  const ShardingPtr form = intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
   Blocks blocks;
   std::map<Coordinates, at::Tensor> given;
   for (const BlockInfo& block : form->blocks) {

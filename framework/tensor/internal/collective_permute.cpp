@@ -135,8 +135,8 @@ std::vector<at::Tensor> PermuteGroup::Transfer::wait() {
       const at::Tensor moved =
           theirs.defined() ? moved_to(theirs, mine.device()) : at::empty({0}, mine.options());
       // As a device of its own would have it: beside what the sender holds.
-      const bool copied = block_policy() == BlockPolicy::per_device && row->shares[i] &&
-                          moved.is_same(theirs);
+      const bool copied =
+          block_policy() == BlockPolicy::per_device && row->shares[i] && moved.is_same(theirs);
       mine = copied ? moved.clone() : moved;
     }
   }
@@ -148,8 +148,8 @@ void log_permute(const Mesh& mesh, const std::vector<int>& dims, double bytes) {
   CommLog* log = CommLogScope::current();
   const DimMask mask = bits_of(dims);
   if (!log || mesh.size_of(mask) <= 1 || bytes == 0) return;
-  log->add({CommOp::collective_permute, mesh.names(mask), mesh.size_of(mask), int64_t(bytes),
-            bytes});
+  log->add(
+      {CommOp::collective_permute, mesh.names(mask), mesh.size_of(mask), int64_t(bytes), bytes});
 }
 
 }  // namespace tessera::detail

@@ -48,8 +48,8 @@ class PermuteGroup {
     using Matrix = std::vector<std::vector<at::Tensor>>;
     struct Row {
       std::vector<size_t> blocks;
-      std::vector<size_t> from;   ///< member that each of the blocks receives from
-      std::vector<bool> shares;   ///< whether it then has the sender's memory
+      std::vector<size_t> from;  ///< member that each of the blocks receives from
+      std::vector<bool> shares;  ///< whether it then has the sender's memory
       Matrix send, recv;
       WorkPtr work;
     };

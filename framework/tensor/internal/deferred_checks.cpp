@@ -46,8 +46,8 @@ DeferredChecks DeferredChecks::take() {
   for (auto& [device, open] : open_checks()) {
     if (open.checks.empty()) continue;
     const auto count = static_cast<int64_t>(open.checks.size());
-    taken.gpus_.push_back({Download(open.found.narrow(0, 0, count)),
-                           std::exchange(open.checks, {})});
+    taken.gpus_.push_back(
+        {Download(open.found.narrow(0, 0, count)), std::exchange(open.checks, {})});
   }
   return taken;
 }

@@ -33,9 +33,9 @@ bool check_parallel_for() {
   std::atomic<int> chunks{0};
   at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) { ++chunks; });
   if (chunks < at::get_num_threads() && !at::in_parallel_region()) {
-    throw StateError("start", "parallel loops have " + std::to_string(at::get_num_threads()) +
-                     " threads", "they run on one thread",
-                     "compile Tessera and what includes it with -fopenmp");
+    throw StateError(
+        "start", "parallel loops have " + std::to_string(at::get_num_threads()) + " threads",
+        "they run on one thread", "compile Tessera and what includes it with -fopenmp");
   }
   return true;
 }

@@ -75,8 +75,8 @@ at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double f
 
 /// The interval `want` of the axis from what each member gave of it.
 at::Tensor joined(const std::vector<at::Tensor>& got, int64_t axis,
-                  const std::vector<Interval>& from,
-                Interval want, const at::Tensor& mine, double fill) {
+                  const std::vector<Interval>& from, Interval want, const at::Tensor& mine,
+                  double fill) {
   int64_t known = 0;
   for (Interval interval : from) known += intersect(interval, want).size();
   const auto make = [&] {
@@ -199,8 +199,8 @@ std::vector<Interval> group_intervals(const Layout& layout, int64_t axis, int64_
 }
 
 AxisShards axis_shards(const Sharding& sharding, int64_t axis) {
-  return {axis, group_intervals(sharding.layout, axis, sharding.shape[size_t(axis)],
-                                sharding.groups)};
+  return {axis,
+          group_intervals(sharding.layout, axis, sharding.shape[size_t(axis)], sharding.groups)};
 }
 
 AxisShards layout_shards(const Sharding& sharding, int64_t axis) {
@@ -225,7 +225,7 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
 }
 
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
-             const std::vector<Interval>& wanted, double fill) {
+                        const std::vector<Interval>& wanted, double fill) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, shards.have, wanted);

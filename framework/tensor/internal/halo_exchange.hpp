@@ -31,11 +31,11 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis);
 /// `shards.have` and `wanted` may both be given for each shard of the layout; a block of several
 /// shards then covers all that they want. Only so does a log not depend on how shards are merged.
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
-             const std::vector<Interval>& wanted, double fill);
+                        const std::vector<Interval>& wanted, double fill);
 /// Gives the members along a DTensor's axis the intervals `wanted`. Resolves a pending reduction
 /// first.
 Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
-             double fill = 0);
+                        double fill = 0);
 
 /// The adjoint: `pieces` cover `wanted` as gather_intervals() gave them; every element is added to
 /// the shard that owns it, and what lies past the ends is dropped. Half types are added up in

@@ -11,9 +11,9 @@ namespace tessera::detail {
 struct RelayoutStep {
   enum class Kind : uint8_t { slice, all_gather, all_reduce, reduce_scatter, all_to_all };
   Kind kind;
-  std::vector<int> dims;   ///< mesh dimensions it works over, most significant first
-  int64_t axis = 0;        ///< axis gathered, scattered, sliced, or left by all_to_all
-  int64_t to_axis = 0;     ///< axis that all_to_all cuts instead
+  std::vector<int> dims;  ///< mesh dimensions it works over, most significant first
+  int64_t axis = 0;       ///< axis gathered, scattered, sliced, or left by all_to_all
+  int64_t to_axis = 0;    ///< axis that all_to_all cuts instead
   Layout after;
 };
 

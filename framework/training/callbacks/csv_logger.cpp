@@ -59,9 +59,8 @@ class Logger final : public Callback {
   void choose_keys(const Logs& logs) {
     for (const auto& [name, value] : logs) keys_.push_back(name);
     std::sort(keys_.begin(), keys_.end());
-    const bool validates = std::any_of(keys_.begin(), keys_.end(), [](const std::string& key) {
-      return key.starts_with("val_");
-    });
+    const bool validates = std::any_of(
+        keys_.begin(), keys_.end(), [](const std::string& key) { return key.starts_with("val_"); });
     // A later epoch may be the first that is validated.
     const size_t count = validates ? 0 : keys_.size();
     for (size_t i = 0; i < count; ++i) keys_.push_back("val_" + keys_[i]);
@@ -81,7 +80,8 @@ class Logger final : public Callback {
     const char* reason = std::strerror(errno);
     if (std::exchange(warned_, true)) return;
     warn(FileError(filename_, "the lines of CSVLogger wait until they can be written", reason,
-                   "make space").what());
+                   "make space")
+             .what());
   }
 
   std::string filename_;

@@ -50,9 +50,8 @@ int64_t width_of(const std::string& text) {
 /// As much of a text's beginning as has room.
 std::string cut(const std::string& text, int64_t cells) {
   int64_t width = 0;
-  const auto end = std::find_if(text.begin(), text.end(), [&](char c) {
-    return begins_code_point(c) && ++width > cells;
-  });
+  const auto end = std::find_if(text.begin(), text.end(),
+                                [&](char c) { return begins_code_point(c) && ++width > cells; });
   return {text.begin(), end};
 }
 

@@ -9,9 +9,9 @@ namespace tessera {
 /// The options of ReduceLROnPlateau.
 struct ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";  ///< the value of the logs that is to become better
-  double factor = 0.1;    ///< new rate = rate · factor
-  int64_t patience = 10;  ///< epochs without improvement
-  int verbose = 0;        ///< 0 silent, 1 a line for each reduction
+  double factor = 0.1;               ///< new rate = rate · factor
+  int64_t patience = 10;             ///< epochs without improvement
+  int verbose = 0;                   ///< 0 silent, 1 a line for each reduction
   /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": a loss is to fall,
   /// a compiled metric to go the way of its class.
   std::string mode = "auto";

@@ -21,8 +21,7 @@ class Terminator final : public Callback, public OccasionalWeightReader {
     const std::optional<double> loss = find_value(logs, "loss");
     if (!loss || std::isfinite(*loss)) return;
     if (options_.raise_error) {
-      throw StateError("TerminateOnNaN", "the loss stays finite",
-                       str(*loss, " at batch ", batch),
+      throw StateError("TerminateOnNaN", "the loss stays finite", str(*loss, " at batch ", batch),
                        "lower the learning rate, or look for bad values in the data");
     }
     print(str("Batch ", batch, ": Invalid loss, terminating training"));

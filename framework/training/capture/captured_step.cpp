@@ -71,11 +71,14 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
   Values in;
   for (const Operand& operand : instruction.in) {
     switch (operand.kind) {
-      case Operand::Kind::value: in.push_back(values_[size_t(operand.number)]); break;
+      case Operand::Kind::value:
+        in.push_back(values_[size_t(operand.number)]);
+        break;
       case Operand::Kind::variable:
         in.push_back(variables_[size_t(operand.number)].variable.value());
         break;
-      case Operand::Kind::none: in.emplace_back();
+      case Operand::Kind::none:
+        in.emplace_back();
     }
   }
   if (!instruction.action) return run_op(instruction, in);

@@ -48,7 +48,7 @@ class CapturedStep {
     std::shared_ptr<OpPlan> plan = {};
     TracedAction action = {};
     std::function<at::Tensor(int64_t step)> host = {};
-    Mesh mesh = {};                          ///< the mesh that a host input lies on
+    Mesh mesh = {};  ///< the mesh that a host input lies on
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
     c10::SmallVector<int32_t, 4> last = {};  ///< values that nothing needs afterwards
@@ -69,9 +69,9 @@ class CapturedStep {
 
   std::vector<Instruction> instructions_;
   std::vector<Known> variables_;
-  std::vector<DTensor> values_;    ///< by number; constants stay, others live in a run
-  std::vector<int32_t> batch_;     ///< numbers of the batch's x, y, sample_weight
-  std::vector<bool> constant_;     ///< by number
+  std::vector<DTensor> values_;  ///< by number; constants stay, others live in a run
+  std::vector<int32_t> batch_;   ///< numbers of the batch's x, y, sample_weight
+  std::vector<bool> constant_;   ///< by number
   std::vector<int32_t> results_;
   bool acted_ = false;
   MemoryPlanner memory_;
@@ -89,8 +89,7 @@ class StepCapturer final : public OpListener {
   const std::string& why() const { return why_; }
 
   void constant(const DTensor& made) override;
-  void input(const DTensor& made, int64_t step,
-             std::function<at::Tensor(int64_t)> host) override;
+  void input(const DTensor& made, int64_t step, std::function<at::Tensor(int64_t)> host) override;
   void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
            const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
            std::span<const DTensor> out) override;

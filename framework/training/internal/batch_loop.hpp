@@ -21,8 +21,12 @@ class BatchLoop {
   /// `caller` begins errors.
   BatchLoop(std::string caller, Phase phase, TrainingState& state, const CallbackList& callbacks,
             BatchLoader& loader)
-      : caller_(std::move(caller)), phase_(phase), state_(state), callbacks_(callbacks),
-        loader_(loader), step_(loader.first_step()) {}
+      : caller_(std::move(caller)),
+        phase_(phase),
+        state_(state),
+        callbacks_(callbacks),
+        loader_(loader),
+        step_(loader.first_step()) {}
 
   /// Ends the step before, if there was one, and begins the next: its examples, or nothing where
   /// the data have ended on any process or training is to stop. Collective. Throws Interrupted, if

@@ -39,7 +39,7 @@ class BatchReader {
   DatasetHandle data_;
   BatchLoaderOptions options_;
   std::optional<BatchRows> rows_;  ///< the rows of the epoch of options_
-  BatchFunction stream_;  ///< batches of epoch_, about to give that of step next_
+  BatchFunction stream_;           ///< batches of epoch_, about to give that of step next_
   int64_t epoch_ = 0, next_ = 0;
 };
 

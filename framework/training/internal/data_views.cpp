@@ -151,7 +151,7 @@ DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begi
 }
 
 DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sample_weight,
-                              const std::string& caller) {
+                                 const std::string& caller) {
   const std::string where = caller + ", sample_weight";
   const auto& rows = data.rows(where);
   if (sample_weight.dim() > 0 && sample_weight.size(0) == rows->size()) {

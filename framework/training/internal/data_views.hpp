@@ -14,7 +14,7 @@ DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begi
 /// The data with a weight for every row. Throws ConfigError naming the caller for a stream, data
 /// that have weights, or another number of them.
 DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sample_weight,
-                              const std::string& caller);
+                                 const std::string& caller);
 
 /// The data, each row with the weight of its class. Reading throws ConfigError for data that have
 /// weights or several outputs.

@@ -37,10 +37,10 @@ void check_optimizer(const Layer& model, const Optimizer& optimizer) {
   const std::set<uint64_t> own = ids_of(model);
   for (const Variable& variable : optimizer.built_for()) {
     if (own.count(variable.id())) continue;
-    throw StateError(str("model ", model.path()), "an optimizer is of one model",
-                     str(optimizer.name(), ", which has slots of another model's ",
-                         variable.path()),
-                     "compile each model with an optimizer of its own");
+    throw StateError(
+        str("model ", model.path()), "an optimizer is of one model",
+        str(optimizer.name(), ", which has slots of another model's ", variable.path()),
+        "compile each model with an optimizer of its own");
   }
 }
 

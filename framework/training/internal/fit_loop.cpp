@@ -16,10 +16,10 @@ namespace {
 /// Where a callback wants fit to go on has to be inside the data.
 void check_position(const FitPosition& position, int64_t epochs, std::optional<int64_t> steps) {
   if (position.epoch >= epochs || !steps || position.step <= *steps) return;
-  throw ConfigError("fit", str("the run goes on inside an epoch, of ", *steps, " steps"),
-                    str("a position at epoch ", position.epoch + 1, " with ", position.step,
-                        " steps done"),
-                    "give data and options of the run that was interrupted");
+  throw ConfigError(
+      "fit", str("the run goes on inside an epoch, of ", *steps, " steps"),
+      str("a position at epoch ", position.epoch + 1, " with ", position.step, " steps done"),
+      "give data and options of the run that was interrupted");
 }
 
 /// The logs of the batches that `pass` runs, with callbacks told around them.
@@ -48,13 +48,16 @@ Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& stat
 
 FitLoop::FitLoop(Trainer& trainer, TrainingState& state, const FitData& data,
                  const FitOptions& options, const CallbackList& callbacks)
-    : trainer_(trainer), state_(state), data_(data), options_(options), callbacks_(callbacks),
+    : trainer_(trainer),
+      state_(state),
+      data_(data),
+      options_(options),
+      callbacks_(callbacks),
       steps_(trainer, state) {}
 
 void FitLoop::run() {
-  const auto over = c10::make_scope_exit([this] {
-    state_.must_be_finite = state_.gradients_must_be_finite = false;
-  });
+  const auto over = c10::make_scope_exit(
+      [this] { state_.must_be_finite = state_.gradients_must_be_finite = false; });
   // What an interrupted run saves has these sums.
   const auto sums = c10::make_scope_exit([this] { state_.metrics.end_sums(); });
   try {
@@ -114,8 +117,7 @@ void FitLoop::train_epoch(int64_t epoch) {
                   callbacks_);
     return;
   }
-  BatchLoader loader(data_.train,
-                     training_batches(options_, progress.position, state_.layouts));
+  BatchLoader loader(data_.train, training_batches(options_, progress.position, state_.layouts));
   BatchLoop batches("fit", Phase::train, state_, callbacks_, loader);
   while (std::optional<Examples> examples = batches.next()) {
     steps_.train(std::move(*examples), batches.form(),

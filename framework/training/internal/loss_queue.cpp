@@ -9,8 +9,8 @@ namespace tessera::detail {
 void LossQueue::push(const DTensor& loss, std::function<void(double)> read) {
   const at::Tensor& number = loss.blocks().at(0);
   const bool late = !number.is_cpu();
-  entries_.push_back({Download(number), late ? DeferredChecks::take() : DeferredChecks(),
-                      std::move(read)});
+  entries_.push_back(
+      {Download(number), late ? DeferredChecks::take() : DeferredChecks(), std::move(read)});
 }
 
 void LossQueue::drain(size_t left) {

@@ -93,7 +93,7 @@ void MetricTracker::check_names(const CompileOptions& options,
 }
 
 void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
-                             const std::vector<DTensor>& y_pred) {
+                           const std::vector<DTensor>& y_pred) {
   if (outputs_.empty()) {
     if (names.size() != y_pred.size()) {
       names.clear();

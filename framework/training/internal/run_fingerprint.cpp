@@ -32,23 +32,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string text_of(const std::optional<int64_t>& number) {
-  return number ? str(*number) : "none";
-}
+std::string text_of(const std::optional<int64_t>& number) { return number ? str(*number) : "none"; }
 
 std::string text_of(BlockPolicy policy) {
   switch (policy) {
-    case BlockPolicy::per_device: return "per_device";
-    case BlockPolicy::per_shard: return "per_shard";
-    case BlockPolicy::per_worker: return "per_worker";
+    case BlockPolicy::per_device:
+      return "per_device";
+    case BlockPolicy::per_shard:
+      return "per_shard";
+    case BlockPolicy::per_worker:
+      return "per_worker";
   }
   return "";
 }
 
 void add_model(RunFingerprint& facts, const Layer& model) {
   const std::string config = model.config().dump();
-  facts.emplace_back("model", str(model.class_name(), " of ", model.sublayers().size(),
-                                  " layers #", digest(config)));
+  facts.emplace_back("model", str(model.class_name(), " of ", model.sublayers().size(), " layers #",
+                                  digest(config)));
   int64_t number = 0;
   for (const auto& layer : model.sublayers()) {
     facts.emplace_back(str("layer ", ++number),
@@ -77,8 +78,8 @@ void add_data(RunFingerprint& facts, const std::string& name, const DatasetHandl
   facts.emplace_back(name, data ? data.name() : "none");
   if (!data) return;
   const auto& stream = data.stream();
-  facts.emplace_back(name + "'s size", stream ? "steps: " + text_of(stream->steps())
-                                              : str(data->size(), " rows"));
+  facts.emplace_back(name + "'s size",
+                     stream ? "steps: " + text_of(stream->steps()) : str(data->size(), " rows"));
 }
 
 }  // namespace
@@ -103,8 +104,8 @@ RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options
   facts.emplace_back("reduce_dtype", dtype_name(reduction_dtype(at::kHalf, Reduce::sum)));
   facts.emplace_back("seed", str(global_seed()));
   const auto& policies = dtype_policy_map();
-  facts.emplace_back("dtype policy", policies ? policies->to_string()
-                                              : to_string(default_dtype_policy()));
+  facts.emplace_back("dtype policy",
+                     policies ? policies->to_string() : to_string(default_dtype_policy()));
   facts.emplace_back("worker threads", str(worker_count()));
   facts.emplace_back("block policy", text_of(block_policy()));
   std::string names;

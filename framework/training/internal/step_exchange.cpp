@@ -14,8 +14,8 @@ std::string form_of(const Examples& batch) {
   std::string text = str(batch.rows(), " rows of");
   const auto add = [&](const char* name, const std::vector<int64_t>& shape, at::ScalarType dtype) {
     const Shape row(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
-    text += str(text.ends_with("of") ? " " : ", ", name, " ", to_string(row), " ",
-                dtype_name(dtype));
+    text +=
+        str(text.ends_with("of") ? " " : ", ", name, " ", to_string(row), " ", dtype_name(dtype));
   };
   for (const auto& x : batch.placed_x) add("x", x.shape(), x.dtype());
   for (const auto& x : batch.x) add("x", x.sizes().vec(), x.scalar_type());
@@ -34,8 +34,7 @@ std::string place_of(Phase phase, int64_t epoch, int64_t step) {
   return str(phase == Phase::train ? str(" at epoch ", epoch + 1, ", ") : " at ", "step ", step);
 }
 
-Interrupted interrupted(int signal, const std::string& caller, Phase phase,
-                        const std::string& at) {
+Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at) {
   return Interrupted(signal, caller, signal_name(signal) + at,
                      phase == Phase::train
                          ? "start it again; from a checkpoint (--resume, BackupAndRestore) "

@@ -14,7 +14,7 @@
 namespace tessera {
 class Model;
 struct FitOptions;
-}
+}  // namespace tessera
 
 namespace tessera::detail {
 

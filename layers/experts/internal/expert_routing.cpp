@@ -141,8 +141,7 @@ DTensor summed_slots(const Routing& routing, int64_t capacity, const Weight& wei
   DTensor sum;
   for (const ExpertChoice& choice : routing.choices) {
     const DTensor slot = ops::one_hot(choice.position, capacity, choice.taken.dtype());
-    const DTensor one =
-        ops::expand_dims(weight(choice), -1) * ops::expand_dims(slot, 2);
+    const DTensor one = ops::expand_dims(weight(choice), -1) * ops::expand_dims(slot, 2);
     sum = sum.defined() ? sum + one : one;
   }
   return sum;

@@ -74,8 +74,6 @@ at::Tensor encoded(const at::Tensor& numbers, const std::string& mode, int64_t d
   return mode == "multi_hot" ? counts.clamp_max(1) : counts;
 }
 
-DTensor as_whole(const DTensor& x) {
-  return x.dtype() == at::kLong ? x : ops::cast(x, at::kLong);
-}
+DTensor as_whole(const DTensor& x) { return x.dtype() == at::kLong ? x : ops::cast(x, at::kLong); }
 
 }  // namespace tessera::detail

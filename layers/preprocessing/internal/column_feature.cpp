@@ -119,12 +119,12 @@ SymbolicTensor ColumnFeature::value(const SymbolicTensor& input) const {
 }
 
 Json ColumnFeature::config() const {
-  const Json identity = feature_space_json(identity_class, {{"name", preprocessor_name(name)},
-                                                      {"trainable", true},
-                                                      {"dtype", feature.dtype()}});
+  const Json identity = feature_space_json(
+      identity_class,
+      {{"name", preprocessor_name(name)}, {"trainable", true}, {"dtype", feature.dtype()}});
   return feature_space_json("Feature", {{"dtype", feature.dtype()},
-                                  {"preprocessor", layer ? layer_json(*layer) : identity},
-                                  {"output_mode", feature.output_mode()}});
+                                        {"preprocessor", layer ? layer_json(*layer) : identity},
+                                        {"output_mode", feature.output_mode()}});
 }
 
 }  // namespace tessera::detail

@@ -18,9 +18,14 @@ using Feature = FeatureSpace::Feature;
 using Cross = FeatureSpace::Cross;
 
 const std::vector<std::string>& feature_kinds() {
-  static const std::vector<std::string> kinds = {
-      "float", "float_rescaled", "float_normalized", "float_discretized",
-      "integer_categorical", "string_categorical", "integer_hashed", "string_hashed"};
+  static const std::vector<std::string> kinds = {"float",
+                                                 "float_rescaled",
+                                                 "float_normalized",
+                                                 "float_discretized",
+                                                 "integer_categorical",
+                                                 "string_categorical",
+                                                 "integer_hashed",
+                                                 "string_hashed"};
   return kinds;
 }
 
@@ -196,8 +201,8 @@ Json FeatureTable::config() const {
   }
   for (const Cross& cross : options_.crosses) {
     crosses.push_back(feature_space_json("Cross", {{"feature_names", cross.feature_names()},
-                                             {"crossing_dim", bins(cross)},
-                                             {"output_mode", cross.output_mode()}}));
+                                                   {"crossing_dim", bins(cross)},
+                                                   {"output_mode", cross.output_mode()}}));
   }
   return {{"features", features},
           {"output_mode", options_.output_mode},

@@ -38,8 +38,8 @@ class FeatureTable {
   size_t find(const std::string& name) const;
 
   FeatureSpaceOptions options_;
-  std::vector<ColumnFeature> columns_;  ///< in the order of their names
-  std::vector<FeatureSpace::Cross> crosses_;          ///< in the order of their names
+  std::vector<ColumnFeature> columns_;        ///< in the order of their names
+  std::vector<FeatureSpace::Cross> crosses_;  ///< in the order of their names
 };
 
 }  // namespace tessera::detail

@@ -99,10 +99,9 @@ DTensor whole_number(int64_t value, const Mesh& mesh) {
 }  // namespace
 
 int64_t hash_bucket(std::string_view text, int64_t buckets, const HashSalt& salt) {
-  const uint64_t hash = salt.empty()
-                            ? fingerprint64(text)
-                            : sip_hash(text, static_cast<uint64_t>(salt[0]),
-                                       static_cast<uint64_t>(salt[1]));
+  const uint64_t hash =
+      salt.empty() ? fingerprint64(text)
+                   : sip_hash(text, static_cast<uint64_t>(salt[0]), static_cast<uint64_t>(salt[1]));
   return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
 }
 

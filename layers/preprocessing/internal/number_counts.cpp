@@ -31,9 +31,8 @@ std::vector<NumberCount> NumberCounts::most_frequent(int64_t limit,
     const bool out = std::find(left_out.begin(), left_out.end(), known->first) != left_out.end();
     if (!out) all.push_back(known->second);
   }
-  std::stable_sort(all.begin(), all.end(), [](const NumberCount& a, const NumberCount& b) {
-    return a.count > b.count;
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const NumberCount& a, const NumberCount& b) { return a.count > b.count; });
   if (limit >= 0 && static_cast<int64_t>(all.size()) > limit) all.resize(size_t(limit));
   return all;
 }

@@ -127,8 +127,8 @@ void IndexLookup::check_tokens(const std::vector<std::string>& all, int64_t firs
 void IndexLookup::set_vocabulary(const std::vector<std::string>& tokens,
                                  const std::vector<double>& weights) {
   const std::vector<std::string> special = special_tokens();
-  const bool has_special = tokens.size() >= special.size() &&
-                           std::equal(special.begin(), special.end(), tokens.begin());
+  const bool has_special =
+      tokens.size() >= special.size() && std::equal(special.begin(), special.end(), tokens.begin());
   const int64_t first = has_special ? token_start() : 0;
   check_tokens(tokens, first);
   const size_t needed = output_ == TextOutput::tf_idf ? tokens.size() : 0;

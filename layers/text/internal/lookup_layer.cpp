@@ -58,7 +58,7 @@ std::string layer_place(const std::string& class_name, const std::string& name) 
 /// What a thread works with.
 struct LookupLayer::Scratch {
   Tokens tokens = {};
-  std::vector<int64_t> counts = {};    ///< by index; zeros between texts
+  std::vector<int64_t> counts = {};   ///< by index; zeros between texts
   std::vector<int32_t> indices = {};  ///< that are not zero
 };
 
@@ -205,8 +205,7 @@ void LookupLayer::count(int64_t size, const TokensAt& tokens, const TextProgress
     for (int64_t i = part.lo; i < part.hi; ++i) {
       tokens(i, scratch[thread]);
       counts_[thread].start_document();
-      for_each_token(scratch[thread],
-                     [&](std::string_view token) { counts_[thread].add(token); });
+      for_each_token(scratch[thread], [&](std::string_view token) { counts_[thread].add(token); });
     }
   };
   named([&] { pass_over(size, progress, work, [](size_t) {}); });

@@ -87,8 +87,7 @@ DTensor TextRows::placed(std::span<const int64_t> rows, const Layout& layout) co
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     const Interval held = block.intervals[0];
-    const auto own =
-        rows.subspan(static_cast<size_t>(held.lo), static_cast<size_t>(held.size()));
+    const auto own = rows.subspan(static_cast<size_t>(held.lo), static_cast<size_t>(held.size()));
     blocks.push_back(moved_to(part(own, block.intervals[1]), block_device(layout.mesh(), block)));
   }
   return DTensor(sharding, std::move(blocks));

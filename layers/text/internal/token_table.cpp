@@ -9,8 +9,7 @@ size_t TokenTable::slot_of(std::string_view token, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t i = hash & mask;
-  while (slots_[i].number != none &&
-         (slots_[i].tag != tag || (*this)[slots_[i].number] != token)) {
+  while (slots_[i].number != none && (slots_[i].tag != tag || (*this)[slots_[i].number] != token)) {
     i = (i + 1) & mask;
   }
   return i;

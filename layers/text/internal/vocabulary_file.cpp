@@ -104,8 +104,8 @@ VocabularyFiles read_vocabulary_files(const std::map<std::string, std::string>& 
     vocabulary.idf_weights.push_back(number_in<float>(line, weights_file));
   }
   if (vocabulary.idf_weights.size() == vocabulary.tokens.size()) return vocabulary;
-  throw ConfigError(weights_file, str("one weight for each of the ", vocabulary.tokens.size(),
-                                      " tokens"),
+  throw ConfigError(weights_file,
+                    str("one weight for each of the ", vocabulary.tokens.size(), " tokens"),
                     str(vocabulary.idf_weights.size()), "write the files again");
 }
 

@@ -79,9 +79,8 @@ std::vector<std::string> on_threads(int size, const std::function<void(int rank)
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      errors[static_cast<size_t>(rank)] = error_of([&] { action(rank); });
-    });
+    threads.emplace_back(
+        [&, rank] { errors[static_cast<size_t>(rank)] = error_of([&] { action(rank); }); });
   }
   for (std::thread& thread : threads) thread.join();
   return errors;
@@ -103,9 +102,8 @@ Ranks join_all(int size, std::chrono::milliseconds timeout) {
 }
 
 void leave_all(Ranks& ranks) {
-  on_threads(static_cast<int>(ranks.size()), [&](int rank) {
-    ranks[static_cast<size_t>(rank)].reset();
-  });
+  on_threads(static_cast<int>(ranks.size()),
+             [&](int rank) { ranks[static_cast<size_t>(rank)].reset(); });
 }
 
 RankProcess::RankProcess(const std::function<void(const Tell& tell)>& action) {

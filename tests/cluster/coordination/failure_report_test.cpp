@@ -124,9 +124,8 @@ TEST_CASE("a process that dies while others still join ends it for all") {
   const int port = free_port();
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < 3; ++rank) {
-    processes.emplace_back([=](const RankProcess::Tell&) {
-      Coordination::join(test::rank_options(rank, 4, port));
-    });
+    processes.emplace_back(
+        [=](const RankProcess::Tell&) { Coordination::join(test::rank_options(rank, 4, port)); });
   }
   std::this_thread::sleep_for(500ms);
   const int pid = processes[1].pid();
@@ -134,7 +133,9 @@ TEST_CASE("a process that dies while others still join ends it for all") {
   for (const size_t rank : {size_t{0}, size_t{2}}) {
     CHECK_THAT(processes[rank].line(),
                Contains(str("[control] every rank waits until all have joined. Received: rank 1 "
-                            "(pid ", pid, " on ")) && Contains("was lost"));
+                            "(pid ",
+                            pid, " on ")) &&
+                   Contains("was lost"));
   }
 }
 

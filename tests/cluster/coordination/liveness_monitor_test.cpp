@@ -198,9 +198,9 @@ TEST_CASE("a rank that left is named as soon as another waits for it") {
     Run run;
     run.judge.note(1, "[fit] no more memory");
     CHECK(run.judge.left(1, call(5, true), run.now) == "");
-    CHECK_THAT(run.judge.beat(0, call(6, false), run.now),
-               Contains(left + "rank 0 waits in call #6") &&
-                   Contains("; it said: [fit] no more memory"));
+    CHECK_THAT(
+        run.judge.beat(0, call(6, false), run.now),
+        Contains(left + "rank 0 waits in call #6") && Contains("; it said: [fit] no more memory"));
   }
   SECTION("in the call that it left") {
     Run run;

@@ -119,7 +119,8 @@ TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
     hub.take_own_end().reset();
   }
   CHECK_THAT(error.get(), Contains(str("[control] every rank waits until all have joined. "
-                                       "Received: rank 0 (pid ", ::getpid(), " on ")) &&
+                                       "Received: rank 0 (pid ",
+                                       ::getpid(), " on ")) &&
                               Contains("was lost"));
 }
 
@@ -262,10 +263,14 @@ TEST_CASE("a thousand strangers do no harm, before and after the start") {
     std::string noise(200, '\0');
     for (char& c : noise) c = static_cast<char>(random());
     const std::string hello = hello_frame({"", 2, {1, 1, "host", ""}});
-    const std::vector<std::string> inputs = {
-        "", noise, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string("TSRC\xff\xff\xff\x7f\0", 9),
-        hello.substr(0, hello.size() / 2), encode_frame(FrameType::goodbye, ""),
-        encode_frame(FrameType::hello, "short"), std::string(100000, 'x')};
+    const std::vector<std::string> inputs = {"",
+                                             noise,
+                                             "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                             std::string("TSRC\xff\xff\xff\x7f\0", 9),
+                                             hello.substr(0, hello.size() / 2),
+                                             encode_frame(FrameType::goodbye, ""),
+                                             encode_frame(FrameType::hello, "short"),
+                                             std::string(100000, 'x')};
     for (int i = 0; i < count; ++i) {
       const std::string& input = inputs[static_cast<size_t>(i) % inputs.size()];
       FileDescriptor connection = connect_and_send(port, input);

@@ -25,7 +25,6 @@ using namespace detail;
 
 using namespace std::chrono_literals;
 
-
 struct Run {
   int code = -1;  ///< 128 + the signal's number if one ended the launcher itself
   std::string out;

@@ -20,18 +20,18 @@ std::string script(const TempFolder& folder, const std::string& text) {
   return str("T=$(echo \"$TF_CONFIG\" | sed 's/.*\"task\":{\"type\":\"\\([a-z]*\\)\",\"index\":",
              "\\([0-9]*\\)}.*/\\1\\2/'); S=${TESSERA_RESTART:-0}; D=", folder.path().string(),
              "; n=0; wait_for() { until [ -e $D/$1 ]; do n=$((n+1)); [ $n -lt 1000 ] || exit 9;",
-             "sleep 0.02; done; }; serve() { trap 'exit 0' TERM; wait_for done; exit 0; };",
-             text);
+             "sleep 0.02; done; }; serve() { trap 'exit 0' TERM; wait_for done; exit 0; };", text);
 }
 
 LaunchOptions job(int max_restarts = 0) {
-  return {.processes = 2, .servers = 2, .max_restarts = max_restarts, .grace = 200ms,
+  return {.processes = 2,
+          .servers = 2,
+          .max_restarts = max_restarts,
+          .grace = 200ms,
           .kill_after = 300ms};
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 }  // namespace
 
@@ -39,10 +39,11 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
   const TempFolder folder;
   LaunchOptions options = job();
   options.evaluator = true;
-  const Run result = run(script(folder, "echo $TF_CONFIG; echo $TESSERA_JOB >> $D/jobs;"
-                                        "echo $TESSERA_SECRET >> $D/secrets;"
-                                        "[ -z \"$RANK$WORLD_SIZE$MASTER_ADDR$TESSERA_RESTART\" ] "
-                                        "&& [ $OMP_NUM_THREADS -ge 1 ]"),
+  const Run result = run(script(folder,
+                                "echo $TF_CONFIG; echo $TESSERA_JOB >> $D/jobs;"
+                                "echo $TESSERA_SECRET >> $D/secrets;"
+                                "[ -z \"$RANK$WORLD_SIZE$MASTER_ADDR$TESSERA_RESTART\" ] "
+                                "&& [ $OMP_NUM_THREADS -ge 1 ]"),
                          options);
   CHECK(result.code == 0);
   CHECK(result.err.empty());
@@ -65,8 +66,8 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
       CHECK(cluster.tasks[i].second.size() == (i == 1 || i == 2 ? 2 : 1));
     }
   }
-  CHECK(labels == std::set<std::string>{"chief", "worker 0", "worker 1", "ps 0", "ps 1",
-                                        "evaluator"});
+  CHECK(labels ==
+        std::set<std::string>{"chief", "worker 0", "worker 1", "ps 0", "ps 1", "evaluator"});
   const std::string secrets = read_file(folder / "secrets");
   CHECK(secrets.size() == 6 * 65);
   for (size_t at = 0; at < secrets.size(); at += 65) {
@@ -79,9 +80,8 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
 
 TEST_CASE("ranks that find each other by TF_CONFIG", "[launcher]") {
   const TempFolder folder;
-  const Run result =
-      run(script(folder, "echo $T $RANK$MASTER_PORT; [ $T = worker0 ] || exit 5"),
-          {.processes = 2, .tf_config = true});
+  const Run result = run(script(folder, "echo $T $RANK$MASTER_PORT; [ $T = worker0 ] || exit 5"),
+                         {.processes = 2, .tf_config = true});
   CHECK(result.code == 5);
   CHECK(sorted(result.out) == "[0] worker0\n[1] worker1\n");
   CHECK(has(result.err, "launch: rank 1 failed first: exit code 5, after "));
@@ -89,11 +89,12 @@ TEST_CASE("ranks that find each other by TF_CONFIG", "[launcher]") {
 
 TEST_CASE("a worker that fails is started again alone", "[launcher]") {
   const TempFolder folder;
-  const Run result = run(
-      script(folder, "echo start $S; case $T$S in worker10) kill -9 $$;; worker11) exit 7;;"
-                     "worker12) touch $D/back; serve;; chief00) wait_for back; touch $D/done;;"
-                     "*) serve;; esac"),
-      job(2));
+  const Run result =
+      run(script(folder,
+                 "echo start $S; case $T$S in worker10) kill -9 $$;; worker11) exit 7;;"
+                 "worker12) touch $D/back; serve;; chief00) wait_for back; touch $D/done;;"
+                 "*) serve;; esac"),
+          job(2));
   CHECK(result.code == 0);
   CHECK(timeless(own_lines(result.err)) ==
         "launch: worker 1 failed: killed by signal 9 (SIGKILL); restart 1 of 2\n"
@@ -108,20 +109,20 @@ TEST_CASE("the job goes on without a worker or the evaluator, not without any", 
   LaunchOptions options = job();
   options.evaluator = true;
   SECTION("one is left") {
-    const Run result = run(
-        script(folder, "case $T in worker1) exit 4;; evaluator0) exit 5;;"
-                       "chief0) sleep 0.5; touch $D/done;; *) serve;; esac"),
-        options);
+    const Run result = run(script(folder,
+                                  "case $T in worker1) exit 4;; evaluator0) exit 5;;"
+                                  "chief0) sleep 0.5; touch $D/done;; *) serve;; esac"),
+                           options);
     CHECK(result.code == 0);
     CHECK(sorted(timeless(own_lines(result.err))) ==
           "launch: evaluator failed: exit code 5; the job goes on without it\n"
           "launch: worker 1 failed: exit code 4; the job goes on without it\n");
   }
   SECTION("none is left") {
-    const Run result = run(
-        script(folder, "case $T in worker0) exit 4;; worker1) sleep 0.5; exit 6;;"
-                       "*) serve;; esac"),
-        options);
+    const Run result = run(script(folder,
+                                  "case $T in worker0) exit 4;; worker1) sleep 0.5; exit 6;;"
+                                  "*) serve;; esac"),
+                           options);
     CHECK(result.code == 6);
     CHECK(timeless(own_lines(result.err)) ==
           "launch: worker 0 failed: exit code 4; the job goes on without it\n"
@@ -135,11 +136,12 @@ TEST_CASE("a lost parameter server ends all, and starts all again", "[launcher]"
   const TempFolder folder;
   LaunchOptions options = job(1);
   options.grace = 1s;
-  const Run result = run(
-      script(folder, "echo start $S; case $T$S in ps10) wait_for ready; kill -9 $$;;"
-                     "worker00) touch $D/ready; sleep 0.2; exit 3;; chief00) sleep 0.3; exit 3;;"
-                     "chief01) touch $D/done;; *) serve;; esac"),
-      options);
+  const Run result =
+      run(script(folder,
+                 "echo start $S; case $T$S in ps10) wait_for ready; kill -9 $$;;"
+                 "worker00) touch $D/ready; sleep 0.2; exit 3;; chief00) sleep 0.3; exit 3;;"
+                 "chief01) touch $D/done;; *) serve;; esac"),
+          options);
   CHECK(result.code == 0);
   CHECK(timeless(own_lines(result.err)) ==
         "launch: ps 1 failed: killed by signal 9 (SIGKILL)\n"
@@ -154,11 +156,11 @@ TEST_CASE("one who blames another is not started again while that one ends", "[l
   const TempFolder folder;
   LaunchOptions options = job();
   options.grace = 2s;
-  const Run result = run(
-      script(folder, "case $T in worker0) touch $D/$T; exit 3;;"
-                     "ps1) wait_for worker0; sleep 0.5; exit 8;;"
-                     "*) serve;; esac"),
-      options);
+  const Run result = run(script(folder,
+                                "case $T in worker0) touch $D/$T; exit 3;;"
+                                "ps1) wait_for worker0; sleep 0.5; exit 8;;"
+                                "*) serve;; esac"),
+                         options);
   CHECK(result.code == 8);
   CHECK(timeless(own_lines(result.err)) ==
         "launch: ps 1 failed: exit code 8\n"
@@ -169,10 +171,11 @@ TEST_CASE("one who blames another is not started again while that one ends", "[l
 TEST_CASE("the end of the chief is the end of the job", "[launcher]") {
   const TempFolder folder;
   SECTION("others may fail or hang then") {
-    const Run result = run(
-        script(folder, "case $T in chief0) exit 0;; worker0) sleep 0.1; exit 3;;"
-                       "ps1) trap '' TERM; while :; do sleep 0.02; done;; *) sleep 0.1;; esac"),
-        job(3));
+    const Run result =
+        run(script(folder,
+                   "case $T in chief0) exit 0;; worker0) sleep 0.1; exit 3;;"
+                   "ps1) trap '' TERM; while :; do sleep 0.02; done;; *) sleep 0.1;; esac"),
+            job(3));
     CHECK(result.code == 0);
     CHECK(own_lines(result.err) ==
           "launch: ps 1 did not leave: SIGTERM\nlaunch: ps 1 did not leave: SIGKILL\n");
@@ -182,10 +185,10 @@ TEST_CASE("the end of the chief is the end of the job", "[launcher]") {
     LaunchOptions options = job();
     options.evaluator = true;
     options.grace = 20s;
-    const Run result = run(
-        script(folder, "case $T in chief0) sleep 0.5; exit 2;; evaluator0) serve;;"
-                       "*) sleep 0.7; exit 3;; esac"),
-        options);
+    const Run result = run(script(folder,
+                                  "case $T in chief0) sleep 0.5; exit 2;; evaluator0) serve;;"
+                                  "*) sleep 0.7; exit 3;; esac"),
+                           options);
     CHECK(result.code == 2);
     CHECK(timeless(own_lines(result.err)) ==
           "launch: chief failed: exit code 2\nlaunch: chief failed first: exit code 2\n");
@@ -199,10 +202,11 @@ TEST_CASE("a signal goes to the chief, which needs its parameter servers", "[lau
   options.evaluator = true;
   options.grace = 20s;
   Launcher launcher(
-      script(folder, "case $T in chief0) trap 'echo saved; touch $D/done; exit 143' TERM;;"
-                     "evaluator0) trap 'echo left; exit 143' TERM;; *) trap 'echo caught' TERM;;"
-                     "esac; echo ready; until [ -e $D/done ] && [ $T != evaluator0 ]; do "
-                     "sleep 0.02; done"),
+      script(folder,
+             "case $T in chief0) trap 'echo saved; touch $D/done; exit 143' TERM;;"
+             "evaluator0) trap 'echo left; exit 143' TERM;; *) trap 'echo caught' TERM;;"
+             "esac; echo ready; until [ -e $D/done ] && [ $T != evaluator0 ]; do "
+             "sleep 0.02; done"),
       options);
   launcher.wait_for_lines(6);
   kill(launcher.pid(), SIGTERM);

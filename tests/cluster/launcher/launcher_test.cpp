@@ -21,8 +21,8 @@ TEST_CASE("the rank that fails first is named first and last", "[launcher]") {
 }
 
 TEST_CASE("others that leave by themselves are not pressed", "[launcher]") {
-  const Run result = run("[ $RANK = 1 ] && kill -9 $$; sleep 0.3; echo left >&2; exit 1",
-                         {.processes = 2});
+  const Run result =
+      run("[ $RANK = 1 ] && kill -9 $$; sleep 0.3; echo left >&2; exit 1", {.processes = 2});
   CHECK(result.code == 128 + 9);
   CHECK(timeless(result.err) ==
         "launch: rank 1 failed: killed by signal 9 (SIGKILL)\n"
@@ -31,10 +31,10 @@ TEST_CASE("others that leave by themselves are not pressed", "[launcher]") {
 }
 
 TEST_CASE("a process that ignores SIGTERM is killed, a stopped one too", "[launcher]") {
-  const Run result = run(
-      "[ $RANK = 0 ] && sleep 0.3 && exit 1; trap '' TERM; [ $RANK = 2 ] && kill -STOP $$;"
-      "while :; do sleep 0.05; done",
-      {.processes = 3, .grace = 100ms, .kill_after = 200ms});
+  const Run result =
+      run("[ $RANK = 0 ] && sleep 0.3 && exit 1; trap '' TERM; [ $RANK = 2 ] && kill -STOP $$;"
+          "while :; do sleep 0.05; done",
+          {.processes = 3, .grace = 100ms, .kill_after = 200ms});
   CHECK(result.code == 1);
   CHECK(result.err.find("ranks 1 and 2 did not leave: SIGKILL\n") != result.err.npos);
   CHECK(result.time < 5s);
@@ -43,12 +43,14 @@ TEST_CASE("a process that ignores SIGTERM is killed, a stopped one too", "[launc
 TEST_CASE("a failure starts all again, with another port and job", "[launcher]") {
   const test::TempFolder folder;
   const std::string seen = (folder / "seen").string();
-  const Run result = run("echo $TESSERA_JOB >> " + seen + ".$RANK; echo start $TESSERA_RESTART;"
-                         "[ \"$TESSERA_RESTART\" = 1 ] || [ $RANK = 0 ] || exit 5",
+  const Run result = run("echo $TESSERA_JOB >> " + seen +
+                             ".$RANK; echo start $TESSERA_RESTART;"
+                             "[ \"$TESSERA_RESTART\" = 1 ] || [ $RANK = 0 ] || exit 5",
                          {.processes = 2, .max_restarts = 1});
   CHECK(result.code == 0);
-  CHECK(timeless(result.err).find("launch: rank 1 failed first: exit code 5\n"
-                                  "launch: restart 1 of 1\n") != result.err.npos);
+  CHECK(timeless(result.err)
+            .find("launch: rank 1 failed first: exit code 5\n"
+                  "launch: restart 1 of 1\n") != result.err.npos);
   CHECK(sorted(result.out) == "[0] start\n[0] start 1\n[1] start\n[1] start 1\n");
   const std::string jobs = test::read_file(seen + ".0");
   CHECK(jobs == test::read_file(seen + ".1"));
@@ -65,12 +67,12 @@ TEST_CASE("restarts end", "[launcher]") {
 }
 
 TEST_CASE("signals are passed on once, and nothing is started again", "[launcher]") {
-  for (const auto& [signal, name] : {std::pair(SIGTERM, "TERM"), std::pair(SIGINT, "INT"),
-                                     std::pair(SIGHUP, "HUP")}) {
+  for (const auto& [signal, name] :
+       {std::pair(SIGTERM, "TERM"), std::pair(SIGINT, "INT"), std::pair(SIGHUP, "HUP")}) {
     CAPTURE(name);
-    Launcher launcher(str("trap 'echo caught; exit 1' ", name,
-                          "; echo ready; while :; do sleep 0.02; done"),
-                      {.processes = 2, .max_restarts = 3});
+    Launcher launcher(
+        str("trap 'echo caught; exit 1' ", name, "; echo ready; while :; do sleep 0.02; done"),
+        {.processes = 2, .max_restarts = 3});
     launcher.wait_for_lines(2);
     kill(launcher.pid(), signal);
     const Run result = launcher.finish();

@@ -9,11 +9,11 @@ using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("every process knows its rank, and every line whose it is", "[launcher]") {
-  const Run result = run(
-      "echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK at $MASTER_ADDR; echo error $RANK >&2;"
-      "[ $MASTER_PORT -gt 1023 ] && [ ${#TESSERA_JOB} = 16 ] && [ $OMP_NUM_THREADS -ge 1 ] &&"
-      "[ -z \"$TF_CONFIG$TESSERA_RESTART\" ]",
-      {.processes = 3});
+  const Run result =
+      run("echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK at $MASTER_ADDR; echo error $RANK >&2;"
+          "[ $MASTER_PORT -gt 1023 ] && [ ${#TESSERA_JOB} = 16 ] && [ $OMP_NUM_THREADS -ge 1 ] &&"
+          "[ -z \"$TF_CONFIG$TESSERA_RESTART\" ]",
+          {.processes = 3});
   CHECK(result.code == 0);
   CHECK(sorted(result.out) ==
         "[0] rank 0 of 3, local 0 at 127.0.0.1\n"
@@ -45,8 +45,8 @@ TEST_CASE("many lines of many processes stay whole", "[launcher]") {
   for (std::string line; std::getline(in, line);) {
     const int rank = line.at(1) - '0';
     const std::string r = std::to_string(rank);
-    wrong += line != str("[", rank, "] line ", next.at(static_cast<size_t>(rank))++, " of rank ",
-                         r, r, r, " end");
+    wrong += line != str("[", rank, "] line ", next.at(static_cast<size_t>(rank))++, " of rank ", r,
+                         r, r, " end");
   }
   CHECK(wrong == 0);
   CHECK(next == std::vector<int>(4, 2001));

@@ -30,10 +30,8 @@ const Json& goldens(const std::string& part) {
 }
 
 at::Tensor tensor_of(const Json& json) {
-  const std::map<std::string, at::ScalarType> dtypes = {{"int32", at::kInt},
-                                                        {"int64", at::kLong},
-                                                        {"float32", at::kFloat},
-                                                        {"float64", at::kDouble}};
+  const std::map<std::string, at::ScalarType> dtypes = {
+      {"int32", at::kInt}, {"int64", at::kLong}, {"float32", at::kFloat}, {"float64", at::kDouble}};
   return at::tensor(json.at("values").get<std::vector<double>>(), at::kDouble)
       .reshape(json.at("shape").get<Shape>())
       .to(dtypes.at(json.at("dtype").get<std::string>()));
@@ -102,9 +100,13 @@ TEST_CASE("classes become rows as Keras makes them") {
     CHECK(same(to_categorical(tensor_of(golden.at("x")), given<int64_t>(golden, "num_classes")),
                golden.at("result")));
   }
-  CHECK(error_line([] { to_categorical(at::tensor({0, 3}), 3); }) ==
+  CHECK(error_line([] {
+          to_categorical(at::tensor({0, 3}), 3);
+        }) ==
         "[to_categorical] classes lie in [0, 3). Received: 3. To fix: pass a larger num_classes.");
-  CHECK(error_line([] { to_categorical(at::tensor({0, -1})); }) ==
+  CHECK(error_line([] {
+          to_categorical(at::tensor({0, -1}));
+        }) ==
         "[to_categorical] classes lie in [0, 1). Received: -1. "
         "To fix: pass a larger num_classes.");
 }
@@ -126,8 +128,9 @@ TEST_CASE("a dataset is split as Keras does") {
   for (const int64_t number : numbers_of(right)) all.push_back(number);
   std::sort(all.begin(), all.end());
   CHECK(all == numbers_of(data));
-  const std::string wrong = "[split_dataset] left_size is a number of rows below 10, or a part in "
-                            "(0, 1). Received: ";
+  const std::string wrong =
+      "[split_dataset] left_size is a number of rows below 10, or a part in "
+      "(0, 1). Received: ";
   CHECK(error_line([&] { split_dataset(data, {.left_size = 10}); }) ==
         wrong + "10. To fix: leave rows on both sides.");
   CHECK(error_line([&] { split_dataset(data, {.left_size = 1.0}); }) ==
@@ -173,16 +176,19 @@ TEST_CASE("windows over series are those of Keras") {
     return error_line([&] { timeseries_dataset_from_array(data, targets, length, own); });
   };
   const std::string where = "[timeseries_dataset_from_array] ";
-  CHECK(line(3, {.start_index = 20}) == where + "start_index lies in [0, 20). Received: 20. "
-                                                "To fix: pass another, or longer series.");
-  CHECK(line(3, {.end_index = 20}) == where + "end_index lies in [1, 20). Received: 20. "
-                                              "To fix: pass another, or longer series.");
-  CHECK(line(21, {}) ==
-        where + "a window fits into the series. Received: 21 steps, 1 apart, of 20. "
-                "To fix: pass a shorter sequence_length.");
+  CHECK(line(3, {.start_index = 20}) == where +
+                                            "start_index lies in [0, 20). Received: 20. "
+                                            "To fix: pass another, or longer series.");
+  CHECK(line(3, {.end_index = 20}) == where +
+                                          "end_index lies in [1, 20). Received: 20. "
+                                          "To fix: pass another, or longer series.");
+  CHECK(line(21, {}) == where +
+                            "a window fits into the series. Received: 21 steps, 1 apart, of 20. "
+                            "To fix: pass a shorter sequence_length.");
   CHECK(line(3, {.start_index = 5}, at::arange(16)) ==
-        where + "targets have a step for each window, up to 18. Received: 16 steps. "
-                "To fix: pass as many targets as data.");
+        where +
+            "targets have a step for each window, up to 18. Received: 16 steps. "
+            "To fix: pass as many targets as data.");
 }
 
 }  // namespace arrays_test

@@ -93,9 +93,8 @@ TEST_CASE("wanted files of a tar archive are read, plain or gzip, whatever its n
         test::write_file(path, tar_bytes(good) + std::string(20480, '\0'));
       }
       const Files files = read_all(path);
-      CHECK(files == Files{{"top/a.txt", "first"},
-                           {"top/b.txt", std::string(1500, 'b')},
-                           {"empty", ""}});
+      CHECK(files ==
+            Files{{"top/a.txt", "first"}, {"top/b.txt", std::string(1500, 'b')}, {"empty", ""}});
     }
   }
   CHECK(error_of(std::vector<TarEntry>{}).empty());
@@ -135,8 +134,8 @@ TEST_CASE("names that lead out of an archive are refused") {
 TEST_CASE("a name ends at its first NUL") {
   const test::TempFolder folder;
   const std::string hidden("a.txt\0/../../evil", 17);
-  for (const auto& entries : {std::vector<TarEntry>{{.name = hidden, .bytes = "text"}},
-                              pax_entry("path", hidden)}) {
+  for (const auto& entries :
+       {std::vector<TarEntry>{{.name = hidden, .bytes = "text"}}, pax_entry("path", hidden)}) {
     test::write_file(folder / "a.tar", tar_bytes(entries));
     CHECK(read_all(folder / "a.tar") == Files{{"a.txt", "text"}});
   }
@@ -241,7 +240,11 @@ TEST_CASE("other formats and packings are refused") {
   CHECK_FALSE(bytes_error("PK\x03\x04" + std::string(600, 'x')).empty());
   CHECK_FALSE(bytes_error("070701" + std::string(600, '0')).empty());
   CHECK_FALSE(bytes_error("!<arch>\n" + std::string(600, ' ')).empty());
-  CHECK_FALSE(bytes_error(std::string("\xfd""7zXZ\0", 6) + std::string(600, 'x')).empty());
+  CHECK_FALSE(bytes_error(std::string("\xfd"
+                                      "7zXZ\0",
+                                      6) +
+                          std::string(600, 'x'))
+                  .empty());
   CHECK_FALSE(bytes_error(gzip_bytes(gzip_bytes(tar_bytes(good)))).empty());
   const test::TempFolder folder;
   CHECK_THROWS_WITH(read_all(folder / "none.tar"), Contains("No such file"));
@@ -252,8 +255,9 @@ TEST_CASE("an exception of the user's passes through") {
   const test::TempFolder folder;
   test::write_file(folder / "a.tar", tar_bytes(good));
   const auto stop = [](std::string_view, std::string_view) { throw std::runtime_error("mine"); };
-  CHECK_THROWS_WITH(
-      read_archive(folder / "a.tar", [](std::string_view) { return true; }, stop), "mine");
+  CHECK_THROWS_WITH(read_archive(
+                        folder / "a.tar", [](std::string_view) { return true; }, stop),
+                    "mine");
 }
 
 }  // namespace archive_test

@@ -60,10 +60,11 @@ using Texts = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("kinds of columns are inferred, the narrowest that has all values") {
-  Csv csv("i,f,b,t,e,late\n"
-          "1,1.5,true,x,1e3,1\n"
-          "-2,2,False,7,.5,2\n"
-          "+3,-3e-2,TRUE, y ,-inf,z\n");
+  Csv csv(
+      "i,f,b,t,e,late\n"
+      "1,1.5,true,x,1e3,1\n"
+      "-2,2,False,7,.5,2\n"
+      "+3,-3e-2,TRUE, y ,-inf,z\n");
   CHECK(csv.kinds() == "i int64, f float64, b bool, t text, e float64, late text");
   CHECK(csv.ints(0) == Ints{1, -2, 3});
   CHECK(csv.doubles(1) == Doubles{1.5, 2, -0.03});
@@ -90,8 +91,9 @@ TEST_CASE("missing values make numbers float64, and texts empty") {
 }
 
 TEST_CASE("quotes hold delimiters, lines' ends and doubled quotes") {
-  Csv csv("\xEF\xBB\xBFname,\"a \"\"b\"\"\"\r\n\"x,y\",1\r\n\r\n\"two\nlines\",\"2\"\r\n"
-          "5\" pipe,3\r\n\"NA\",4\r\n\"q\"tail,5");
+  Csv csv(
+      "\xEF\xBB\xBFname,\"a \"\"b\"\"\"\r\n\"x,y\",1\r\n\r\n\"two\nlines\",\"2\"\r\n"
+      "5\" pipe,3\r\n\"NA\",4\r\n\"q\"tail,5");
   CHECK(csv.kinds() == "name text, a \"b\" int64");
   CHECK(csv.texts(0) == Texts{"x,y", "two\nlines", "5\" pipe", "", "qtail"});
   CHECK(csv.ints(1) == Ints{1, 2, 3, 4, 5});
@@ -99,10 +101,11 @@ TEST_CASE("quotes hold delimiters, lines' ends and doubled quotes") {
 
 TEST_CASE("columns are named, chosen, given a kind; rows are limited") {
   const std::string text = "a;b;a;\n1;x;0.5;01\n2;y;0;02\n3;z;oops;3\n";
-  CHECK(Csv(text, {.delimiter = ';'}).kinds() ==
-        "a int64, b text, a.1 text, Unnamed: 3 int64");
-  Csv chosen(text, {.delimiter = ';', .columns = {"Unnamed: 3", "a"},
-                    .kinds = {{"Unnamed: 3", CsvKind::text}}, .rows = 2});
+  CHECK(Csv(text, {.delimiter = ';'}).kinds() == "a int64, b text, a.1 text, Unnamed: 3 int64");
+  Csv chosen(text, {.delimiter = ';',
+                    .columns = {"Unnamed: 3", "a"},
+                    .kinds = {{"Unnamed: 3", CsvKind::text}},
+                    .rows = 2});
   CHECK(chosen.kinds() == "a int64, Unnamed: 3 text");
   CHECK(chosen.file.rows == 2);
   CHECK(chosen.texts(1) == Texts{"01", "02"});
@@ -115,8 +118,9 @@ TEST_CASE("columns are named, chosen, given a kind; rows are limited") {
 }
 
 TEST_CASE("numbers are those that Python reads") {
-  Csv csv("a,b\n9223372036854775807,0.1\n-9223372036854775808,1.7976931348623157e308\n"
-          "007,4.9e-324\n");
+  Csv csv(
+      "a,b\n9223372036854775807,0.1\n-9223372036854775808,1.7976931348623157e308\n"
+      "007,4.9e-324\n");
   CHECK(csv.ints(0) == Ints{INT64_MAX, INT64_MIN, 7});
   CHECK(csv.doubles(1) == Doubles{0.1, 1.7976931348623157e308, 4.9e-324});
   Csv wide("a\n9223372036854775808\n1e400\n-1e-400\n");
@@ -184,7 +188,7 @@ TEST_CASE("what is wrong is said with file, row, line and column") {
   CHECK_THAT(error("a,b\n1,2\n\n3\n"),
              Contains("case.csv, row 1, line 4] 2 fields as in the first row. Received: 1."));
   CHECK_THAT(error("a,b\n1,2\n3,4,5,6\n"), Contains("row 1, line 3] 2 fields") &&
-                                              Contains("Received: 4. To fix: correct the row"));
+                                               Contains("Received: 4. To fix: correct the row"));
   CHECK_THAT(error("a,age\n1,2\n\"x\ny\",old\n", {.kinds = {{"age", CsvKind::int64}}}),
              Contains("case.csv, row 1, line 4, column \"age\"] a value of kind int64. "
                       "Received: \"old\"."));

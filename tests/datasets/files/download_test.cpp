@@ -53,8 +53,11 @@ struct Place {
     std::filesystem::create_directories(folder / "deep/er");
   }
   DownloadOptions options(const std::string& behaviour) const {
-    return {.url = server.url(behaviour), .sha256 = sha256, .path = path,
-            .stall_seconds = 1, .ca_file = server.ca_file()};
+    return {.url = server.url(behaviour),
+            .sha256 = sha256,
+            .path = path,
+            .stall_seconds = 1,
+            .ca_file = server.ca_file()};
   }
   void get(const std::string& behaviour) const { download(options(behaviour)); }
   /// The error's text after a failure that leaves nothing at the path.

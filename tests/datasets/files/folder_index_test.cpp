@@ -62,16 +62,16 @@ TEST_CASE("sub-folders are classes, and files below them their rows, as os.walk 
                      ".hidden/1.jpg", "top.jpg"});
   const FolderForm in_order{.shuffle = false};
   CHECK(files.index(in_order).class_names == Rows{"a", "b"});
-  CHECK(files.rows(in_order) == Rows{"a/1.png 0", "b/10.JPG 1", "b/2.jpg 1", "b/x/1.png 1",
-                                     "b/x-y/1.png 1"});
+  CHECK(files.rows(in_order) ==
+        Rows{"a/1.png 0", "b/10.JPG 1", "b/2.jpg 1", "b/x/1.png 1", "b/x-y/1.png 1"});
   CHECK(files.rows({.class_names = {"b", "a"}, .shuffle = false}) ==
         Rows{"b/10.JPG 0", "b/2.jpg 0", "b/x/1.png 0", "b/x-y/1.png 0", "a/1.png 1"});
   CHECK(files.rows({.class_names = {"a"}, .shuffle = false}) == Rows{"a/1.png 0"});
-  CHECK(files.rows({.classes = false, .shuffle = false}) ==
-        Rows{"top.jpg", ".hidden/1.jpg", "a/1.png", "b/10.JPG", "b/2.jpg", "b/x/1.png",
-             "b/x-y/1.png"});
-  const FolderIndex given = files.index(
-      {.classes = false, .labels = {5, 5, 9, 5, 5, 5, 5}, .shuffle = false});
+  CHECK(files.rows({.classes = false, .shuffle = false}) == Rows{"top.jpg", ".hidden/1.jpg",
+                                                                 "a/1.png", "b/10.JPG", "b/2.jpg",
+                                                                 "b/x/1.png", "b/x-y/1.png"});
+  const FolderIndex given =
+      files.index({.classes = false, .labels = {5, 5, 9, 5, 5, 5, 5}, .shuffle = false});
   CHECK(given.labels[2] == 9);
   CHECK(given.class_names == Rows{"5", "9"});
   CHECK_THAT(files.error({.classes = false, .labels = {1}}), Contains("labels for 7 files"));

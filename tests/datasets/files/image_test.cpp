@@ -73,7 +73,9 @@ TEST_CASE("pictures are written as PNG and read back, and as JPEG about so") {
       CHECK(std::abs(about.pixels[i] - (alpha ? 255 : image.pixels[i])) <= 4);
     }
   }
-  CHECK_THAT(test::error_line([&] { write_image(folder / "a.gif", Image{1, 1, 1, {0}}); }),
+  CHECK_THAT(test::error_line([&] {
+               write_image(folder / "a.gif", Image{1, 1, 1, {0}});
+             }),
              Contains("a.gif] a name that ends in .png, .jpg or .jpeg"));
 }
 

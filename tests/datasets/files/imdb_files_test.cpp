@@ -36,10 +36,9 @@ std::string features() {
 /// Reviews of 3 + 2 train and 1 + 1 test files, in no order, among files to pass over; the text is
 /// the path without the prefix.
 std::vector<TarEntry> entries(const std::string& prefix) {
-  const std::vector<std::string> reviews{"train/pos/2_9.txt", "test/neg/0_1.txt",
-                                         "train/neg/10_2.txt", "train/pos/0_10.txt",
-                                         "train/neg/9_1.txt",  "test/pos/0_8.txt",
-                                         "train/neg/1_3.txt"};
+  const std::vector<std::string> reviews{
+      "train/pos/2_9.txt", "test/neg/0_1.txt", "train/neg/10_2.txt", "train/pos/0_10.txt",
+      "train/neg/9_1.txt", "test/pos/0_8.txt", "train/neg/1_3.txt"};
   std::vector<TarEntry> made{{.name = prefix + "train/", .kind = '5'},
                              {.name = prefix + "README", .bytes = "read me"},
                              {.name = prefix + "imdb.vocab", .bytes = "the\nand"},
@@ -169,9 +168,8 @@ TEST_CASE("what are no reviews is refused with file and reason") {
   const std::string path = folder / "a.tar";
   const auto without = [&](const std::string& part) {
     std::vector<TarEntry> files = entries("aclImdb/");
-    std::erase_if(files, [&](const TarEntry& file) {
-      return file.name.find(part) != std::string::npos;
-    });
+    std::erase_if(files,
+                  [&](const TarEntry& file) { return file.name.find(part) != std::string::npos; });
     return files;
   };
   for (const std::string part : {"train/neg", "train/pos", "test/neg", "test/pos"}) {

@@ -50,10 +50,10 @@ void fit_in(const std::string& folder) {
                 model->history().steps.back());
     std::fflush(stdout);
   }});
-  model.fit(batches, {.epochs = 4,
-                      .verbose = 0,
-                      .callbacks = {print,
-                                    BackupAndRestore(folder + "/backup", {.save_freq = 1})}});
+  model.fit(batches,
+            {.epochs = 4,
+             .verbose = 0,
+             .callbacks = {print, BackupAndRestore(folder + "/backup", {.save_freq = 1})}});
   std::puts("done");
 }
 
@@ -82,8 +82,8 @@ TEST_CASE("the fit on a pipeline that is killed", "[.]") {
 TEST_CASE("a fit on a pipeline that is killed fifty times has the batches of one that is not") {
   const std::vector<std::string> arguments = {"the fit on a pipeline that is killed"};
   const test::TempFolder whole_folder, folder;
-  const auto whole = test::run_program("/proc/self/exe", arguments,
-                                       {{folder_name, whole_folder.path().string()}});
+  const auto whole =
+      test::run_program("/proc/self/exe", arguments, {{folder_name, whole_folder.path().string()}});
   const auto list = printed(whole.out);
   const std::map<int, std::string> expected(list.begin(), list.end());
   std::map<int, std::string> losses;
@@ -95,8 +95,8 @@ TEST_CASE("a fit on a pipeline that is killed fifty times has the batches of one
   bool ended = false;
   for (int run = 0; run < 4 * kills && !ended; ++run) {
     const auto out = folder / "out";
-    const pid_t pid = test::start_program("/proc/self/exe", arguments, environment, out,
-                                          folder / "err");
+    const pid_t pid =
+        test::start_program("/proc/self/exe", arguments, environment, out, folder / "err");
     // Some while they start, or write the cache; others after a step or two, and a little later.
     const auto begin = std::chrono::steady_clock::now();
     const size_t steps = killed % 10 == 9 ? 0 : 1 + size_t(killed) % 2;

@@ -21,7 +21,7 @@ using MakePipeline = std::function<DataPipeline(const DataPipeline& rows)>;
 
 /// What the processes of a run read, and the batches that they put together.
 struct Run {
-  std::vector<Reads> first, second;  ///< of each process, in two epochs
+  std::vector<Reads> first, second;   ///< of each process, in two epochs
   std::vector<test::Labels> batches;  ///< of the epochs, from the parts of all processes
 };
 
@@ -98,8 +98,9 @@ TEST_CASE("rows that are looked at before an epoch are so once, by every process
   const std::vector<MakePipeline> makers = {
       [](const DataPipeline& rows) { return rows.shuffle().filter(test::is_odd).batch(5); },
       [](const DataPipeline& rows) {
-        return rows.map(test::as_text).shuffle().bucket_by_length(
-            test::text_length, {.boundaries = {4}, .batch_sizes = {5, 5}});
+        return rows.map(test::as_text)
+            .shuffle()
+            .bucket_by_length(test::text_length, {.boundaries = {4}, .batch_sizes = {5, 5}});
       }};
   for (size_t i = 0; i < makers.size(); ++i) {
     const int64_t rows = i == 0 ? 15 : 30;
@@ -137,9 +138,8 @@ TEST_CASE("images of a batch are changed as in the whole batch by every process"
       [&](const DataPipeline& rows) {
         const Pipeline turn(
             {RandomFlip(), RandomTranslation(0.4, 0.4, {.interpolation = "nearest"})});
-        return rows.map(picture).batch(10).map([=](Examples batch, Seed seed) {
-          return add_cells(batch, turn(batch.x[0], seed));
-        });
+        return rows.map(picture).batch(10).map(
+            [=](Examples batch, Seed seed) { return add_cells(batch, turn(batch.x[0], seed)); });
       },
       // An image alone has no part of a batch, whatever the batch that it is of.
       [&](const DataPipeline& rows) {
@@ -182,14 +182,12 @@ TEST_CASE("a batch that is mixed or padded to its longest is read whole by every
     CHECK(several.batches == one.batches);
     for (const Reads& reads : several.first) CHECK(each_once(reads, 30));
   }
-  CHECK(run(1, makers[0]).batches[0][0] ==
-        std::vector<int64_t>{9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  CHECK(run(1, makers[0]).batches[0][0] == std::vector<int64_t>{9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
 }
 
 TEST_CASE("a seeded map makes the same rows on every mesh, before batch and after") {
   const DataPipeline rows = NumberRows(12);
-  const DataPipeline data =
-      rows.map(test::with_noise).batch(12).map(test::with_noise);
+  const DataPipeline data = rows.map(test::with_noise).batch(12).map(test::with_noise);
   const at::Tensor whole = BatchLoader(data, {}).next()->x[0];
   test::run_ranks(4, [&](int, const std::shared_ptr<Communicator>& communicator) {
     const LayoutMap layouts(test::rank_mesh({{"batch", 4}}, communicator));
@@ -208,10 +206,8 @@ TEST_CASE("fit on a pipeline trains as on its data, on every mesh") {
       DataPipeline(data).shuffle({.seed = Seed{global_seed(), 0}}).batch(8);
   const auto trained = [](const Mesh& mesh, const DatasetHandle& given) {
     const Sequential model = test::compiled_small(mesh);
-    const History history = model.fit(given, {.batch_size = 8,
-                                              .epochs = 2,
-                                              .verbose = 0,
-                                              .class_weight = {{0, 2.0}, {3, 0.5}}});
+    const History history = model.fit(
+        given, {.batch_size = 8, .epochs = 2, .verbose = 0, .class_weight = {{0, 2.0}, {3, 0.5}}});
     model.evaluate(given, {.batch_size = 8, .verbose = 0});
     return history.steps;
   };

@@ -143,11 +143,11 @@ TEST_CASE("seeds of a map follow from the stage's, the epoch and the row") {
   const DataPipeline rows = NumberRows(4);
   const auto seeds_of = [](const DataPipeline& data, int64_t epoch) {
     std::vector<std::pair<int64_t, int64_t>> seeds;
-    const BatchFunction next =
-        data.map([&seeds](Examples row, Seed seed) {
-              seeds.emplace_back(seed.a, seed.b);
-              return row;
-            }).start(epoch);
+    const BatchFunction next = data.map([&seeds](Examples row, Seed seed) {
+                                     seeds.emplace_back(seed.a, seed.b);
+                                     return row;
+                                   })
+                                   .start(epoch);
     while (next()) {
     }
     return seeds;
@@ -167,8 +167,7 @@ TEST_CASE("rows are padded to the longest of the batch, or to a shape") {
   const DataPipeline texts = DataPipeline(NumberRows(4)).map(test::as_text);
   const auto next = texts.padded_batch(2, {.x_value = -1}).start(0);
   CHECK(at::equal(next()->x[0], at::tensor({0, -1, 1, 1}, at::kLong).reshape({2, 2})));
-  CHECK(at::equal(next()->x[0],
-                  at::tensor({2, 2, 2, -1, 3, 3, 3, 3}, at::kLong).reshape({2, 4})));
+  CHECK(at::equal(next()->x[0], at::tensor({2, 2, 2, -1, 3, 3, 3, 3}, at::kLong).reshape({2, 4})));
   const DataPipeline fixed = texts.padded_batch(3, {.x_shapes = {{5}}, .y_shapes = {{}}});
   CHECK(fixed.start(0)()->x[0].sizes() == at::IntArrayRef({3, 5}));
   CHECK(fixed.input_shapes() == std::vector<Shape>{{5}});
@@ -270,10 +269,12 @@ TEST_CASE("stages that do not fit are refused in one line") {
         "[numbers, zip at stage 2, batch 0] batches of both have equally many rows. "
         "Received: 2 and 3. To fix: use zip() before batch().");
   CHECK(error_line([&] {
-          rows.batch(2).map([](Examples batch) {
-                         batch.y[0] = batch.y[0].narrow(0, 0, 1);
-                         return batch;
-                       }).start(0)();
+          rows.batch(2)
+              .map([](Examples batch) {
+                batch.y[0] = batch.y[0].narrow(0, 0, 1);
+                return batch;
+              })
+              .start(0)();
         }) ==
         "[numbers, map at stage 2, batch 0] the function keeps the 2 rows of a batch. "
         "Received: shape (1,). To fix: change the number of rows before batch().");

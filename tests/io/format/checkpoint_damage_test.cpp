@@ -101,23 +101,59 @@ const std::vector<std::pair<Change, std::string>> hostile{
     {[](Json& j) { tensor(j, 0)["dtype"] = "F31"; }, "\"F31\""},
     {[](Json& j) { tensor(j, 0)["dtype"] = "F4"; }, "\"F4\""},
     {[](Json& j) { tensor(j, 0)["dtype"] = "I32"; }, "dtype I32"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {-20, 40}; }, "(-20, 40)"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {20.5, 40}; }, "shape[0]"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {uint64_t{1} << 63, 40}; }, "shape[0]"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {int64_t{1} << 40, int64_t{1} << 40}; }, "2^61"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {int64_t{1} << 40, 40}; }, "[0, 10), [10, 20)"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {20, 41}; }, "along axis 1"},
-    {[](Json& j) { tensor(j, 0)["shape"] = {20, 40, 1}; }, "(20, 40, 1)"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {-20, 40};
+     },
+     "(-20, 40)"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {20.5, 40};
+     },
+     "shape[0]"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {uint64_t{1} << 63, 40};
+     },
+     "shape[0]"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {int64_t{1} << 40, int64_t{1} << 40};
+     },
+     "2^61"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {int64_t{1} << 40, 40};
+     },
+     "[0, 10), [10, 20)"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {20, 41};
+     },
+     "along axis 1"},
+    {[](Json& j) {
+       tensor(j, 0)["shape"] = {20, 40, 1};
+     },
+     "(20, 40, 1)"},
     {[](Json& j) { tensor(j, 0)["pieces"] = Json::array(); }, "no piece"},
     {[](Json& j) { tensor(j, 0)["pieces"].erase(0); }, "[10, 20) along axis 0"},
     {[](Json& j) { piece(j, 1) = piece(j, 0); }, "[0, 10) along axis 0"},
     {[](Json& j) { tensor(j, 0)["pieces"].push_back(piece(j, 0)); }, "3 pieces for a grid of 2"},
-    {[](Json& j) { piece(j, 0)["end"] = {11, 40}; }, "[0, 11), [10, 20)"},
-    {[](Json& j) { piece(j, 0)["end"] = {9, 40}; }, "[0, 9), [10, 20)"},
-    {[](Json& j) { piece(j, 0)["end"] = {0, 40}; }, "(0, 0) to (0, 40)"},
-    {[](Json& j) { piece(j, 0)["begin"] = {-1, 0}; }, "(-1, 0) to (10, 40)"},
+    {[](Json& j) {
+       piece(j, 0)["end"] = {11, 40};
+     },
+     "[0, 11), [10, 20)"},
+    {[](Json& j) {
+       piece(j, 0)["end"] = {9, 40};
+     },
+     "[0, 9), [10, 20)"},
+    {[](Json& j) {
+       piece(j, 0)["end"] = {0, 40};
+     },
+     "(0, 0) to (0, 40)"},
+    {[](Json& j) {
+       piece(j, 0)["begin"] = {-1, 0};
+     },
+     "(-1, 0) to (10, 40)"},
     {[](Json& j) { piece(j, 0)["begin"] = {0}; }, "(0,) to (10, 40)"},
-    {[](Json& j) { piece(j, 1)["end"] = {21, 40}; }, "(21, 40)"},
+    {[](Json& j) {
+       piece(j, 1)["end"] = {21, 40};
+     },
+     "(21, 40)"},
     {[](Json& j) { piece(j, 0)["shard"] = 2; }, "shard 2"},
     {[](Json& j) { piece(j, 0)["shard"] = uint64_t{1} << 63; }, "shard 9223372036854775808"},
     {[](Json& j) { piece(j, 0)["shard"] = -1; }, "shard"},

@@ -100,8 +100,9 @@ TEST_CASE("leftovers are removed, and nothing that is not one") {
   fs::create_directory(mixed);
   test::write_file(mixed + "/notes.txt", "mine");
   test::write_file(mixed + "/shard-00000.safetensors", "beside mine");
-  const std::vector<std::string> others = {"tmp", "tmp.c", "tmp.c.1", "tmp.c.x.1", "tmp.c.1.x",
-                                           "tmp.." + test::ended_number(1) + "x", "c.1.2"};
+  const std::vector<std::string> others = {
+      "tmp",  "tmp.c", "tmp.c.1", "tmp.c.x.1", "tmp.c.1.x", "tmp.." + test::ended_number(1) + "x",
+      "c.1.2"};
   for (const std::string& name : others) fs::copy(root / "c", root / name);
   fs::create_directory_symlink(root / "c", root / ("tmp.c." + test::ended_number(2)));
   const StagingDirectory alive(checkpoint_place(root / "c"));

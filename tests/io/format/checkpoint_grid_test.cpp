@@ -51,8 +51,8 @@ TEST_CASE("a grid is found where rectangles form one, and only there") {
     Rectangle& changed = areas[random() % areas.size()];
     const size_t axis = random() % 2;
     changed.begin[axis] = static_cast<int64_t>(random() % extent);
-    changed.end[axis] = changed.begin[axis] + 1 +
-                        static_cast<int64_t>(random() % (extent - changed.begin[axis]));
+    changed.end[axis] =
+        changed.begin[axis] + 1 + static_cast<int64_t>(random() % (extent - changed.begin[axis]));
     if (random() % 4 == 0) areas.push_back(areas[random() % areas.size()]);
     if (random() % 4 == 0) areas[random() % areas.size()] = areas[0];
     const bool accepted = find_grid(square, areas, found).empty();
@@ -64,10 +64,9 @@ TEST_CASE("a grid is found where rectangles form one, and only there") {
 
 TEST_CASE("rectangles that cover a tensor but are no grid are refused") {
   Grid found;
-  CHECK_FALSE(find_grid({2, 2}, {{{0, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 0}, {2, 2}}}, found)
-                  .empty());
-  CHECK(find_grid({2, 2},
-                  {{{0, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 0}, {2, 1}}, {{1, 0}, {2, 1}}},
+  CHECK_FALSE(
+      find_grid({2, 2}, {{{0, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 0}, {2, 2}}}, found).empty());
+  CHECK(find_grid({2, 2}, {{{0, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 0}, {2, 1}}, {{1, 0}, {2, 1}}},
                   found) == "twice the piece at (1, 0)");
   CHECK(find_grid({}, {{}}, found).empty());
   CHECK_FALSE(find_grid({}, {{}, {}}, found).empty());

@@ -18,8 +18,11 @@ const std::string checksum(32, 'a');
 /// An index of one tensor whose shape, end of its piece, and state are these texts.
 std::string index_text(const std::string& shape, const std::string& end, const std::string& state) {
   return R"({"format": "tessera checkpoint", "version": 1, "shards": [{"bytes": 100, )"
-         R"("header_checksum": ")" + checksum + R"("}], "tensors": [{"name": "w", "dtype": "F32", )"
-         R"("shape": )" + shape + R"(, "pieces": [{"shard": 0, "begin": [0], "end": )" + end +
+         R"("header_checksum": ")" +
+         checksum +
+         R"("}], "tensors": [{"name": "w", "dtype": "F32", )"
+         R"("shape": )" +
+         shape + R"(, "pieces": [{"shard": 0, "begin": [0], "end": )" + end +
          R"(, "checksums": [")" + checksum + R"("]}]}], "state": )" + state + "}";
 }
 

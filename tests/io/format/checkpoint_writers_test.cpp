@@ -52,7 +52,10 @@ std::vector<CheckpointPiece> pieces_of(const int64_t& one) {
       {"one", {}, {}, std::as_bytes(std::span(&one, 1)), ranks - 1}};
   const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
   for (int64_t r = 0; r < ranks; ++r) {
-    pieces.push_back({"rows", {r, 0}, {r + 1, 2}, bytes.subspan(static_cast<size_t>(r) * 16, 16),
+    pieces.push_back({"rows",
+                      {r, 0},
+                      {r + 1, 2},
+                      bytes.subspan(static_cast<size_t>(r) * 16, 16),
                       static_cast<int>(r)});
   }
   return pieces;
@@ -76,13 +79,10 @@ Outcome save(const std::string& folder, int64_t value, const Twist& twist = {},
     }
     twist.pieces(rank, pieces);
     try {
-      write_checkpoint(twist.folder(rank, folder),
-                       {{"one", "I64", {}}, {"rows", "I64", {ranks, 2}}}, pieces,
-                       {{"value", value}, {"of", rank}},
-                       {.max_file_bytes = max_file_bytes,
-                        .rank = rank,
-                        .writers = ranks,
-                        .gather = gather});
+      write_checkpoint(
+          twist.folder(rank, folder), {{"one", "I64", {}}, {"rows", "I64", {ranks, 2}}}, pieces,
+          {{"value", value}, {"of", rank}},
+          {.max_file_bytes = max_file_bytes, .rank = rank, .writers = ranks, .gather = gather});
     } catch (const RankFailures& error) {
       outcome.texts[at] = error.what();
       outcome.failures[at] = error.failures();
@@ -210,15 +210,15 @@ TEST_CASE("a checkpoint of which a written file is gone or cut is not committed"
     while (!fs::exists(file) || fs::file_size(file) < 100) std::this_thread::yield();
   };
   const Outcome gone = save(folder, 2, {.before_call = spoil([&](const fs::path& file) {
-    wait_for(file);
-    fs::remove(file);
-  })});
+                                          wait_for(file);
+                                          fs::remove(file);
+                                        })});
   check_refused(root.path(), gone, {0}, "no such file");
   CHECK_THAT(gone.texts[0], Contains("shard-00002.safetensors] the file that rank 1 wrote has"));
   const Outcome cut = save(folder, 2, {.before_call = spoil([&](const fs::path& file) {
-    wait_for(file);
-    fs::resize_file(file, 40);
-  })});
+                                         wait_for(file);
+                                         fs::resize_file(file, 40);
+                                       })});
   check_refused(root.path(), cut, {0}, "Received: 40 bytes");
 }
 

@@ -37,8 +37,8 @@ std::string fault_of(const std::string& path, std::atomic<int>& refused) {
   } catch (const FileError& error) {
     ++refused;
     const std::string line = error.what();
-    const bool good = line.starts_with("[" + path + "] ") && line.size() < 1000 &&
-                      line == one_line(line, 1000);
+    const bool good =
+        line.starts_with("[" + path + "] ") && line.size() < 1000 && line == one_line(line, 1000);
     return good ? "" : line;
   } catch (const std::exception& error) {
     return str("no FileError: ", error.what());
@@ -98,8 +98,8 @@ std::string mutated(std::string bytes, std::mt19937& random) {
     const size_t at = below(bytes.size() - 8);
     switch (below(8)) {
       case 0: {
-        constexpr uint64_t numbers[] = {0, 1, 0xff, 0x7fffffff, 0xffffffff, uint64_t{1} << 40,
-                                        uint64_t{1} << 63, ~uint64_t{0}};
+        constexpr uint64_t numbers[] = {
+            0, 1, 0xff, 0x7fffffff, 0xffffffff, uint64_t{1} << 40, uint64_t{1} << 63, ~uint64_t{0}};
         const uint64_t number = numbers[below(8)];
         for (size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<char>(number >> (8 * i));
         break;

@@ -54,8 +54,8 @@ std::vector<pid_t> programs() {
     } catch (const std::runtime_error&) {
       continue;  // It has ended meanwhile.
     }
-    const bool own = status.find("\nPPid:\t" + std::to_string(::getpid()) + "\n") !=
-                     std::string::npos;
+    const bool own =
+        status.find("\nPPid:\t" + std::to_string(::getpid()) + "\n") != std::string::npos;
     if (own && status.starts_with("Name:\ttessera-hdf5\n")) found.push_back(std::stoi(name));
   }
   return found;
@@ -102,25 +102,28 @@ TEST_CASE("contiguous data are read without the program, packed ones by it") {
     CAPTURE(one.name);
     CHECK(programs().size() == by_program.count(one.name));
   }
-  CHECK(by_program == std::set<std::string>{
-                          "chunks", "chunks never written", "compact", "empty", "empty in chunks",
-                          "five axes", "fletcher32", "gzip and shuffle", "highest byte first",
-                          "latest", "never written", "scalar, highest byte first",
-                          "scale and offset"});
+  CHECK(by_program == std::set<std::string>{"chunks", "chunks never written", "compact", "empty",
+                                            "empty in chunks", "five axes", "fletcher32",
+                                            "gzip and shuffle", "highest byte first", "latest",
+                                            "never written", "scalar, highest byte first",
+                                            "scale and offset"});
 }
 
 TEST_CASE("any rectangle of a dataset is read, and no other bytes of a contiguous one") {
   const test::TempFolder folder;
   for (const char* name : {"contiguous", "chunks", "gzip and shuffle", "fletcher32"}) {
     const test::Hdf5Case one = test::hdf5_case("good", name);
-    const std::string data =
-        test::from_hex(one.about["datasets"][0]["data"].get<std::string>());
+    const std::string data = test::from_hex(one.about["datasets"][0]["data"].get<std::string>());
     const Hdf5File file(case_path(folder, one.bytes));
     const Hdf5Dataset& x = *file.find("/x");
     REQUIRE(x.shape == Shape{5, 7});
     uint64_t bytes = 0;
-    for (const Rectangle& area : {Rectangle{{0, 0}, {5, 7}}, {{2, 0}, {4, 7}}, {{0, 3}, {5, 4}},
-                                  {{1, 2}, {4, 6}}, {{4, 6}, {5, 7}}, {{3, 3}, {3, 5}}}) {
+    for (const Rectangle& area : {Rectangle{{0, 0}, {5, 7}},
+                                  {{2, 0}, {4, 7}},
+                                  {{0, 3}, {5, 4}},
+                                  {{1, 2}, {4, 6}},
+                                  {{4, 6}, {5, 7}},
+                                  {{3, 3}, {3, 5}}}) {
       CAPTURE(name, area.begin, area.end);
       std::string expected;
       for (int64_t row = area.begin[0]; row < area.end[0]; ++row) {
@@ -143,9 +146,13 @@ TEST_CASE("a part of an open file is read as a file") {
     const auto opened = std::make_shared<FileDescriptor>(open_descriptor(path, O_RDONLY));
     const Hdf5File file(opened, {6, one.bytes.size()}, "the part");
     check_datasets(file, one.about["datasets"]);
-    CHECK_THAT(test::error_line([&] { Hdf5File(opened, {5, one.bytes.size()}, "the part"); }),
+    CHECK_THAT(test::error_line([&] {
+                 Hdf5File(opened, {5, one.bytes.size()}, "the part");
+               }),
                Contains("[the part] an HDF5 file"));
-    CHECK_THAT(test::error_line([&] { Hdf5File(opened, {6, one.bytes.size() - 1}, "the part"); }),
+    CHECK_THAT(test::error_line([&] {
+                 Hdf5File(opened, {6, one.bytes.size() - 1}, "the part");
+               }),
                Contains("[the part] an HDF5 file"));
   }
 }

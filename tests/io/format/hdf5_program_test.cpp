@@ -42,7 +42,8 @@ TEST_CASE("the program does nothing by hand but say what it is for") {
   const auto run = [&](const std::string& words) {
     const std::string program = test::app_path("tessera-hdf5");
     const int status = std::system((program + " " + words + " > " + (folder / "out").string() +
-                                    " 2> " + (folder / "err").string()).c_str());
+                                    " 2> " + (folder / "err").string())
+                                       .c_str());
     return WEXITSTATUS(status);
   };
   CHECK(run("--help") == 0);

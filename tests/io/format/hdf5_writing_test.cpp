@@ -28,8 +28,8 @@ const std::vector<std::string> dtypes{"F64", "F32", "F16", "BF16", "I64", "I32",
 /// Datasets of every dtype and of several shapes, in their groups.
 void make_tree(std::vector<Hdf5Group>& groups, std::vector<Hdf5Dataset>& datasets) {
   groups = {{"", Json::object()}, {"/layers", Json::object()}, {"/layers/vars", {{"name", "d"}}}};
-  groups[1].attributes = {{"names", {"a", "caf\xc3\xa9", ""}}, {"none", Json::array()},
-                          {"number", -3}};
+  groups[1].attributes = {
+      {"names", {"a", "caf\xc3\xa9", ""}}, {"none", Json::array()}, {"number", -3}};
   const std::vector<Shape> shapes{{}, {3}, {2, 5}, {0, 4}, {1, 2, 3}};
   for (size_t i = 0; i < dtypes.size(); ++i) {
     Hdf5Dataset& dataset = datasets.emplace_back();
@@ -124,7 +124,9 @@ TEST_CASE("a file with more attributes than there may be is refused") {
   for (int i = 0; i <= 10000; ++i) attributes.push_back({str("a", i), i});
   const uint64_t size = lay_out_hdf5(*file, 0, folder / "x", {{"", attributes}}, datasets);
   REQUIRE(::ftruncate(file->get(), static_cast<off_t>(size)) == 0);
-  CHECK_THAT(test::error_line([&] { Hdf5File(file, {0, size}, folder / "x"); }),
+  CHECK_THAT(test::error_line([&] {
+               Hdf5File(file, {0, size}, folder / "x");
+             }),
              Contains("its attributes cannot be read"));
 }
 
@@ -141,8 +143,8 @@ TEST_CASE("what the HDF5 library cannot write is an error that says so") {
     CHECK_THAT(test::error_line(lay_out), Contains("[" + path + "] a file that can be written"));
   }
   groups.push_back({"/none/h", Json::object()});
-  CHECK_THAT(test::error_line(lay_out), Contains("a file that can be written") &&
-                                            Contains("/none/h"));
+  CHECK_THAT(test::error_line(lay_out),
+             Contains("a file that can be written") && Contains("/none/h"));
   groups.back() = {"/g", Json::object()};
   CHECK_THAT(test::error_line(lay_out), Contains("/g"));
   groups.pop_back();

@@ -16,9 +16,8 @@ using Runs = std::vector<std::tuple<uint64_t, uint64_t, uint64_t>>;
 
 Runs runs_of(const Rectangle& from, const Rectangle& to, uint64_t element) {
   Runs runs;
-  for_each_run(from, to, element, [&](const CommonRun& run) {
-    runs.emplace_back(run.source, run.target, run.bytes);
-  });
+  for_each_run(from, to, element,
+               [&](const CommonRun& run) { runs.emplace_back(run.source, run.target, run.bytes); });
   return runs;
 }
 

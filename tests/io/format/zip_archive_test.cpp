@@ -17,10 +17,10 @@ namespace zip_archive_test {
 
 using namespace tessera;
 using namespace tessera::detail;
-using test::put_number;
-using test::ZipEntry;
-using test::zip_bytes;
 using Catch::Matchers::Contains;
+using test::put_number;
+using test::zip_bytes;
+using test::ZipEntry;
 
 namespace {
 
@@ -64,11 +64,11 @@ std::string text_of(const FileDescriptor& file) {
   return text;
 }
 
-const std::vector<ZipEntry> model{{.name = "config.json", .text = "{}"},
-                                  {.name = "assets/", .text = ""},
-                                  {.name = "assets/v.txt", .text = std::string(5000, 'a') + "b",
-                                   .method = 8},
-                                  {.name = "model.weights.h5", .text = "weights"}};
+const std::vector<ZipEntry> model{
+    {.name = "config.json", .text = "{}"},
+    {.name = "assets/", .text = ""},
+    {.name = "assets/v.txt", .text = std::string(5000, 'a') + "b", .method = 8},
+    {.name = "model.weights.h5", .text = "weights"}};
 
 }  // namespace
 
@@ -104,17 +104,21 @@ TEST_CASE("an archive of any number of members, with a comment or bytes between,
   CHECK(count("PK\5\6" + std::string(18, '\0') + "x") == 3);
   // What streaming writers put behind a member: its sizes once more.
   CHECK(Archive(zip_bytes({{.name = "a", .text = "A", .behind = std::string(16, 'd')},
-                           {.name = "b", .text = "B"}})).open().members().size() == 2);
+                           {.name = "b", .text = "B"}}))
+            .open()
+            .members()
+            .size() == 2);
   std::vector<ZipEntry> many;
   for (int i = 0; i < 70000; ++i) many.push_back({.name = std::to_string(i), .text = ""});
   CHECK(Archive(zip_bytes(many, {.wide = true})).open().members().size() == 70000);
 }
 
 TEST_CASE("sizes and places of 64 bits are read where the directory says so") {
-  const Archive all(zip_bytes({{.name = "a", .text = "A"},
-                               {.name = "b", .text = "BB", .wide = true},
-                               {.name = "c", .text = std::string(99, 'c'), .method = 8,
-                                .wide = true}}, {.wide = true}));
+  const Archive all(
+      zip_bytes({{.name = "a", .text = "A"},
+                 {.name = "b", .text = "BB", .wide = true},
+                 {.name = "c", .text = std::string(99, 'c'), .method = 8, .wide = true}},
+                {.wide = true}));
   const ZipArchive archive = all.open();
   CHECK(read(archive, "a") == "A");
   CHECK(read(archive, "b") == "BB");
@@ -146,9 +150,13 @@ TEST_CASE("what is written is read back") {
   std::string bytes;
   std::vector<ZipMember> members;
   for (const auto& [name, text] : {std::pair<std::string, std::string>{"a/caf\xc3\xa9", "one"},
-                                   {"b", ""}, {"c", std::string(70000, 'x')}}) {
-    ZipMember member{.name = name, .stored = text.size(), .bytes = text.size(),
-                     .checksum = test::crc(text), .wide = name == "c"};
+                                   {"b", ""},
+                                   {"c", std::string(70000, 'x')}}) {
+    ZipMember member{.name = name,
+                     .stored = text.size(),
+                     .bytes = text.size(),
+                     .checksum = test::crc(text),
+                     .wide = name == "c"};
     member.offset = bytes.size() + zip_header(member).size();
     bytes += zip_header(member) + text;
     members.push_back(member);
@@ -222,17 +230,18 @@ TEST_CASE("sizes, places and checksums that lie are refused") {
              Contains("members where the directory says. Received: \"a\"."));
   CHECK_THAT(changed([](ZipEntry& a) { a.says_offset = 1 << 30; }), Contains("that is whole"));
   CHECK_THAT(changed([](ZipEntry& a) { a.local_name = "c"; }), Contains("the directory says"));
-  CHECK_THAT(error_of({{.name = "a", .text = "no deflate", .method = 8, .raw = true,
-                        .says_bytes = 10}}), Contains("\"a\" packed by deflate. Received: other"));
+  CHECK_THAT(
+      error_of({{.name = "a", .text = "no deflate", .method = 8, .raw = true, .says_bytes = 10}}),
+      Contains("\"a\" packed by deflate. Received: other"));
 }
 
 TEST_CASE("members that lie in each other are refused") {
   // A whole member inside the bytes of another one, as in bombs of files that overlap.
   const std::string inner = zip_bytes({{.name = "b", .text = "inside"}});
   const std::string local = inner.substr(0, 30 + 1 + 6);
-  CHECK_THAT(error_of({{.name = "a", .text = local},
-                       {.name = "b", .text = "inside", .says_offset = 31}}),
-             Contains("one behind the other. Received: \"a\", which reaches into another."));
+  CHECK_THAT(
+      error_of({{.name = "a", .text = local}, {.name = "b", .text = "inside", .says_offset = 31}}),
+      Contains("one behind the other. Received: \"a\", which reaches into another."));
   // In the header of another one.
   CHECK_THAT(error_of({{.name = "a", .text = "", .local_extra = local},
                        {.name = "b", .text = "inside", .says_offset = 31}}),
@@ -260,8 +269,11 @@ TEST_CASE("a directory that is not as it says is refused") {
 
 TEST_CASE("a member that inflates beyond reason is refused before it is unpacked") {
   const uint64_t bytes = (uint64_t{4} << 30) + 1;
-  const Archive file(zip_bytes({{.name = "w", .text = std::string(1000, '\0'), .method = 8,
-                                 .wide = true, .says_bytes = bytes}}));
+  const Archive file(zip_bytes({{.name = "w",
+                                 .text = std::string(1000, '\0'),
+                                 .method = 8,
+                                 .wide = true,
+                                 .says_bytes = bytes}}));
   const ZipArchive archive = file.open();
   CHECK_THAT(test::error_line([&] { archive.unpack(archive.members()[0]); }),
              Contains("at most 100 times the ") && Contains("4294967297 bytes of \"w\""));

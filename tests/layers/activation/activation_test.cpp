@@ -36,9 +36,9 @@ TEST_CASE("glu halves the features of a dense layer too") {
   const LayerHandle layer = Dense(6, {.activation = "glu"});
   CHECK(layer(ones({2, 3})).shape() == Shape{2, 3});
   CHECK(layer->output_shape({{-1, 3}}) == Shape{-1, 3});
-  CHECK_THROWS_WITH(Dense(3, {.activation = "glu"})(ones({2, 3})),
-                    Contains("[Dense dense, glu] axis -1 has an even extent") &&
-                        Contains("Received: (2, 3)"));
+  CHECK_THROWS_WITH(
+      Dense(3, {.activation = "glu"})(ones({2, 3})),
+      Contains("[Dense dense, glu] axis -1 has an even extent") && Contains("Received: (2, 3)"));
 }
 
 TEST_CASE("glu halves the features of convolutions and EinsumDense") {
@@ -61,8 +61,10 @@ TEST_CASE("glu halves the features of convolutions and EinsumDense") {
 }
 
 TEST_CASE("a convolution's softmax is of the last axis, with channels first too") {
-  const Conv1D layer(4, 2, {.data_format = "channels_first", .activation = "softmax",
-                            .kernel_initializer = GlorotUniform({.seed = 1})});
+  const Conv1D layer(4, 2,
+                     {.data_format = "channels_first",
+                      .activation = "softmax",
+                      .kernel_initializer = GlorotUniform({.seed = 1})});
   const at::Tensor y = layer(stateless_uniform({2, 3, 6}, {1, 2})).full();
   CHECK(y.sizes() == at::IntArrayRef({2, 4, 5}));
   CHECK(at::allclose(y.sum(-1), at::ones({2, 4})));
@@ -77,10 +79,8 @@ TEST_CASE("an activation may be a function of the user's own") {
 TEST_CASE("Activation takes every option by name and refuses unknown functions") {
   const LayerHandle layer =
       Activation("relu", {.name = "act", .dtype = "float64", .trainable = false});
-  CHECK(layer->config() == Json{{"name", "act"},
-                                {"trainable", false},
-                                {"dtype", "float64"},
-                                {"activation", "relu"}});
+  CHECK(layer->config() ==
+        Json{{"name", "act"}, {"trainable", false}, {"dtype", "float64"}, {"activation", "relu"}});
   CHECK_THROWS_WITH(Activation("sofmax"), Contains("\"sofmax\"") && Contains("\"softmax\""));
   CHECK_THROWS_WITH(layer->build({{2}, {2}}),
                     Contains("[Activation act]") && Contains("Received: 2 inputs"));

@@ -12,20 +12,20 @@ using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
 TEST_CASE("PReLU under every layout of inputs and slopes") {
-  test::run_layer_test({.make = [] {
-                          return PReLU({.alpha_initializer = "he_normal",
-                                        .alpha_regularizer = "l2",
-                                        .shared_axes = {1}});
-                        },
-                        .input = {{4, 3, 5}},
-                        .output = {4, 3, 5},
-                        .weights = {{"alpha", {1, 5}}},
-                        .config = {{"alpha_initializer",
-                                    {{"class_name", "HeNormal"}, {"config", {{"seed", nullptr}}}}},
-                                   {"alpha_regularizer",
-                                    {{"class_name", "L2"}, {"config", {{"l2", 0.01}}}}},
-                                   {"alpha_constraint", nullptr},
-                                   {"shared_axes", {1}}}});
+  test::run_layer_test(
+      {.make =
+           [] {
+             return PReLU(
+                 {.alpha_initializer = "he_normal", .alpha_regularizer = "l2", .shared_axes = {1}});
+           },
+       .input = {{4, 3, 5}},
+       .output = {4, 3, 5},
+       .weights = {{"alpha", {1, 5}}},
+       .config = {
+           {"alpha_initializer", {{"class_name", "HeNormal"}, {"config", {{"seed", nullptr}}}}},
+           {"alpha_regularizer", {{"class_name", "L2"}, {"config", {{"l2", 0.01}}}}},
+           {"alpha_constraint", nullptr},
+           {"shared_axes", {1}}}});
 }
 
 TEST_CASE("PReLU takes one shared axis, as Keras does") {

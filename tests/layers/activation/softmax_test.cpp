@@ -18,7 +18,10 @@ using Catch::Matchers::Contains;
 using test::difference;
 
 TEST_CASE("Softmax under every layout") {
-  test::run_layer_test({.make = [] { return Softmax({.axis = {1, 2}}); },
+  test::run_layer_test({.make =
+                            [] {
+                              return Softmax({.axis = {1, 2}});
+                            },
                         .input = {{3, 2, 3}},
                         .output = {3, 2, 3},
                         .config = {{"axis", {1, 2}}}});
@@ -33,8 +36,8 @@ TEST_CASE("Softmax leaves out what a mask does, as a second input of any dtype o
     const DTensor mask = pack(bits.to(dtype), Layout::replicated(default_mesh(), 1));
     CHECK(difference(Softmax()({x, mask}).full(), expected, 1e-6) == "");
   }
-  const DTensor with = x.with_mask(
-      pack(bits.expand({3, 4}).contiguous(), Layout::replicated(default_mesh(), 2)));
+  const DTensor with =
+      x.with_mask(pack(bits.expand({3, 4}).contiguous(), Layout::replicated(default_mesh(), 2)));
   CHECK(difference(Softmax()(with).full(), expected, 1e-6) == "");
   CHECK(Softmax()(with).mask().defined());
 }

@@ -86,20 +86,20 @@ TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
 
 TEST_CASE("AdditiveAttention under every layout") {
   test::run_golden_layer_test({.make = [] { return AdditiveAttention({.dropout = 0.2}); },
-                         .input = {{2, 3, 4}},
-                         .output = {2, 3, 5},
-                         .weights = {{"scale", {4}}},
-                         .more_inputs = {{{2, 2, 5}}, {{2, 2, 4}}}});
+                               .input = {{2, 3, 4}},
+                               .output = {2, 3, 5},
+                               .weights = {{"scale", {4}}},
+                               .more_inputs = {{{2, 2, 5}}, {{2, 2, 4}}}});
 }
 
 TEST_CASE("Attention and AdditiveAttention refuse what they cannot take, in one line") {
   CHECK_THAT(error_line([] { Attention({.dropout = 1.0, .name = "a"}); }),
              Contains("[Attention a, dropout]"));
-  CHECK_THAT(error_line([] {
-               LayerHandle(AdditiveAttention({.name = "a"}))(
-                   Inputs{ones({2, 3, 4}), ones({2, 5, 3})});
-             }),
-             Contains("[AdditiveAttention a]") && Contains("(2, 5, 3)"));
+  CHECK_THAT(
+      error_line([] {
+        LayerHandle(AdditiveAttention({.name = "a"}))(Inputs{ones({2, 3, 4}), ones({2, 5, 3})});
+      }),
+      Contains("[AdditiveAttention a]") && Contains("(2, 5, 3)"));
 }
 
 }  // namespace attention_test

@@ -20,7 +20,8 @@ TEST_CASE("GroupQueryAttention under every layout") {
       {.make = [] { return GroupQueryAttention(3, 4, 2, {.dropout = 0.2, .use_bias = false}); },
        .input = {{2, 3, 4}},
        .output = {2, 3, 4},
-       .weights = {{"query/kernel", {4, 4, 3}}, {"key/kernel", {4, 2, 3}},
+       .weights = {{"query/kernel", {4, 4, 3}},
+                   {"key/kernel", {4, 2, 3}},
                    {"value/kernel", {4, 2, 3}},
                    {"attention_output/kernel", {4, 3, 4}}},
        .more_inputs = {{{2, 5, 4}}}});

@@ -30,8 +30,8 @@ void check_pieces(const LayerHandle& layer, const LayoutMap& layouts, const at::
   const auto part = [&](int64_t first, int64_t count) {
     const DTensor some = pack(x.narrow(1, first, count).contiguous(), rows);
     if (!mask.defined()) return some;
-    return some.with_mask(pack(mask.narrow(1, first, count).contiguous(),
-                               Layout({"batch", unsharded}, mesh)));
+    return some.with_mask(
+        pack(mask.narrow(1, first, count).contiguous(), Layout({"batch", unsharded}, mesh)));
   };
   layer->build({{-1, 7, 4}, {-1, 7, 4}});
   layer->place_weights(layouts);
@@ -97,17 +97,23 @@ TEST_CASE("a cache counts steps, and leaves attention to later steps alone") {
   layer(Inputs{x, x}, {.cache = cache});
   CHECK(at::equal(layer(Inputs{x, x}, {.cache = cache}).full(), y));
   other(Inputs{x, x}, {.cache = cache});
-  const DTensor more_rows = pack(steps(2).to(at::kFloat).repeat({2, 1, 1}),
-                                 Layout::replicated(mesh, 3));
-  CHECK_THAT(test::error_line([&] { other(Inputs{more_rows, more_rows}, {.cache = cache}); }),
+  const DTensor more_rows =
+      pack(steps(2).to(at::kFloat).repeat({2, 1, 1}), Layout::replicated(mesh, 3));
+  CHECK_THAT(test::error_line([&] {
+               other(Inputs{more_rows, more_rows}, {.cache = cache});
+             }),
              Contains("multi_head_attention") && Contains("concat"));
   const DTensor pictures = pack(at::ones({1, 2, 2, 4}), Layout::replicated(mesh, 4));
   const MultiHeadAttention planes(2, 3, {.use_causal_mask = true, .name = "planes"});
-  CHECK_THAT(test::error_line([&] { planes(Inputs{pictures, pictures}, {.cache = cache}); }),
+  CHECK_THAT(test::error_line([&] {
+               planes(Inputs{pictures, pictures}, {.cache = cache});
+             }),
              Contains("[MultiHeadAttention planes]") && Contains("(batch, steps, features)"));
   const GroupQueryAttention scored(
       3, 2, 1, {.use_causal_mask = true, .return_attention_scores = true, .name = "scored"});
-  CHECK_THAT(test::error_line([&] { scored.outputs(Inputs{x, x}, {.cache = cache}); }),
+  CHECK_THAT(test::error_line([&] {
+               scored.outputs(Inputs{x, x}, {.cache = cache});
+             }),
              Contains("[GroupQueryAttention scored]") && Contains("return_attention_scores"));
 }
 

@@ -75,7 +75,8 @@ TEST_CASE("MultiHeadAttention under every layout") {
       {.make = [] { return MultiHeadAttention(2, 3, {.dropout = 0.2, .use_bias = false}); },
        .input = {{2, 3, 4}},
        .output = {2, 3, 4},
-       .weights = {{"query/kernel", {4, 2, 3}}, {"key/kernel", {5, 2, 3}},
+       .weights = {{"query/kernel", {4, 2, 3}},
+                   {"key/kernel", {5, 2, 3}},
                    {"value/kernel", {5, 2, 3}},
                    {"attention_output/kernel", {2, 3, 4}}},
        .more_inputs = {{{2, 4, 5}}}});
@@ -87,8 +88,8 @@ TEST_CASE("heads cut over a mesh dimension cost one all-reduce of the output") {
   const Shape shape = {2, 5, 6};
   layer->build({shape, shape});
   layer->place_weights(by_heads(mesh));
-  const DTensor x = pack(test::random_values({shape}, 1).to(at::kFloat),
-                         Layout::replicated(mesh, 3));
+  const DTensor x =
+      pack(test::random_values({shape}, 1).to(at::kFloat), Layout::replicated(mesh, 3));
   for (const Variable& weight : layer->weights()) weight.value();
   CommLog log;
   {
@@ -190,8 +191,8 @@ TEST_CASE("attention over sharded steps sends no more than its scores need") {
   layer->place_weights(LayoutMap(mesh));
   const DTensor x = pack(test::random_values({{2, 8, 4}}, 1).to(at::kFloat),
                          Layout({unsharded, "steps", unsharded}, mesh));
-  const DTensor all = pack(test::random_values({{2, 6, 4}}, 2).to(at::kFloat),
-                           Layout::replicated(mesh, 3));
+  const DTensor all =
+      pack(test::random_values({{2, 6, 4}}, 2).to(at::kFloat), Layout::replicated(mesh, 3));
   layer(Inputs{x, all});
   CommLog log;
   const CommLogScope scope(log);
@@ -230,9 +231,12 @@ TEST_CASE("attention's weights have Keras' paths and shapes") {
     weights.emplace_back(weight.path(), weight.shape());
   }
   const std::vector<std::pair<std::string, Shape>> expected = {
-      {"attention/query/kernel", {7, 2, 3}},     {"attention/query/bias", {2, 3}},
-      {"attention/key/kernel", {8, 2, 3}},       {"attention/key/bias", {2, 3}},
-      {"attention/value/kernel", {8, 2, 5}},     {"attention/value/bias", {2, 5}},
+      {"attention/query/kernel", {7, 2, 3}},
+      {"attention/query/bias", {2, 3}},
+      {"attention/key/kernel", {8, 2, 3}},
+      {"attention/key/bias", {2, 3}},
+      {"attention/value/kernel", {8, 2, 5}},
+      {"attention/value/bias", {2, 5}},
       {"attention/attention_output/kernel", {2, 5, 7}},
       {"attention/attention_output/bias", {7}}};
   CHECK(weights == expected);

@@ -29,7 +29,10 @@ std::string error_of(const std::function<void()>& function) {
 
 TEST_CASE("EinsumDense under every layout") {
   test::run_golden_layer_test(
-      {.make = [] { return EinsumDense("abc,cde->abde", {-1, 2, 3}, {.bias_axes = "de"}); },
+      {.make =
+           [] {
+             return EinsumDense("abc,cde->abde", {-1, 2, 3}, {.bias_axes = "de"});
+           },
        .input = {{2, 3, 4}},
        .output = {2, 3, 2, 3},
        .weights = {{"kernel", {4, 2, 3}}, {"bias", {2, 3}}}});

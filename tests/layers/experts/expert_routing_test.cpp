@@ -26,8 +26,7 @@ namespace {
 /// As numbers() of make_experts.py.
 at::Tensor numbers(const Shape& shape, int64_t seed) {
   const at::Tensor index = at::arange(numel(shape), at::kLong);
-  const at::Tensor values =
-      at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
+  const at::Tensor values = at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
   return (values.to(at::kDouble) / 1001 - 1).reshape(shape);
 }
 
@@ -62,9 +61,9 @@ Result routed(const Json& json, const Layout& layout, at::ScalarType dtype, int6
   const at::Tensor kept = mask_of(json);
   const Mesh& mesh = layout.mesh();
   const DTensor mask = kept.defined() ? pack(kept, Layout::replicated(mesh, 2)) : DTensor();
-  const DTensor upstream = pack(numbers(logits.shape(), json.at("seed").get<int64_t>() + 1)
-                                    .to(dtype).unsqueeze(-1),
-                                Layout::replicated(mesh, 4));
+  const DTensor upstream =
+      pack(numbers(logits.shape(), json.at("seed").get<int64_t>() + 1).to(dtype).unsqueeze(-1),
+           Layout::replicated(mesh, 4));
   GradientTape tape;
   tape.watch(logits);
   const Routing routing = route_tokens(logits, mask,
@@ -108,8 +107,8 @@ TEST_CASE("experts are chosen as Lingvo, fairscale and Switch Transformers choos
       CHECK(at::equal(result.dispatch.to(at::kDouble), gates.ne(0).to(at::kDouble)));
       CHECK(difference(result.combine.to(at::kDouble), gates, 1e-6, 1e-7) == "");
       CHECK(result.aux_loss == Approx(json.at("aux_loss").get<double>()).epsilon(1e-6));
-      CHECK(difference(result.gradient.to(at::kDouble),
-                       doubles(json.at("gradient")).reshape(shape), 1e-5, 1e-6) == "");
+      CHECK(difference(result.gradient.to(at::kDouble), doubles(json.at("gradient")).reshape(shape),
+                       1e-5, 1e-6) == "");
       CHECK(result.kept.item<double>() == static_cast<double>(at.numel()));
       dropped[json.at("from")] += result.chosen.sum().item<double>() > at.numel();
       if (!json.at("lengths").empty()) continue;
@@ -126,8 +125,8 @@ TEST_CASE("experts are chosen alike under every layout of the logits") {
   for (size_t c = 0; c < cases.size(); c += 9) {
     const auto shape = cases[c].at("shape").get<Shape>();
     const int64_t capacity = std::min(cases[c].at("capacity").get<int64_t>(), shape[1]);
-    const Result expected = routed(cases[c], Layout::replicated(test::virtual_mesh({1}), 3),
-                                   at::kDouble, capacity);
+    const Result expected =
+        routed(cases[c], Layout::replicated(test::virtual_mesh({1}), 3), at::kDouble, capacity);
     for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{3}, {2, 2}}) {
       for (const Layout& layout : test::all_layouts(test::virtual_mesh(sizes), 3)) {
         CAPTURE(c, test::short_name({layout}));
@@ -153,9 +152,9 @@ TEST_CASE("slots by number are those of the dispatch tensor") {
     const at::Tensor kept = mask_of(json);
     const DTensor mask =
         kept.defined() ? pack(kept, Layout::replicated(whole.mesh(), 2)) : DTensor();
-    const Routing routing = route_tokens(pack(logits_of(json), whole), mask,
-                                         {.top_k = json.at("top_k").get<int64_t>(),
-                                          .capacity = capacity});
+    const Routing routing =
+        route_tokens(pack(logits_of(json), whole), mask,
+                     {.top_k = json.at("top_k").get<int64_t>(), .capacity = capacity});
     const at::Tensor dispatch = dispatch_tensor(routing, capacity).full();
     const auto [tokens, filled] = slot_tokens(routing, capacity);
     // (G, E, C, S)

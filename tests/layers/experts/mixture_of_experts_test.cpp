@@ -54,29 +54,29 @@ TEST_CASE("MixtureOfExperts under every layout") {
     for (const bool legacy : {false, true}) {
       CAPTURE(dispatch, legacy);
       const Json glorot = {{"class_name", "GlorotUniform"}, {"config", {{"seed", nullptr}}}};
-      const Json config = {{"num_experts", 2},
-                           {"hidden_dim", 3},
-                           {"top_k", 2},
-                           {"capacity_factor", 2.0},
-                           {"eval_capacity_factor", 2.0},
-                           {"aux_loss", 0.0},
-                           {"z_loss", 0.1},
-                           {"activation", "tanh"},
-                           {"second_expert_policy", "all"},
-                           {"second_expert_threshold", 0.2},
-                           {"legacy_mtf_behavior", legacy},
-                           {"dispatch", dispatch},
-                           {"use_bias", true},
-                           {"router_initializer", glorot},
-                           {"kernel_initializer", glorot},
-                           {"bias_initializer",
-                            {{"class_name", "Zeros"}, {"config", Json::object()}}},
-                           {"kernel_regularizer", nullptr},
-                           {"bias_regularizer", nullptr},
-                           {"activity_regularizer", nullptr},
-                           {"kernel_constraint", nullptr},
-                           {"bias_constraint", nullptr},
-                           {"seed", nullptr}};
+      const Json config = {
+          {"num_experts", 2},
+          {"hidden_dim", 3},
+          {"top_k", 2},
+          {"capacity_factor", 2.0},
+          {"eval_capacity_factor", 2.0},
+          {"aux_loss", 0.0},
+          {"z_loss", 0.1},
+          {"activation", "tanh"},
+          {"second_expert_policy", "all"},
+          {"second_expert_threshold", 0.2},
+          {"legacy_mtf_behavior", legacy},
+          {"dispatch", dispatch},
+          {"use_bias", true},
+          {"router_initializer", glorot},
+          {"kernel_initializer", glorot},
+          {"bias_initializer", {{"class_name", "Zeros"}, {"config", Json::object()}}},
+          {"kernel_regularizer", nullptr},
+          {"bias_regularizer", nullptr},
+          {"activity_regularizer", nullptr},
+          {"kernel_constraint", nullptr},
+          {"bias_constraint", nullptr},
+          {"seed", nullptr}};
       const auto make = [&] {
         return MixtureOfExperts({.num_experts = 2,
                                  .hidden_dim = 3,
@@ -191,8 +191,7 @@ TEST_CASE("MixtureOfExperts draws second experts in training alone") {
 }
 
 TEST_CASE("MixtureOfExperts initializes each expert as a layer of its own") {
-  const LayerHandle layer =
-      MixtureOfExperts({.num_experts = 16, .hidden_dim = 50, .name = "moe"});
+  const LayerHandle layer = MixtureOfExperts({.num_experts = 16, .hidden_dim = 50, .name = "moe"});
   layer->build({{-1, 4, 30}});
   const at::Tensor kernel = layer->weights()[1].value().full();
   CHECK(kernel.abs().max().item<double>() == Approx(std::sqrt(6.0 / 80)).epsilon(1e-3));
@@ -214,8 +213,7 @@ TEST_CASE("MixtureOfExperts refuses what it cannot do, in one line") {
   CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .z_loss = -1}), Contains("not negative"));
   CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .second_expert_policy = "none"}),
              Contains("\"sampling\"") && Contains("\"none\""));
-  CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .dispatch = "hash"}),
-             Contains("\"sort\""));
+  CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .dispatch = "hash"}), Contains("\"sort\""));
   const MixtureOfExperts layer({.num_experts = 4, .hidden_dim = 4, .name = "moe"});
   CHECK_THAT(error_line([&] { layer->build({{-1, 4}}); }), Contains("(batch, tokens, features)"));
   layer->build({{-1, 5, 3}});

@@ -20,9 +20,13 @@ using namespace tessera::test;
 namespace {
 
 template <class T>
-concept TakesAnyName = requires { T({.nonsense = 2}); };
+concept TakesAnyName = requires {
+  T({.nonsense = 2});
+};
 template <class T>
-concept TakesAnyNameSecond = requires { T(4, {.filters = 3}); };
+concept TakesAnyNameSecond = requires {
+  T(4, {.filters = 3});
+};
 
 }  // namespace
 
@@ -46,14 +50,20 @@ TEST_CASE("channels_first computes what channels_last does") {
   const Layout first({"unsharded", "unsharded", "x", "unsharded"}, mesh);
   const std::vector<std::function<LayerHandle(const char*)>> makers = {
       [](const char* format) -> LayerHandle {
-        return Conv2D(4, 3, {.strides = 2, .padding = "same", .data_format = format, .groups = 2,
-                             .kernel_initializer = GlorotUniform({.seed = 5}),
-                             .dtype = "float64"});
+        return Conv2D(4, 3,
+                      {.strides = 2,
+                       .padding = "same",
+                       .data_format = format,
+                       .groups = 2,
+                       .kernel_initializer = GlorotUniform({.seed = 5}),
+                       .dtype = "float64"});
       },
       [](const char* format) -> LayerHandle {
-        return Conv2DTranspose(3, 3, {.strides = 2, .data_format = format,
-                                      .kernel_initializer = GlorotUniform({.seed = 5}),
-                                      .dtype = "float64"});
+        return Conv2DTranspose(3, 3,
+                               {.strides = 2,
+                                .data_format = format,
+                                .kernel_initializer = GlorotUniform({.seed = 5}),
+                                .dtype = "float64"});
       },
       [](const char* format) -> LayerHandle {
         return MaxPooling2D(2, {.data_format = format, .dtype = "float64"});

@@ -28,13 +28,23 @@ namespace {
 
 Json config_of(int64_t axis, bool center, bool scale, double epsilon) {
   const auto made = [](const InitializerHandle& object) { return serialized(object); };
-  return {{"axis", axis}, {"momentum", 0.99}, {"epsilon", epsilon}, {"center", center},
-          {"scale", scale}, {"beta_initializer", made("zeros")},
-          {"gamma_initializer", made("ones")}, {"moving_mean_initializer", made("zeros")},
-          {"moving_variance_initializer", made("ones")}, {"beta_regularizer", nullptr},
-          {"gamma_regularizer", nullptr}, {"beta_constraint", nullptr},
-          {"gamma_constraint", nullptr}, {"renorm", false}, {"renorm_clipping", nullptr},
-          {"renorm_momentum", 0.99}, {"synchronized", false}};
+  return {{"axis", axis},
+          {"momentum", 0.99},
+          {"epsilon", epsilon},
+          {"center", center},
+          {"scale", scale},
+          {"beta_initializer", made("zeros")},
+          {"gamma_initializer", made("ones")},
+          {"moving_mean_initializer", made("zeros")},
+          {"moving_variance_initializer", made("ones")},
+          {"beta_regularizer", nullptr},
+          {"gamma_regularizer", nullptr},
+          {"beta_constraint", nullptr},
+          {"gamma_constraint", nullptr},
+          {"renorm", false},
+          {"renorm_clipping", nullptr},
+          {"renorm_momentum", 0.99},
+          {"synchronized", false}};
 }
 
 DTensor whole(const at::Tensor& tensor) {
@@ -84,12 +94,12 @@ Mesh mesh_of(const std::string& dims) { return create_mesh(parse_mesh_dims(dims)
 }  // namespace
 
 TEST_CASE("BatchNormalization under every layout") {
-  test::run_layer_test({.make = [] { return BatchNormalization(); },
-                        .input = {{5, 4}},
-                        .output = {5, 4},
-                        .weights = {{"gamma", {4}}, {"beta", {4}}, {"moving_mean", {4}},
-                                    {"moving_variance", {4}}},
-                        .config = config_of(-1, true, true, 1e-3)});
+  test::run_layer_test(
+      {.make = [] { return BatchNormalization(); },
+       .input = {{5, 4}},
+       .output = {5, 4},
+       .weights = {{"gamma", {4}}, {"beta", {4}}, {"moving_mean", {4}}, {"moving_variance", {4}}},
+       .config = config_of(-1, true, true, 1e-3)});
   const auto plain = [] {
     return BatchNormalization({.epsilon = 1e-5, .center = false, .scale = false});
   };
@@ -98,12 +108,12 @@ TEST_CASE("BatchNormalization under every layout") {
                         .output = {3, 4},
                         .weights = {{"moving_mean", {4}}, {"moving_variance", {4}}},
                         .config = config_of(-1, false, false, 1e-5)});
-  test::run_layer_test({.make = [] { return BatchNormalization({.axis = 1}); },
-                        .input = {{2, 3, 2, 2}},
-                        .output = {2, 3, 2, 2},
-                        .weights = {{"gamma", {3}}, {"beta", {3}}, {"moving_mean", {3}},
-                                    {"moving_variance", {3}}},
-                        .config = config_of(1, true, true, 1e-3)});
+  test::run_layer_test(
+      {.make = [] { return BatchNormalization({.axis = 1}); },
+       .input = {{2, 3, 2, 2}},
+       .output = {2, 3, 2, 2},
+       .weights = {{"gamma", {3}}, {"beta", {3}}, {"moving_mean", {3}}, {"moving_variance", {3}}},
+       .config = config_of(1, true, true, 1e-3)});
 }
 
 TEST_CASE("BatchNormalization with renorm under every layout") {
@@ -117,9 +127,13 @@ TEST_CASE("BatchNormalization with renorm under every layout") {
                             },
                         .input = {{3, 4}},
                         .output = {3, 4},
-                        .weights = {{"gamma", {4}}, {"beta", {4}}, {"moving_mean", {4}},
-                                    {"moving_variance", {4}}, {"moving_stddev", {4}},
-                                    {"renorm_mean", {4}}, {"renorm_stddev", {4}}},
+                        .weights = {{"gamma", {4}},
+                                    {"beta", {4}},
+                                    {"moving_mean", {4}},
+                                    {"moving_variance", {4}},
+                                    {"moving_stddev", {4}},
+                                    {"renorm_mean", {4}},
+                                    {"renorm_stddev", {4}}},
                         .config = config});
 }
 
@@ -248,9 +262,9 @@ TEST_CASE("BatchNormalization's weights lie by rule, by option, else as gamma or
   const LayoutSpec model = {"model"};
   CHECK(layouts_of({.center = false, .scale = false, .moving_mean_layout = model}, none) ==
         List{cut, whole_one});
-  CHECK(layouts_of({.beta_layout = model, .gamma_layout = model,
-                    .moving_variance_layout = {unsharded}}, none) ==
-        List{cut, cut, cut, whole_one});
+  CHECK(layouts_of(
+            {.beta_layout = model, .gamma_layout = model, .moving_variance_layout = {unsharded}},
+            none) == List{cut, cut, cut, whole_one});
 }
 
 TEST_CASE("BatchNormalization takes every option by name and refuses what does not fit") {

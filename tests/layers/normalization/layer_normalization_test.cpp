@@ -13,11 +13,13 @@ TEST_CASE("LayerNormalization under every layout") {
                                .input = {{3, 5}},
                                .output = {3, 5},
                                .weights = {{"gamma", {5}}, {"beta", {5}}}});
-  test::run_golden_layer_test(
-      {.make = [] { return LayerNormalization({.axis = {2, 1}, .center = false}); },
-       .input = {{2, 3, 4}},
-       .output = {2, 3, 4},
-       .weights = {{"gamma", {3, 4}}}});
+  test::run_golden_layer_test({.make =
+                                   [] {
+                                     return LayerNormalization({.axis = {2, 1}, .center = false});
+                                   },
+                               .input = {{2, 3, 4}},
+                               .output = {2, 3, 4},
+                               .weights = {{"gamma", {3, 4}}}});
 }
 
 TEST_CASE("LayerNormalization refuses what does not fit, by name") {

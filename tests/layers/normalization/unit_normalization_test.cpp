@@ -16,7 +16,10 @@ using Catch::Matchers::Contains;
 using test::difference;
 
 TEST_CASE("UnitNormalization under every layout") {
-  test::run_layer_test({.make = [] { return UnitNormalization({.axis = {-1, 1}}); },
+  test::run_layer_test({.make =
+                            [] {
+                              return UnitNormalization({.axis = {-1, 1}});
+                            },
                         .input = {{5, 4, 3}},
                         .output = {5, 4, 3},
                         .config = {{"axis", {-1, 1}}}});

@@ -29,9 +29,7 @@ DTensor whole(const at::Tensor& tensor) {
 }
 
 /// Whole numbers in [lo, hi).
-SampleInput numbers(const Shape& shape, double lo, double hi) {
-  return {shape, at::kLong, lo, hi};
-}
+SampleInput numbers(const Shape& shape, double lo, double hi) { return {shape, at::kLong, lo, hi}; }
 
 }  // namespace
 

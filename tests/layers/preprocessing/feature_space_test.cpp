@@ -89,9 +89,9 @@ TEST_CASE("FeatureSpace refuses what does not fit") {
                     Contains("\"a\" twice"));
   CHECK_THROWS_WITH(space_of({.features = {{"a", "float"}}, .output_mode = "list"}),
                     Contains("\"concat\", \"dict\""));
-  CHECK_THROWS_WITH(space_of({.features = {{"a", FeatureSpace::integer_hashed(
-                                                     3, {.output_mode = "int"})}}}),
-                    Contains("\"a\" with output_mode \"int\""));
+  CHECK_THROWS_WITH(
+      space_of({.features = {{"a", FeatureSpace::integer_hashed(3, {.output_mode = "int"})}}}),
+      Contains("\"a\" with output_mode \"int\""));
   CHECK_THROWS_WITH(space_of({.features = {{"abc", "integer_hashed"}},
                               .crosses = {FeatureSpace::cross({"abc", "abd"})}}),
                     Contains("\"abd\"") && Contains("write \"abc\""));

@@ -35,7 +35,10 @@ TEST_CASE("Normalization under every layout") {
                         .output = {5, 4, 3},
                         .weights = {{"mean", {3}}, {"variance", {3}}, {"count", {}}},
                         .config = config_of({-1}, nullptr, nullptr)});
-  test::run_layer_test({.make = [] { return Normalization({.axis = {3, 1}, .invert = true}); },
+  test::run_layer_test({.make =
+                            [] {
+                              return Normalization({.axis = {3, 1}, .invert = true});
+                            },
                         .input = {{2, 3, 2, 2}},
                         .output = {2, 3, 2, 2},
                         .weights = {{"mean", {3, 2}}, {"variance", {3, 2}}, {"count", {}}},
@@ -94,8 +97,8 @@ TEST_CASE("Normalization takes every option by name and refuses what does not fi
                     Contains("at most 0 axes"));
   CHECK_THROWS_WITH(Normalization({.mean = {1, 2}, .variance = {1, 2}})->build({{4, 3}}),
                     Contains("axis 1 has 2 indices") && Contains("(4, 3)"));
-  CHECK_THROWS_WITH(Normalization({.axis = {2}})->build({{4, 3}}), Contains("[Normalization]") ||
-                                                                      Contains("normalization"));
+  CHECK_THROWS_WITH(Normalization({.axis = {2}})->build({{4, 3}}),
+                    Contains("[Normalization]") || Contains("normalization"));
   CHECK_THROWS_WITH(Normalization({.axis = {1, -1}})->build({{4, 3}}), Contains("once"));
   CHECK_THROWS_WITH(Normalization()->build({{4, -1}}), Contains("known extent"));
   const Normalization learned;

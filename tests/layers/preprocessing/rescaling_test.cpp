@@ -20,7 +20,10 @@ TEST_CASE("Rescaling under every layout") {
                         .input = {{3, 4, 5}},
                         .output = {3, 4, 5},
                         .config = {{"scale", 0.3}, {"offset", -1.0}}});
-  test::run_layer_test({.make = [] { return Rescaling({0.5, 0.1, 3}, {.offset = {1, 2, 3}}); },
+  test::run_layer_test({.make =
+                            [] {
+                              return Rescaling({0.5, 0.1, 3}, {.offset = {1, 2, 3}});
+                            },
                         .input = {{5, 2, 3}},
                         .output = {5, 2, 3},
                         .config = {{"scale", {0.5, 0.1, 3.0}}, {"offset", {1.0, 2.0, 3.0}}}});
@@ -33,8 +36,8 @@ TEST_CASE("Rescaling makes floating numbers of bytes") {
 }
 
 TEST_CASE("Rescaling takes every option by name and refuses what does not fit") {
-  const LayerHandle layer = Rescaling(
-      2, {.offset = {1, 2}, .name = "scale", .dtype = "float64", .trainable = false});
+  const LayerHandle layer =
+      Rescaling(2, {.offset = {1, 2}, .name = "scale", .dtype = "float64", .trainable = false});
   CHECK(layer->config() == Json{{"name", "scale"},
                                 {"trainable", false},
                                 {"dtype", "float64"},

@@ -50,21 +50,23 @@ TEST_CASE("Resizing under every layout") {
        .output = {2, 2, 3, 1},
        .config = resizing_config(2, 3, "lanczos3", {{"antialias", true}})});
   test::run_layer_test(
-      {.make = [] { return Resizing(4, 2, {.interpolation = "nearest",
-                                           .pad_to_aspect_ratio = true,
-                                           .fill_value = 1.5}); },
+      {.make =
+           [] {
+             return Resizing(
+                 4, 2,
+                 {.interpolation = "nearest", .pad_to_aspect_ratio = true, .fill_value = 1.5});
+           },
        .input = {{2, 3, 5, 2}},
        .output = {2, 4, 2, 2},
-       .config = resizing_config(4, 2, "nearest",
-                                 {{"pad_to_aspect_ratio", true}, {"fill_value", 1.5}})});
+       .config =
+           resizing_config(4, 2, "nearest", {{"pad_to_aspect_ratio", true}, {"fill_value", 1.5}})});
 }
 
 TEST_CASE("CenterCrop under every layout") {
-  test::run_layer_test(
-      {.make = [] { return CenterCrop(2, 3); },
-       .input = {{2, 5, 4, 2}},
-       .output = {2, 2, 3, 2},
-       .config = {{"height", 2}, {"width", 3}, {"data_format", "channels_last"}}});
+  test::run_layer_test({.make = [] { return CenterCrop(2, 3); },
+                        .input = {{2, 5, 4, 2}},
+                        .output = {2, 2, 3, 2},
+                        .config = {{"height", 2}, {"width", 3}, {"data_format", "channels_last"}}});
   // Too small: the middle is resized.
   test::run_layer_test(
       {.make = [] { return CenterCrop(4, 3, {.data_format = "channels_first"}); },
@@ -80,8 +82,7 @@ TEST_CASE("Resizing keeps bytes bytes, within their range") {
   CHECK(at::equal(wide.full().flatten(), at::tensor({0, 0, 0, 52, 203, 255, 255, 255}, at::kByte)));
   const at::Tensor numbers = at::tensor({1, 1000000, 3}, at::kInt).reshape({1, 3, 1, 1});
   const DTensor same = Resizing(6, 1, {.interpolation = "nearest"})(whole(numbers));
-  CHECK(at::equal(same.full().flatten(),
-                  at::tensor({1, 1, 1000000, 1000000, 3, 3}, at::kInt)));
+  CHECK(at::equal(same.full().flatten(), at::tensor({1, 1, 1000000, 1000000, 3, 3}, at::kInt)));
 }
 
 TEST_CASE("Resizing and CenterCrop refuse what does not fit") {

@@ -52,8 +52,8 @@ TEST_CASE("Bidirectional refuses layers that do not go together") {
              }),
              Contains("[Bidirectional") && Contains("go_backwards"));
   CHECK_THAT(error_line([] {
-               Bidirectional(LSTM(2), {.backward_layer = GRU(2, {.return_state = true,
-                                                                 .go_backwards = true})});
+               Bidirectional(LSTM(2), {.backward_layer =
+                                           GRU(2, {.return_state = true, .go_backwards = true})});
              }),
              Contains("return_state"));
 }

@@ -21,9 +21,7 @@ using test::error_line;
 
 namespace {
 
-at::Tensor drawn(const Shape& shape) {
-  return test::random_values({shape}, 1).to(at::kFloat);
-}
+at::Tensor drawn(const Shape& shape) { return test::random_values({shape}, 1).to(at::kFloat); }
 
 DTensor on_default(const at::Tensor& x) {
   return pack(x, Layout::replicated(default_mesh(), x.dim()));
@@ -37,18 +35,18 @@ TEST_CASE("LSTM is Keras' on any mesh") {
 
 TEST_CASE("LSTM under every layout") {
   test::run_golden_layer_test({.make = [] { return LSTM(2, {.kernel_regularizer = "l2"}); },
-                         .input = {{3, 4, 5}},
-                         .output = {3, 2},
-                         .weights = {{"lstm_cell/kernel", {5, 8}},
-                                     {"lstm_cell/recurrent_kernel", {2, 8}},
-                                     {"lstm_cell/bias", {8}}},
-                         .more_inputs = {{{3, 2}}, {{3, 2}}}});
+                               .input = {{3, 4, 5}},
+                               .output = {3, 2},
+                               .weights = {{"lstm_cell/kernel", {5, 8}},
+                                           {"lstm_cell/recurrent_kernel", {2, 8}},
+                                           {"lstm_cell/bias", {8}}},
+                               .more_inputs = {{{3, 2}}, {{3, 2}}}});
 }
 
 TEST_CASE("an LSTM's forget gate starts with a bias of ones") {
   const auto bias = [](bool forget) {
-    const LayerHandle layer = LSTM(2, {.bias_initializer = "random_normal",
-                                       .unit_forget_bias = forget});
+    const LayerHandle layer =
+        LSTM(2, {.bias_initializer = "random_normal", .unit_forget_bias = forget});
     layer->build({{-1, 3, 4}});
     return layer->weights()[2].value().full().clone();
   };

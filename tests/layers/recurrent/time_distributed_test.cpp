@@ -20,9 +20,9 @@ TEST_CASE("TimeDistributed is Keras' on any mesh") {
 
 TEST_CASE("TimeDistributed under every layout") {
   test::run_golden_layer_test({.make = [] { return TimeDistributed(Dense(3, {.name = "dense"})); },
-                         .input = {{3, 4, 5}},
-                         .output = {3, 4, 3},
-                         .weights = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}}});
+                               .input = {{3, 4, 5}},
+                               .output = {3, 4, 3},
+                               .weights = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}}});
 }
 
 TEST_CASE("what a layer wraps is written with the module that Keras looks in") {
@@ -34,7 +34,9 @@ TEST_CASE("what a layer wraps is written with the module that Keras looks in") {
 }
 
 TEST_CASE("TimeDistributed refuses inputs without steps") {
-  CHECK_THAT(test::error_line([] { LayerHandle(TimeDistributed(Dense(2)))(ones({3, 4})); }),
+  CHECK_THAT(test::error_line([] {
+               LayerHandle(TimeDistributed(Dense(2)))(ones({3, 4}));
+             }),
              Catch::Matchers::Contains("[TimeDistributed") && Catch::Matchers::Contains("(3, 4)"));
 }
 

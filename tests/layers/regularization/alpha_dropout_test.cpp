@@ -20,16 +20,17 @@ using namespace tessera::test;
 using Catch::Matchers::Contains;
 
 TEST_CASE("AlphaDropout under every layout") {
-  run_layer_test(
-      {.make = [] { return AlphaDropout(0.3); },
-       .input = {{6, 5}},
-       .output = {6, 5},
-       .config = {{"rate", 0.3}, {"seed", nullptr}, {"noise_shape", nullptr}}});
-  run_layer_test(
-      {.make = [] { return AlphaDropout(0.3, {.noise_shape = {-1, 1}, .seed = 3}); },
-       .input = {{6, 5}},
-       .output = {6, 5},
-       .config = {{"rate", 0.3}, {"seed", 3}, {"noise_shape", {nullptr, 1}}}});
+  run_layer_test({.make = [] { return AlphaDropout(0.3); },
+                  .input = {{6, 5}},
+                  .output = {6, 5},
+                  .config = {{"rate", 0.3}, {"seed", nullptr}, {"noise_shape", nullptr}}});
+  run_layer_test({.make =
+                      [] {
+                        return AlphaDropout(0.3, {.noise_shape = {-1, 1}, .seed = 3});
+                      },
+                  .input = {{6, 5}},
+                  .output = {6, 5},
+                  .config = {{"rate", 0.3}, {"seed", 3}, {"noise_shape", {nullptr, 1}}}});
 }
 
 TEST_CASE("AlphaDropout keeps mean and variance, in training only") {

@@ -34,11 +34,10 @@ TEST_CASE("Dropout under every layout") {
 
 TEST_CASE("Dropout with a noise shape") {
   const auto make = [] { return Dropout(0.5, {.noise_shape = {-1, 1, 3}, .seed = 2}); };
-  test::run_layer_test(
-      {.make = make,
-       .input = {{4, 5, 3}},
-       .output = {4, 5, 3},
-       .config = {{"rate", 0.5}, {"seed", 2}, {"noise_shape", {nullptr, 1, 3}}}});
+  test::run_layer_test({.make = make,
+                        .input = {{4, 5, 3}},
+                        .output = {4, 5, 3},
+                        .config = {{"rate", 0.5}, {"seed", 2}, {"noise_shape", {nullptr, 1, 3}}}});
   const at::Tensor y = make()(ones({40, 5, 3}), training_step(0)).full();
   CHECK(difference(y, y.slice(1, 0, 1).expand({40, 5, 3}).contiguous()) == "");
   CHECK(y.mean().item<double>() == Approx(1).margin(0.3));

@@ -20,9 +20,9 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("GaussianDropout under every layout") {
   run_layer_test({.make = [] { return GaussianDropout(0.3, {.seed = 2}); },
-                        .input = {{3, 5, 2}},
-                        .output = {3, 5, 2},
-                        .config = {{"rate", 0.3}, {"seed", 2}}});
+                  .input = {{3, 5, 2}},
+                  .output = {3, 5, 2},
+                  .config = {{"rate", 0.3}, {"seed", 2}}});
 }
 
 TEST_CASE("GaussianDropout multiplies by the numbers that it says, in training only") {

@@ -20,9 +20,9 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("GaussianNoise under every layout") {
   run_layer_test({.make = [] { return GaussianNoise(0.4); },
-                        .input = {{6, 5}},
-                        .output = {6, 5},
-                        .config = {{"stddev", 0.4}, {"seed", nullptr}}});
+                  .input = {{6, 5}},
+                  .output = {6, 5},
+                  .config = {{"stddev", 0.4}, {"seed", nullptr}}});
 }
 
 TEST_CASE("GaussianNoise adds the numbers that it says, in training only") {

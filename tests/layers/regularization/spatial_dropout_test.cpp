@@ -21,19 +21,18 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("spatial dropouts under every layout") {
   run_layer_test({.make = [] { return SpatialDropout1D(0.4); },
-                        .input = {{4, 3, 5}},
-                        .output = {4, 3, 5},
-                        .config = {{"rate", 0.4}, {"seed", nullptr}}});
+                  .input = {{4, 3, 5}},
+                  .output = {4, 3, 5},
+                  .config = {{"rate", 0.4}, {"seed", nullptr}}});
   run_layer_test({.make = [] { return SpatialDropout2D(0.4, {.seed = 2}); },
-                        .input = {{3, 2, 3, 5}},
-                        .output = {3, 2, 3, 5},
-                        .config = {{"rate", 0.4}, {"seed", 2}, {"data_format", "channels_last"}}});
+                  .input = {{3, 2, 3, 5}},
+                  .output = {3, 2, 3, 5},
+                  .config = {{"rate", 0.4}, {"seed", 2}, {"data_format", "channels_last"}}});
   const auto first = [] { return SpatialDropout3D(0.4, {.data_format = "channels_first"}); };
-  run_layer_test(
-      {.make = first,
-       .input = {{3, 5, 2, 1, 3}},
-       .output = {3, 5, 2, 1, 3},
-       .config = {{"rate", 0.4}, {"seed", nullptr}, {"data_format", "channels_first"}}});
+  run_layer_test({.make = first,
+                  .input = {{3, 5, 2, 1, 3}},
+                  .output = {3, 5, 2, 1, 3},
+                  .config = {{"rate", 0.4}, {"seed", nullptr}, {"data_format", "channels_first"}}});
 }
 
 TEST_CASE("spatial dropout drops whole channels of samples") {

@@ -47,10 +47,8 @@ TEST_CASE("Reshape leaves unknown extents open") {
 
 TEST_CASE("Reshape takes every option by name and refuses what does not fit") {
   const LayerHandle layer = Reshape({2, 3}, {.name = "r", .dtype = "float64", .trainable = false});
-  CHECK(layer->config() == Json{{"name", "r"},
-                                {"trainable", false},
-                                {"dtype", "float64"},
-                                {"target_shape", {2, 3}}});
+  CHECK(layer->config() ==
+        Json{{"name", "r"}, {"trainable", false}, {"dtype", "float64"}, {"target_shape", {2, 3}}});
   CHECK_THROWS_WITH(Reshape({2, -1, -1}), Contains("[Reshape]") && Contains("(2, -1, -1)"));
   CHECK_THROWS_AS(Reshape({2, 0}), ConfigError);
   CHECK_THROWS_AS(Reshape({-2}), ConfigError);

@@ -26,8 +26,8 @@ TEST_CASE("a token of 100 MB", "[nightly]") {
   const std::string long_token(100'000'000, 'x');
   layer.adapt(Texts{long_token, "a", "a"});
   CHECK(layer.vocabulary_size() == 3);
-  CHECK(layer(Texts{long_token, long_token + "y"}).equal(
-      at::tensor({0.f, 0.f, 1.f, 1.f, 0.f, 0.f}).view({2, 3})));
+  CHECK(layer(Texts{long_token, long_token + "y"})
+            .equal(at::tensor({0.f, 0.f, 1.f, 1.f, 0.f, 0.f}).view({2, 3})));
 }
 
 TEST_CASE("a million texts without words") {
@@ -63,9 +63,8 @@ TEST_CASE("a pass over a corpus holds tokens, not texts") {
   const Texts texts(400, text);
   most = 0;
   const size_t with_texts = held();
-  const auto data = layer.dataset(texts, {.progress = [&](int64_t, int64_t) {
-                                    most = std::max(most, held());
-                                  }});
+  const auto data =
+      layer.dataset(texts, {.progress = [&](int64_t, int64_t) { most = std::max(most, held()); }});
   // The texts have 30 MB; their rows 100 columns of 8 bytes.
   CHECK(most < with_texts + text.size() * texts.size() + 4'000'000);
   CHECK(data->size() == 400);

@@ -66,12 +66,11 @@ TEST_CASE("TextVectorization says what it gives before and after it learned") {
   layer.adapt(corpus);
   CHECK(text_layer.ready());
   CHECK(text_layer.text_shape() == Shape{7});
-  CHECK(layer.get_vocabulary() ==
-        Texts{"[UNK]", "the", "fox", "quick", "lazy", "dog", "brown"});
+  CHECK(layer.get_vocabulary() == Texts{"[UNK]", "the", "fox", "quick", "lazy", "dog", "brown"});
   CHECK(layer(corpus).scalar_type() == at::kFloat);
   CHECK_THROWS_WITH(layer->output_shape({{2, 3}}), Contains("texts"));
-  CHECK(transformed(TextVectorization({.vocabulary = {"a"}}), {"a", "b a"}).equal(
-      at::tensor({2, 0, 1, 2}, at::kLong).view({2, 2})));
+  CHECK(transformed(TextVectorization({.vocabulary = {"a"}}), {"a", "b a"})
+            .equal(at::tensor({2, 0, 1, 2}, at::kLong).view({2, 2})));
   CHECK(layer(Texts{}).sizes() == at::IntArrayRef({0, 7}));
   CHECK(adapted({})(Texts{}).sizes() == at::IntArrayRef({0, 0}));
 }
@@ -202,13 +201,12 @@ TEST_CASE("TextVectorization calls functions of the user's own") {
            },
        .vocabulary = {"ab", ";End", "a;", "End"}});
   CHECK(layer(Texts{"a", "ab"}).equal(at::tensor({4, 0, 5, 1, 0, 5}, at::kLong).view({2, 3})));
-  CHECK_THROWS_WITH(layer->config(), Contains("[TextVectorization, standardize]") &&
-                                         Contains("load_assets()"));
-  const TextVectorization failing(
-      {.split = [](std::string_view text) -> Texts {
-         if (text == "fail") throw ConfigError("mine", "no such text", "it", "leave it out");
-         return {std::string(text)};
-       }});
+  CHECK_THROWS_WITH(layer->config(),
+                    Contains("[TextVectorization, standardize]") && Contains("load_assets()"));
+  const TextVectorization failing({.split = [](std::string_view text) -> Texts {
+    if (text == "fail") throw ConfigError("mine", "no such text", "it", "leave it out");
+    return {std::string(text)};
+  }});
   CHECK_THROWS_WITH(failing.adapt(Texts(100, "fail")), Contains("mine"));
   failing.adapt({"a"});
   CHECK(failing.vocabulary_size() == 3);
@@ -265,11 +263,10 @@ TEST_CASE("TextVectorization takes texts as they are written in a call") {
 
 TEST_CASE("TextVectorization in a model says where it belongs") {
   const Sequential model({TextVectorization({.name = "words"}), Dense(2)});
-  CHECK_THROWS_WITH(model.build({-1, 3}), Contains("[TextVectorization words]") &&
-                                              Contains("leave it out of the model"));
+  CHECK_THROWS_WITH(model.build({-1, 3}),
+                    Contains("[TextVectorization words]") && Contains("leave it out of the model"));
   const Input x({3});
-  CHECK_THROWS_WITH(TextVectorization({.name = "words"})(x),
-                    Contains("[TextVectorization words]"));
+  CHECK_THROWS_WITH(TextVectorization({.name = "words"})(x), Contains("[TextVectorization words]"));
 }
 
 }  // namespace text_vectorization_test

@@ -71,9 +71,9 @@ TEST_CASE("a vocabulary's hostile files are refused by name") {
   };
   for (const Hostile& hostile : all) {
     CAPTURE(hostile.place, hostile.says);
-    CHECK_THROWS_WITH(read_vocabulary_files(hostile.files),
-                      Catch::Matchers::StartsWith("[" + hostile.place + "]") &&
-                          Contains(hostile.says));
+    CHECK_THROWS_WITH(
+        read_vocabulary_files(hostile.files),
+        Catch::Matchers::StartsWith("[" + hostile.place + "]") && Contains(hostile.says));
   }
 }
 

@@ -54,9 +54,7 @@ class FakeGraph final : public GpuGraph {
   explicit FakeGraph(c10::Stream stream) : recording_(begin_recording(stream)) {}
   ~FakeGraph() override { give_up(*recording_); }
   void end() override { end_recording(*recording_); }
-  void replay(const c10::Stream& stream) const override {
-    fake_gpu::replay(recording_, stream);
-  }
+  void replay(const c10::Stream& stream) const override { fake_gpu::replay(recording_, stream); }
 
  private:
   const std::shared_ptr<Recording> recording_;

@@ -28,7 +28,8 @@ bool is_plain(const at::Tensor& from, const at::Tensor& to) {
 void copy_late(c10::Stream stream, void* to, const void* from, size_t bytes, const void* pinned,
                std::atomic<int64_t>& count) {
   if (records(stream)) {
-    keep(stream, "copy", [=] { std::memcpy(to, from, bytes); }, pinned);
+    keep(
+        stream, "copy", [=] { std::memcpy(to, from, bytes); }, pinned);
     return;
   }
   ++count;

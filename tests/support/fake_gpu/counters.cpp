@@ -52,8 +52,8 @@ const char* last_op() { return last; }
 
 Counters counters() {
   const Counts& c = counts();
-  return {c.kernels,   c.pinned_uploads, c.pageable_uploads, c.downloads,
-          c.moves,     c.waits,          c.allocations,      c.graphs};
+  return {c.kernels, c.pinned_uploads, c.pageable_uploads, c.downloads,
+          c.moves,   c.waits,          c.allocations,      c.graphs};
 }
 
 Counters operator-(const Counters& after, const Counters& before) {

@@ -47,13 +47,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return pool_stream(device.has_index() ? device.index() : current_index);
   }
-  c10::Stream exchangeStream(c10::Stream stream) const override {
-    return exchange_stream(stream);
-  }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return exchange_stream(stream); }
 
-  void* getStreamNativeHandle(const c10::Stream stream) const override {
-    return handle_of(stream);
-  }
+  void* getStreamNativeHandle(const c10::Stream stream) const override { return handle_of(stream); }
 
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
               c10::EventFlag) const override {

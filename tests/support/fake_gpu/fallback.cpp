@@ -79,8 +79,8 @@ void register_list_operations() {
       torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!name.name.starts_with("aten::_foreach_")) continue;
-    const std::string full = name.name.substr(6) + (name.overload_name.empty() ? "" : ".") +
-                             name.overload_name;
+    const std::string full =
+        name.name.substr(6) + (name.overload_name.empty() ? "" : ".") + name.overload_name;
     library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   }
 }

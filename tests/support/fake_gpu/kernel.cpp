@@ -44,8 +44,8 @@ Values mapped(const Values& values, const Function& function) {
 
 at::Tensor zeros_like(const at::Tensor& tensor) {
   if (!is_on_gpu(tensor)) return tensor;
-  return at::empty_strided(tensor.sizes(), tensor.strides(),
-                           tensor.options().device(c10::kCPU)).zero_();
+  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kCPU))
+      .zero_();
 }
 
 /// Tensors of the GPU with the sizes and strides of those that a kernel made on the host.

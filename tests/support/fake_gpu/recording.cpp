@@ -92,8 +92,8 @@ void end_recording(Recording& recording) {
   if (recording.refused.empty()) recording.refused = unjoined(recording);
   give_up(recording);
   if (!recording.refused.empty()) {
-    throw StateError("GpuGraph", "all that was done meanwhile could be recorded",
-                     recording.refused, "");
+    throw StateError("GpuGraph", "all that was done meanwhile could be recorded", recording.refused,
+                     "");
   }
   recording.ended = true;
 }

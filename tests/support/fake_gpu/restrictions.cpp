@@ -31,17 +31,52 @@ bool is_one_of(const std::array<string_view, n>& names, string_view name) {
 
 /// Numbers of the host, tensors without axes, go into these as if they were no tensors.
 bool takes_host_scalars(string_view name) {
-  return is_one_of(std::to_array<string_view>(
-                       {"add",         "sub",          "rsub",        "mul",         "div",
-                        "remainder",   "fmod",         "pow",         "atan2",       "hypot",
-                        "copysign",    "maximum",      "minimum",     "fmax",        "fmin",
-                        "eq",          "ne",           "lt",          "le",          "gt",
-                        "ge",          "logical_and",  "logical_or",  "logical_xor", "bitwise_and",
-                        "bitwise_or",  "bitwise_xor",  "where",       "lerp",        "addcmul",
-                        "addcdiv",     "clamp",        "clamp_min",   "clamp_max",   "masked_fill",
-                        "fill",        "index_put",    "_index_put_impl", "index_fill",
-                        "floor_divide", "xlogy",       "_fused_adam", "_fused_adamw", "_fused_sgd",
-                        "bitwise_left_shift", "bitwise_right_shift"}),
+  return is_one_of(std::to_array<string_view>({"add",
+                                               "sub",
+                                               "rsub",
+                                               "mul",
+                                               "div",
+                                               "remainder",
+                                               "fmod",
+                                               "pow",
+                                               "atan2",
+                                               "hypot",
+                                               "copysign",
+                                               "maximum",
+                                               "minimum",
+                                               "fmax",
+                                               "fmin",
+                                               "eq",
+                                               "ne",
+                                               "lt",
+                                               "le",
+                                               "gt",
+                                               "ge",
+                                               "logical_and",
+                                               "logical_or",
+                                               "logical_xor",
+                                               "bitwise_and",
+                                               "bitwise_or",
+                                               "bitwise_xor",
+                                               "where",
+                                               "lerp",
+                                               "addcmul",
+                                               "addcdiv",
+                                               "clamp",
+                                               "clamp_min",
+                                               "clamp_max",
+                                               "masked_fill",
+                                               "fill",
+                                               "index_put",
+                                               "_index_put_impl",
+                                               "index_fill",
+                                               "floor_divide",
+                                               "xlogy",
+                                               "_fused_adam",
+                                               "_fused_adamw",
+                                               "_fused_sgd",
+                                               "bitwise_left_shift",
+                                               "bitwise_right_shift"}),
                    name);
 }
 
@@ -50,18 +85,20 @@ bool takes_host_indices(string_view name) {
 }
 
 bool is_product(string_view name) {
-  return is_one_of(std::to_array<string_view>({"mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv",
-                                               "mv", "dot", "vdot", "_addmm_activation",
-                                               "convolution_overrideable",
-                                               "convolution_backward_overrideable"}),
-                   name);
+  return is_one_of(
+      std::to_array<string_view>({"mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "mv", "dot",
+                                  "vdot", "_addmm_activation", "convolution_overrideable",
+                                  "convolution_backward_overrideable"}),
+      name);
 }
 
 bool is_fused(string_view name) { return name.starts_with("_fused_"); }
 
 [[noreturn]] void throw_devices(c10::Device a, c10::Device b, string_view name) {
-  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two "
-              "devices, ", a, " and ", b, "! (when checking arguments of ", name, ")");
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at least two "
+              "devices, ",
+              a, " and ", b, "! (when checking arguments of ", name, ")");
 }
 
 void check_integers(string_view name, const std::vector<c10::IValue>& given) {
@@ -81,7 +118,8 @@ void check_lists(string_view name, const c10::OperatorHandle& op,
     if (op.schema().arguments()[i].name() == "state_steps" || !given[i].isTensorList()) continue;
     for_each_tensor(given[i], [&](const at::Tensor& tensor) {
       if (!dtype) dtype = tensor.scalar_type();
-      TORCH_CHECK(tensor.scalar_type() == *dtype, "params, grads, exp_avgs, and exp_avg_sqs must "
+      TORCH_CHECK(tensor.scalar_type() == *dtype,
+                  "params, grads, exp_avgs, and exp_avg_sqs must "
                   "have same dtype, device, and layout");
     });
   }
@@ -110,8 +148,7 @@ c10::Device device_of(string_view name, const std::vector<c10::IValue>& given) {
   return device.has_index() ? device : c10::Device(c10::kPrivateUse1, current_device());
 }
 
-void check_host_operands(string_view name, c10::Device gpu,
-                         const std::vector<c10::IValue>& given) {
+void check_host_operands(string_view name, c10::Device gpu, const std::vector<c10::IValue>& given) {
   for (const c10::IValue& value : given) {
     const bool indices = takes_host_indices(name) && !value.isTensor();
     for_each_tensor(value, [&](const at::Tensor& tensor) {

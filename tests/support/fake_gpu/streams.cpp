@@ -69,8 +69,7 @@ void* handle_of(c10::Stream stream) {
 
 c10::Stream stream_of(const void* handle) {
   const auto number = reinterpret_cast<size_t>(handle);
-  return stream_of(static_cast<c10::DeviceIndex>(number / stream_count - 1),
-                   number % stream_count);
+  return stream_of(static_cast<c10::DeviceIndex>(number / stream_count - 1), number % stream_count);
 }
 
 uint64_t enqueue(c10::Stream stream, Work work) {

@@ -18,21 +18,27 @@ namespace {
 
 at::ScalarType dtype_of(NcclType type) {
   switch (type) {
-    case NcclType::int8: return at::kChar;
-    case NcclType::uint8: return at::kByte;
-    case NcclType::int32: return at::kInt;
-    case NcclType::int64: return at::kLong;
-    case NcclType::float16: return at::kHalf;
-    case NcclType::float32: return at::kFloat;
-    case NcclType::float64: return at::kDouble;
-    case NcclType::bfloat16: return at::kBFloat16;
+    case NcclType::int8:
+      return at::kChar;
+    case NcclType::uint8:
+      return at::kByte;
+    case NcclType::int32:
+      return at::kInt;
+    case NcclType::int64:
+      return at::kLong;
+    case NcclType::float16:
+      return at::kHalf;
+    case NcclType::float32:
+      return at::kFloat;
+    case NcclType::float64:
+      return at::kDouble;
+    case NcclType::bfloat16:
+      return at::kBFloat16;
   }
   TORCH_CHECK(false, "the fake NCCL has no type ", int(type));
 }
 
-size_t bytes_of(size_t count, NcclType type) {
-  return count * c10::elementSize(dtype_of(type));
-}
+size_t bytes_of(size_t count, NcclType type) { return count * c10::elementSize(dtype_of(type)); }
 
 std::vector<int> everyone(int ranks) {
   std::vector<int> list(static_cast<size_t>(ranks));

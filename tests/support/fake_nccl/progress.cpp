@@ -37,9 +37,8 @@ class Progress {
         if (places.empty()) changed_.wait(lock, [this] { return !asked_.empty(); });
       }
       std::this_thread::sleep_for(delay);
-      std::erase_if(places, [](const auto& place) {
-        return fake_gpu::advance(place.first, place.second);
-      });
+      std::erase_if(places,
+                    [](const auto& place) { return fake_gpu::advance(place.first, place.second); });
       const std::lock_guard lock(mutex_);
       places.insert(places.end(), asked_.begin(), asked_.end());
       asked_.clear();

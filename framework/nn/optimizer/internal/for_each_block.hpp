@@ -61,8 +61,8 @@ inline std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& blocks,
 /// Calls run(b) for every block of the CPU, as for_each_block(), and together(places) for lists of
 /// those of GPUs that are alike.
 template <class Run, class Together>
-void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run,
-                   const Together& together, const std::vector<int64_t>& owners = {}) {
+void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run, const Together& together,
+                   const std::vector<int64_t>& owners = {}) {
   const bool on_host = std::all_of(blocks.begin(), blocks.end(),
                                    [](const at::Tensor& block) { return block.is_cpu(); });
   if (on_host) return for_each_block(blocks, run, owners);

@@ -201,8 +201,8 @@ std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
                            ? sums_of_numbers(addends.numbers, parts, options)
                            : sums_of_norms(sum, addends.norms, parts, options));
     }
-    results.push_back({set.members, relayout_value(DTensor(form, std::move(totals)),
-                                                   set.layout.resolved())});
+    results.push_back(
+        {set.members, relayout_value(DTensor(form, std::move(totals)), set.layout.resolved())});
   }
   return results;
 }
@@ -263,9 +263,8 @@ at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
   for (const ValueSet& set : sets) {
     const Blocks& blocks = set.numbers.blocks();
     if (blocks.empty()) continue;
-    const auto near = std::find_if(blocks.begin(), blocks.end(), [device](const at::Tensor& b) {
-      return b.device() == device;
-    });
+    const auto near = std::find_if(blocks.begin(), blocks.end(),
+                                   [device](const at::Tensor& b) { return b.device() == device; });
     const at::Tensor sum = moved_to((near == blocks.end() ? blocks[0] : *near).sum(), device);
     total = total.defined() ? total + sum : sum;
   }
@@ -277,8 +276,8 @@ std::vector<DTensor> clip_each(const std::vector<DTensor>& gradients, double bou
   ValueNumbers factors(gradients.size());
   for (const ValueSet& set : squared_norms(gradients)) {
     factors.add(set.members, on_each_device(set, [bound](const at::Tensor& squares) {
-      return factors_of(squares, bound);
-    }));
+                  return factors_of(squares, bound);
+                }));
   }
   return map_blocks(gradients, [&](size_t v, const at::Tensor& block) {
     if (!block.is_cpu()) return block.mul(factors.on_gpu(v, block.device()));
@@ -317,9 +316,9 @@ void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTens
     const size_t count = set.members.size() / 2;
     const std::vector<size_t> members(set.members.begin(), set.members.begin() + count);
     numbers.add(members, on_each_device(set, [&](const at::Tensor& squares) {
-      const std::vector<at::Tensor> halves = squares.chunk(2);
-      return factors({members, halves[0], halves[1]});
-    }));
+                  const std::vector<at::Tensor> halves = squares.chunk(2);
+                  return factors({members, halves[0], halves[1]});
+                }));
   }
   const std::vector<at::Tensor> blocks = blocks_of(values), changes = blocks_of(steps);
   const std::vector<size_t> owners = owners_of(values);

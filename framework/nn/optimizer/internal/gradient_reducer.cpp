@@ -85,8 +85,7 @@ void GradientReducer::ready(const std::string& path, const DTensor& gradient,
 void GradientReducer::start(OpenPtr open) {
   const std::vector<std::string>& paths = open->paths;
   // What an error names: the gradients come in the order of the backward pass.
-  const std::string what =
-      paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
+  const std::string what = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
   const CommLabel place(what);
   open->started = Clock::now();
   started_.push_back(std::move(open));

@@ -21,10 +21,10 @@ inline constexpr double bytes_per_megabyte = 1 << 20;
 
 /// What the reductions of one step took, in seconds.
 struct ReductionTimes {
-  double total = 0;       ///< from where they could begin to where they were found done
-  double blocked = 0;     ///< the part of the total that the step waited for them
-  int64_t messages = 0;   ///< all-reduces of several gradients together
-  double bytes = 0;       ///< size of each device's gradients
+  double total = 0;      ///< from where they could begin to where they were found done
+  double blocked = 0;    ///< the part of the total that the step waited for them
+  int64_t messages = 0;  ///< all-reduces of several gradients together
+  double bytes = 0;      ///< size of each device's gradients
   /// The share that the backward pass hid.
   double hidden() const { return total > 0 ? 1 - blocked / total : 0; }
 };

@@ -122,9 +122,8 @@ std::optional<int64_t> CallbackList::batches_to_weights() const {
 
 bool CallbackList::hears_train_batches() const {
   // The last one is the progress bar.
-  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackHandle& callback) {
-    return callback.hears_train_batches();
-  });
+  return std::any_of(callbacks_.begin(), callbacks_.end() - 1,
+                     [](const CallbackHandle& callback) { return callback.hears_train_batches(); });
 }
 
 }  // namespace tessera::detail

@@ -43,7 +43,7 @@ class CallbackList {
 
   std::vector<CallbackHandle> callbacks_;
   std::shared_ptr<ProgressLogger> progress_;  ///< the last of them
-  bool is_alone_;  ///< whether the mesh has one process
+  bool is_alone_;                             ///< whether the mesh has one process
 };
 
 }  // namespace tessera::detail

@@ -20,8 +20,7 @@ int shown(const Callback::Params& params) {
 }  // namespace
 
 ProgressLogger::ProgressLogger(const Callback::Params& params, bool reads_metrics)
-    : bar_({.verbose = shown(params)}),
-      reads_metrics_(reads_metrics && params.verbose == 1) {}
+    : bar_({.verbose = shown(params)}), reads_metrics_(reads_metrics && params.verbose == 1) {}
 
 void ProgressLogger::on_epoch_begin(int64_t epoch) {
   shows_batches_ = begins_ = true;

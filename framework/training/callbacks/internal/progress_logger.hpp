@@ -39,7 +39,7 @@ class ProgressLogger final : public Callback {
   bool shows_batches_ = false;  ///< not those of validation
   bool begins_ = false;         ///< whether the epoch has had no batch
   int64_t rows_ = 0;
-  bool fresh_ = false;          ///< whether the next logs are to be shown
+  bool fresh_ = false;  ///< whether the next logs are to be shown
   double last_reading_ = -1;
 };
 
