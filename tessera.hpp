@@ -6,6 +6,8 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/graph/symbolic_ops.hpp>
 #include <tessera/framework/io/backup_and_restore.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>
@@ -28,12 +30,10 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
-#include <tessera/framework/nn/symbolic_ops.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/layout_picture.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/callbacks/callbacks.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/options.hpp>

@@ -10,4 +10,4 @@
 #include <tessera/datasets/read_array.hpp>
 #include <tessera/datasets/read_csv.hpp>
 #include <tessera/datasets/text_folder.hpp>
-#include <tessera/framework/nn/tensor_dataset.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>

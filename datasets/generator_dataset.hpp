@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera {
 

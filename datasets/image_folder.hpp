@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera {
 

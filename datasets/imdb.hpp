@@ -10,7 +10,7 @@
 
 #include <tessera/datasets/files/download.hpp>
 #include <tessera/datasets/files/imdb_files.hpp>
-#include <tessera/framework/nn/text_data.hpp>
+#include <tessera/framework/data/text_data.hpp>
 
 namespace tessera {
 

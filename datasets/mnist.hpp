@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/datasets/files/download.hpp>
-#include <tessera/framework/nn/tensor_dataset.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/table.hpp>
+#include <tessera/framework/data/table.hpp>
 
 namespace tessera::datasets {
 

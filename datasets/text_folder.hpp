@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/text_data.hpp>
+#include <tessera/framework/data/text_data.hpp>
 
 namespace tessera {
 

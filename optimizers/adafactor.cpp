@@ -6,10 +6,10 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>

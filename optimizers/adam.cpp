@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
 #include <tessera/optimizers/internal/adam_optimizer.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera {
 

@@ -9,8 +9,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera {
 

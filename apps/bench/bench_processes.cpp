@@ -11,7 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 
 #include "apps/bench/bench.hpp"
 #include "apps/bench/models.hpp"

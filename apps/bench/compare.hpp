@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/tensor_dataset.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>
 
 #include "apps/bench/comparison.hpp"
 #include "apps/bench/contender.hpp"

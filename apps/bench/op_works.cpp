@@ -4,7 +4,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
-#include <tessera/framework/ops/attention.hpp>
+#include <tessera/framework/ops/attention/attention.hpp>
 
 #include "apps/bench/timing.hpp"
 

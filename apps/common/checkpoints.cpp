@@ -6,7 +6,7 @@
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera::app {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/nn/dataset.hpp>
 
 #include "apps/common/app_options.hpp"
 #include "apps/common/setup.hpp"

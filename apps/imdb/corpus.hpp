@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/datasets/imdb.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>
 
 #include "apps/imdb/train_options.hpp"

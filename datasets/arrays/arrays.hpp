@@ -11,7 +11,7 @@
 
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
 #include <tessera/framework/base/random.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera {
 

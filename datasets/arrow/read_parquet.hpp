@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/table.hpp>
+#include <tessera/framework/data/table.hpp>
 
 namespace tessera {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/framework/base/random.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera {
 

@@ -7,10 +7,10 @@
 
 #include <tessera/framework/autodiff/internal/backward.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/wait_policy.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
-#include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 namespace tessera {
 

@@ -10,12 +10,12 @@
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/model/config.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {

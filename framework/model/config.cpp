@@ -4,12 +4,12 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/internal/legacy_config.hpp>
+#include <tessera/framework/graph/operations/operation_layer.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/functional_config.hpp>
-#include <tessera/framework/model/internal/legacy_config.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/operations/operation_layer.hpp>
 
 namespace tessera {
 

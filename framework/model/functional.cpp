@@ -4,7 +4,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/model/internal/graph.hpp>
+#include <tessera/framework/graph/internal/model_graph.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 
 namespace tessera {
@@ -32,20 +32,6 @@ std::vector<std::string> names_of_ends(const GraphEnds& ends) {
 }
 
 }  // namespace
-
-detail::GraphEnds::GraphEnds(const std::map<std::string, SymbolicTensor>& by_key) {
-  for (const auto& [key, tensor] : by_key) {
-    keys.push_back(key);
-    tensors.push_back(tensor);
-  }
-}
-
-detail::GraphEnds::GraphEnds(std::initializer_list<std::pair<std::string, SymbolicTensor>> by_key)
-    : GraphEnds(std::map<std::string, SymbolicTensor>(by_key.begin(), by_key.end())) {
-  if (keys.size() == by_key.size()) return;
-  throw ConfigError("Functional", "keys of inputs and of outputs differ", "a key twice",
-                    "rename one of them");
-}
 
 FunctionalModel::FunctionalModel(GraphEnds inputs, GraphEnds outputs,
                                  const FunctionalOptions& options)

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <typeinfo>
 
-#include <tessera/framework/model/input.hpp>
+#include <tessera/framework/graph/input.hpp>
 #include <tessera/framework/model/model.hpp>
 
 namespace tessera {

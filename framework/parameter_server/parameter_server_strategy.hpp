@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/framework/cluster/cluster.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>
 #include <tessera/framework/parameter_server/partitioner.hpp>
 #include <tessera/framework/strategy/strategy.hpp>

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include <tessera/framework/base/random.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
-#include <tessera/framework/nn/dataset.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 
 namespace tessera::strategy {
 

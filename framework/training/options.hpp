@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
-#include <tessera/framework/nn/dataset.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/per_output.hpp>
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include <tessera/framework/autodiff/tape.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/nn/metric.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/attention.hpp>
+#include <tessera/framework/ops/attention/attention.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>

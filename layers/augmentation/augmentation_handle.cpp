@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/internal/row_part_scope.hpp>
+#include <tessera/framework/data/internal/row_part_scope.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 
 namespace tessera::detail {

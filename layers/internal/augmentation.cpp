@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/nn/internal/row_part_scope.hpp>
+#include <tessera/framework/data/internal/row_part_scope.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/tensor_dataset.hpp>
 #include <tessera/layers/preprocessing/discretization.hpp>
 #include <tessera/layers/preprocessing/hashing.hpp>
 #include <tessera/layers/preprocessing/integer_lookup.hpp>

@@ -11,9 +11,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
+#include <tessera/framework/data/table.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/nn/table.hpp>
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/data/table.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/nn/table.hpp>
 
 namespace tessera {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/nn/array_option.hpp>
-#include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera {

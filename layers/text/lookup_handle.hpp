@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/framework/nn/dataset.hpp>
-#include <tessera/framework/nn/text_data.hpp>
+#include <tessera/framework/data/dataset.hpp>
+#include <tessera/framework/data/text_data.hpp>
 #include <tessera/framework/nn/text_layer.hpp>
 
 namespace tessera {

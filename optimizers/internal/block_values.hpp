@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 #include <tessera/optimizers/internal/list_optimizer.hpp>
 

@@ -7,8 +7,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/profile.hpp>
-#include <tessera/framework/nn/optimizer/internal/for_each_block.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera::detail {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 /// How optimizers are configured: fields(options, visit) in an optimizer's source names its own
 /// options by Keras' keys, base_fields() those that every optimizer has. config() and what makes

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/optimizer/learning_rate.hpp>
+#include <tessera/framework/optimizer/learning_rate.hpp>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 
 #include "tests/support/catch.hpp"
 

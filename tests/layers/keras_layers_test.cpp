@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include <tessera/framework/nn/tensor_dataset.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
+#include <tessera/framework/data/tensor_dataset.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
-#include <tessera/framework/nn/tensor_dataset.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,8 +1,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
-#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
-#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
+#include <tessera/framework/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/optimizer/internal/part_updater.hpp>
+#include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 

@@ -1,5 +1,5 @@
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 

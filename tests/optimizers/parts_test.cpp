@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
-#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
+#include <tessera/framework/optimizer/internal/part_updater.hpp>
+#include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 

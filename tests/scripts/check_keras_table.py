@@ -9,7 +9,7 @@ BEGIN = "<!-- names of Keras: kept by tests/scripts/check_keras_table.py -->"
 END = "<!-- end of names -->"
 # Where the classes of a Keras module are declared.
 HEADERS = {
-    "layers": ["layers/*/*.hpp", "framework/model/input.hpp"],
+    "layers": ["layers/*/*.hpp", "framework/graph/input.hpp"],
     "losses": ["framework/nn/losses/*.hpp"],
     "metrics": ["metrics/*.hpp"],
     "optimizers": ["optimizers/*.hpp"],

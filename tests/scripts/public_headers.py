@@ -8,7 +8,7 @@ INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
                   "framework/cluster/launcher/", "framework/comm/cpu/", "framework/comm/nccl/",
                   "framework/io/format/", "framework/io/hdf5/", "framework/io/keras/",
                   "framework/serving/http/", "framework/ops/engine/", "framework/training/capture/",
-                  "framework/nn/config/", "framework/nn/operations/",
+                  "framework/nn/config/", "framework/graph/operations/",
                   "framework/parameter_server/job/", "framework/parameter_server/store/",
                   "framework/parameter_server/worker/")
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/model/model.hpp>
-#include <tessera/framework/nn/dataset.hpp>
 
 #include "tests/support/files.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera::test {
 

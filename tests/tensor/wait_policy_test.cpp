@@ -1,4 +1,4 @@
-#include <tessera/framework/tensor/internal/wait_policy.hpp>
+#include <tessera/framework/base/internal/wait_policy.hpp>
 
 #include <omp.h>
 

@@ -10,9 +10,9 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/data/internal/batch_reader.hpp>
 #include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/internal/batch_reader.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/step_executor.hpp>
 #include <tessera/tessera.hpp>

@@ -4,7 +4,7 @@
 #include <tessera/datasets/pipeline/internal/pipeline_rows.hpp>
 #include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/internal/row_part_scope.hpp>
+#include <tessera/framework/data/internal/row_part_scope.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera::detail {

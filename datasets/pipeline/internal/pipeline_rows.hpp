@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera::detail {
 

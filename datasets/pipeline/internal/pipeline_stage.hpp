@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera::detail {
 

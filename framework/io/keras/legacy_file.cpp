@@ -5,8 +5,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/internal/legacy_config.hpp>
 #include <tessera/framework/io/keras/keras_weights.hpp>
-#include <tessera/framework/model/internal/legacy_config.hpp>
 
 namespace tessera::detail {
 namespace {

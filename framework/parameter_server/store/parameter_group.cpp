@@ -7,7 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
-#include <tessera/framework/nn/optimizer/internal/part_updater.hpp>
+#include <tessera/framework/optimizer/internal/part_updater.hpp>
 
 namespace tessera::detail {
 

@@ -13,7 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/parameter_server/store/part_plan.hpp>
 
 namespace tessera::detail {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/parameter_server/store/parameter_store.hpp>
 #include <tessera/framework/parameter_server/store/part_plan.hpp>
 

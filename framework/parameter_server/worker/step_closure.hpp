@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <tessera/framework/data/internal/batch_reader.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>
-#include <tessera/framework/training/internal/batch_reader.hpp>
 #include <tessera/framework/training/internal/step_executor.hpp>
 
 namespace tessera::detail {

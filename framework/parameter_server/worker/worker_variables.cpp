@@ -3,7 +3,7 @@
 #include <ATen/ops/sub.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/update_strategy.hpp>
+#include <tessera/framework/optimizer/internal/update_strategy.hpp>
 
 namespace tessera::detail {
 

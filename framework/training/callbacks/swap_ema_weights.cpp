@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera {

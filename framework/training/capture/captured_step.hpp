@@ -10,11 +10,11 @@
 
 #include <c10/util/SmallVector.h>
 
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 
 namespace tessera::detail {
 

@@ -7,11 +7,11 @@
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/base/internal/wait_policy.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
-#include <tessera/framework/tensor/internal/wait_policy.hpp>
 
 namespace tessera::detail {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 
 namespace tessera::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <tessera/framework/base/profile.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/training/callbacks/internal/callback_list.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera::detail {

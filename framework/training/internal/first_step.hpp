@@ -4,7 +4,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 
 namespace tessera::detail {
 

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/options.hpp>
 #include <tessera/framework/training/phase.hpp>
 

@@ -6,7 +6,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/executor_loop.hpp>
 

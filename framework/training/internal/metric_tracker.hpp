@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/nn/internal/layer_metrics.hpp>
 #include <tessera/framework/nn/losses/loss.hpp>
 #include <tessera/framework/nn/metric.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/framework/training/internal/step_executor.hpp>
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>

@@ -3,8 +3,8 @@
 #include <exception>
 #include <string>
 
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 
 namespace tessera::detail {
 

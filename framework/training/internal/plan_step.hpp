@@ -2,11 +2,11 @@
 
 #include <functional>
 
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
-#include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/training/step_plan.hpp>
 
 namespace tessera::detail {

@@ -8,8 +8,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
-#include <tessera/framework/nn/dataset.hpp>
 #include <tessera/framework/training/phase.hpp>
 
 namespace tessera::detail {

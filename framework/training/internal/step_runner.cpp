@@ -7,11 +7,11 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/wait_policy.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
-#include <tessera/framework/tensor/internal/wait_policy.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
 
 namespace tessera::detail {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/layers/text/internal/index_lookup.hpp>
 #include <tessera/layers/text/internal/text_rows.hpp>
 #include <tessera/layers/text/internal/tokenizer.hpp>

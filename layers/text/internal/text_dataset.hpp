@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tessera/framework/nn/dataset.hpp>
+#include <tessera/framework/data/dataset.hpp>
 #include <tessera/layers/text/internal/text_rows.hpp>
 
 namespace tessera::detail {

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"

@@ -11,7 +11,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 
 namespace tessera::test {
 

@@ -4,9 +4,9 @@
 #include <map>
 
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
+#include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/training/batch_loader.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"

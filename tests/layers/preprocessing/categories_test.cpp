@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/tensor_dataset.hpp>
+#include <tessera/framework/data/tensor_dataset.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/model/input.hpp>
+#include <tessera/framework/graph/input.hpp>
 #include <tessera/framework/model/sequential.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/layers/core/dense.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/optimizer/optimizer.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera::detail {

@@ -1,0 +1,76 @@
+#include <tessera/framework/data/dataset.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+void drop_rows(std::vector<at::Tensor>& tensors) {
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.dim() > 0) tensor = tensor.narrow(0, 0, 0);
+  }
+}
+
+}  // namespace
+
+RowPart local_part(int64_t rows, const LayoutMap& layouts) {
+  const Mesh& mesh = layouts.mesh();
+  if (mesh.is_local()) return {{0, rows}, rows};
+  if (mesh.local_ids().empty()) return {{0, 0}, rows};
+  Interval all{rows, 0};
+  std::vector<Layout> forms;
+  for (const auto& [name, spec] : layouts.data()) {
+    if (spec.empty()) return {{0, rows}, rows};
+    forms.emplace_back(spec, mesh);
+  }
+  for (const char* name : {"x", "y", "sample_weight"}) {
+    if (!layouts.data().count(name)) forms.push_back(layouts.data_layout(name, 1));
+  }
+  for (const Layout& layout : forms) {
+    const Interval mine = axis_interval(layout, 0, rows, mesh.local_box());
+    if (!mine.empty()) all = {std::min(all.lo, mine.lo), std::max(all.hi, mine.hi)};
+  }
+  return {all.lo < all.hi ? all : Interval{0, 0}, rows};
+}
+
+Examples Dataset::get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const {
+  const RowPart part = local_part(static_cast<int64_t>(rows.size()), layouts);
+  if (part.rows.size() == part.of) return get(rows);
+  const c10::InferenceMode inference;
+  const bool none = part.rows.empty();
+  const auto first = static_cast<size_t>(part.rows.lo);
+  Examples batch = get(rows.subspan(first, none ? 1 : static_cast<size_t>(part.rows.size())));
+  if (none) {
+    for (auto* tensors : {&batch.x, &batch.y, &batch.sample_weight}) drop_rows(*tensors);
+  }
+  batch.part = part;
+  return batch;
+}
+
+BatchFunction StreamDataset::start_at(int64_t epoch, int64_t first_step, const LayoutMap&) const {
+  BatchFunction batches = start(epoch);
+  if (!batches || first_step == 0) return batches;
+  return [batches, first_step]() mutable -> std::optional<Examples> {
+    for (; first_step > 0; --first_step) {
+      if (!batches()) return std::nullopt;
+    }
+    return batches();
+  };
+}
+
+const std::shared_ptr<const Dataset>& DatasetHandle::rows(const std::string& where) const {
+  if (rows_) return rows_;
+  throw ConfigError(where, "any row can be read", stream_ ? "a stream of batches" : "no data",
+                    "pass tensors or a Dataset");
+}
+
+}  // namespace tessera

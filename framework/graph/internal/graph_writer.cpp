@@ -1,0 +1,116 @@
+#include <tessera/framework/graph/internal/graph_writer.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/graph/internal/call_arguments.hpp>
+#include <tessera/framework/graph/operations/operation_layer.hpp>
+
+namespace tessera::detail {
+namespace {
+
+Json shape_json(const Shape& shape) {
+  Json json = Json::array();
+  for (int64_t extent : shape) json.push_back(extent < 0 ? Json() : Json(extent));
+  return json;
+}
+
+}  // namespace
+
+/// [layer, call, output], as Keras points at a tensor.
+Json GraphWriter::history_json(const SymbolicTensor& tensor) const {
+  const Node& node = *tensor.node();
+  return {node.layer->name(), call_index_.at(&node), tensor.index()};
+}
+
+Json GraphWriter::tensor_json(const SymbolicTensor& tensor) const {
+  return {{"class_name", "__keras_tensor__"},
+          {"config",
+           {{"shape", shape_json(tensor.shape())},
+            {"dtype", dtype_name(tensor.dtype())},
+            {"keras_history", history_json(tensor)}}}};
+}
+
+/// The arguments of an operation with tensors at their places.
+Json GraphWriter::with_tensors(const Node& node, const Json& json) const {
+  if (const auto number = tensor_at(json)) return tensor_json(node.inputs[*number]);
+  if (!json.is_array()) return json;
+  Json list = Json::array();
+  for (const Json& one : json) list.push_back(with_tensors(node, one));
+  return list;
+}
+
+Json GraphWriter::operation_call_json(const Node& node) const {
+  const OperationArguments& given = static_cast<const OperationLayer&>(*node.layer).arguments();
+  Json kwargs = Json::object();
+  for (const auto& [key, value] : given.kwargs.items()) {
+    kwargs[key] = with_tensors(node, value);
+  }
+  return {{"args", with_tensors(node, given.args)}, {"kwargs", kwargs}};
+}
+
+/// Under the keys of a model whose inputs have some, else as they are.
+Json GraphWriter::keyed(const Layer& layer, const Json& values) const {
+  const std::vector<std::string> keys = input_keys_(layer);
+  if (keys.empty()) return values;
+  Json object = Json::object();
+  for (size_t i = 0; i < values.size(); ++i) object[keys[i]] = values[i];
+  return object;
+}
+
+Json GraphWriter::call(const Node& node, const MaskFlow& flow) const {
+  if (node.layer->is_operation()) return operation_call_json(node);
+  Json inputs = Json::array(), masks = Json::array();
+  for (size_t i = 0; i < node.arguments(); ++i) {
+    inputs.push_back(tensor_json(node.inputs[i]));
+    masks.push_back(nullptr);
+  }
+  for (size_t i = 0; i < node.masked.size(); ++i) {
+    masks[node.masked[i]] = tensor_json(node.inputs[node.arguments() + i]);
+  }
+  const std::string layer = node.layer->class_name();
+  Json args = Json::array(), kwargs = Json::object();
+  if (takes_query(layer)) {
+    if (inputs.size() > 3) kwargs["attention_mask"] = inputs[3];
+    for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
+      args.push_back(inputs[i]);
+      if (!masks[i].is_null()) kwargs[attention_masks[i]] = masks[i];
+    }
+    return {{"args", args}, {"kwargs", kwargs}};
+  }
+  const bool states = inputs.size() > 1 && is_recurrent(layer);
+  if (states) kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
+  const bool weights = inputs.size() > 1 && layer == "CategoryEncoding";
+  if (weights) kwargs["count_weights"] = inputs[1];
+  const Json all = keyed(*node.layer, inputs);
+  const bool one = states || weights || (inputs.size() == 1 && all.is_array());
+  args.push_back(one ? inputs[0] : all);
+  if (node.masked.empty()) return {{"args", args}, {"kwargs", kwargs}};
+  for (size_t i = 0; i < masks.size() && !one; ++i) {
+    if (!masks[i].is_null() || flow.sources(node.inputs[i]).empty()) continue;
+    throw ConfigError(layer + " " + node.layer->path(),
+                      "in JSON a call has masks for all of its inputs or for none",
+                      str("input ", i, " with a mask of its own alone"), "give it one with_mask()");
+  }
+  kwargs["mask"] = one ? masks[0] : keyed(*node.layer, masks);
+  return {{"args", args}, {"kwargs", kwargs}};
+}
+
+Json GraphWriter::ends(const GraphEnds& ends) const {
+  Json json = ends.keys.empty() ? Json::array() : Json::object();
+  for (size_t i = 0; i < ends.tensors.size(); ++i) {
+    const SymbolicTensor& tensor = ends.tensors[i];
+    Json history = history_json(tensor);
+    if (is_functional(*tensor.node()->layer)) history[1] = call_index_.at(tensor.node().get()) + 1;
+    if (ends.keys.empty()) {
+      json.push_back(std::move(history));
+    } else {
+      json[ends.keys[i]] = std::move(history);
+    }
+  }
+  return json;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,348 @@
+#include <tessera/framework/graph/internal/legacy_config.hpp>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Models nest at most so deep; what reads them says so.
+constexpr int deepest_legacy = 32;
+
+/// The text under a key; empty if there is none.
+std::string text_at(const Json& json, const char* key) {
+  const bool there = json.is_object() && json.contains(key) && json[key].is_string();
+  return there ? json[key].get<std::string>() : "";
+}
+
+bool is_model_class(const Json& layer) {
+  const std::string name = text_at(layer, "class_name");
+  return name == "Model" || name == "Functional" || name == "Sequential";
+}
+
+/// "config", if it is an object; else null.
+Json* config_of_layer(Json& layer) {
+  const bool there = layer.is_object() && layer.contains("config") && layer["config"].is_object();
+  return there ? &layer["config"] : nullptr;
+}
+
+/// A key of earlier versions that says nothing where it has one of these values, or always.
+struct DroppedKey {
+  const char* key;
+  std::vector<Json> values = {};  ///< any if empty
+};
+
+/// Of layers whose class name ends so.
+const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys() {
+  static const std::vector<std::pair<const char*, std::vector<DroppedKey>>> table = {
+      {"", {{"batch_input_shape"}}},
+      {"RNN", {{"implementation"}, {"time_major", {false}}}},
+      {"LSTM", {{"implementation"}, {"time_major", {false}}}},
+      {"GRU", {{"implementation"}, {"time_major", {false}}}},
+      {"Embedding", {{"input_length"}}},
+      {"BatchNormalization",
+       {{"fused"}, {"virtual_batch_size", {nullptr}}, {"adjustment", {nullptr}}}},
+      {"DepthwiseConv1D", {{"groups", {1}}}},
+      {"DepthwiseConv2D", {{"groups", {1}}}},
+      {"SeparableConv1D",
+       {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"}, {"kernel_constraint"}}},
+      {"SeparableConv2D",
+       {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"}, {"kernel_constraint"}}},
+      {"Conv1DTranspose", {{"groups", {1}}}},
+      {"Conv2DTranspose", {{"groups", {1}}}},
+      {"Attention", {{"causal", {false}}}},
+      {"MultiHeadAttention",
+       {{"query_shape"},
+        {"key_shape"},
+        {"value_shape"},
+        {"softmax_robust_masking", {nullptr, false}}}},
+  };
+  return table;
+}
+
+class Translation {
+ public:
+  explicit Translation(const std::string& version)
+      : keras_2_(version.starts_with("1.") || version.starts_with("2.")) {}
+
+  /// A layer or model with its "class_name" and "config".
+  void object(Json& json, const JsonPath& path, int depth);
+
+ private:
+  void sequential(Json& json, const JsonPath& path, int depth);
+  void functional(Json& config, const JsonPath& path, int depth);
+  void layer(Json& config, const std::string& class_name, const JsonPath& path, int depth);
+  static void refuse_operation(const Json& json, const JsonPath& path);
+
+  bool keras_2_;
+};
+
+/// What a layer's arguments are that are objects themselves.
+void translate_argument(const std::string& key, Json& value) {
+  if (!value.is_object()) return;
+  Json* config = config_of_layer(value);
+  if (key == "dtype" && text_at(value, "class_name").starts_with("Policy") && config) {
+    value = config->contains("name") ? (*config)["name"] : Json();
+  } else if (text_at(value, "type") == "ndarray" && value.contains("value")) {
+    value = Json(value["value"]);  // A number, as Keras 2 wrote those of NumPy.
+  } else if (key.ends_with("_initializer") && config) {
+    config->erase("dtype");
+    Json& drawn_from = (*config)["distribution"];
+    if (drawn_from == "normal") drawn_from = "truncated_normal";
+    if (drawn_from.is_null()) config->erase("distribution");
+  }
+}
+
+/// Batch shapes stand in an InputLayer of their own.
+Json input_before(const Json& layer, const std::string& dtype) {
+  const Json& config = layer["config"];
+  const std::string name = text_at(config, "name");
+  return {{"class_name", "InputLayer"},
+          {"config",
+           {{"batch_shape", config["batch_input_shape"]},
+            {"dtype", dtype.empty() ? "float32" : dtype},
+            {"name", name.empty() ? "input_layer" : name + "_input"}}}};
+}
+
+void Translation::object(Json& json, const JsonPath& path, int depth) {
+  if (depth > deepest_legacy || !json.is_object()) return;
+  const std::string class_name = text_at(json, "class_name");
+  refuse_operation(json, path);
+  if (class_name == "Model") json["class_name"] = "Functional";
+  if (class_name == "Sequential") return sequential(json, path, depth);
+  Json* config = config_of_layer(json);
+  if (!config) return;
+  if (is_model_class(json)) {
+    functional(*config, path.key("config"), depth);
+  } else if (class_name != "InputLayer") {
+    layer(*config, class_name, path.key("config"), depth);
+  }
+}
+
+/// Operations of TensorFlow stood in models as layers, and so did kernels of cuDNN.
+void Translation::refuse_operation(const Json& json, const JsonPath& path) {
+  static const std::set<std::string> operations = {"TFOpLambda", "SlicingOpLambda",
+                                                   "TensorFlowOpLayer"};
+  const std::string class_name = text_at(json, "class_name");
+  const bool cudnn = class_name == "CuDNNLSTM" || class_name == "CuDNNGRU";
+  if (!cudnn && !operations.contains(class_name)) return;
+  const std::string name = json.contains("config") ? text_at(json["config"], "name") : "";
+  throw ConfigError(path.text(), "layers are those of Keras 3",
+                    str(in_quotes(name), ", a ", class_name),
+                    cudnn ? "make it a " + class_name.substr(5) + " with Keras 2 first"
+                          : "write this operation of TensorFlow as a layer");
+}
+
+void Translation::sequential(Json& json, const JsonPath& path, int depth) {
+  if (json.contains("config") && json["config"].is_array()) {
+    json["config"] = Json{{"layers", Json(json["config"])}};
+  }
+  Json* config = config_of_layer(json);
+  if (!config || !config->contains("layers") || !(*config)["layers"].is_array()) return;
+  Json& layers = (*config)["layers"];
+  if (!layers.empty()) {
+    const Json* first = config_of_layer(layers[0]);
+    if (first && first->contains("batch_input_shape") &&
+        text_at(layers[0], "class_name") != "InputLayer") {
+      layers.insert(layers.begin(), input_before(layers[0], text_at(*first, "dtype")));
+    }
+  }
+  const JsonPath at = path.key("config").key("layers");
+  for (size_t i = 0; i < layers.size(); ++i) object(layers[i], at.index(i), depth + 1);
+}
+
+/// [layer, call, output] and, in calls, the arguments given by name.
+bool is_history(const Json& json) {
+  return json.is_array() && (json.size() == 3 || json.size() == 4) && json[0].is_string() &&
+         json[1].is_number_integer() && json[2].is_number_integer();
+}
+
+/// Keras 2 counted calls of a model inside from 1, as its own graph was the first.
+void count_from_0(Json& history, const std::set<std::string>& models) {
+  if (!is_history(history) || !models.contains(history[0].get<std::string>())) return;
+  const auto call = history[1].get<int64_t>();
+  if (call > 0) history[1] = call - 1;
+}
+
+Json tensor_of(Json history, const std::set<std::string>& models, const JsonPath& path) {
+  if (!is_history(history)) json_fail(history, path, "[layer, call, output]");
+  if (history[0] == "_CONSTANT_VALUE") {
+    json_fail(history[2], path, "a tensor: numbers in the place of one are not read");
+  }
+  count_from_0(history, models);
+  return {{"class_name", "__keras_tensor__"},
+          {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
+}
+
+/// An argument given by name: a tensor, a list of some, or a plain value.
+Json named_argument(const Json& json, const std::set<std::string>& models, const JsonPath& path) {
+  if (is_history(json)) return tensor_of(json, models, path);
+  if (!json.is_array()) return json;
+  Json list = Json::array();
+  for (size_t i = 0; i < json.size(); ++i) {
+    list.push_back(named_argument(json[i], models, path.index(i)));
+  }
+  return list;
+}
+
+/// A call of Keras 2: a list of tensors, of which each has the arguments that are given by name.
+Json todays_call(Json call, const std::set<std::string>& models, const JsonPath& path) {
+  if (!call.is_array()) return call;
+  if (is_history(call)) call = Json::array({call});
+  Json tensors = Json::array(), kwargs = Json::object();
+  for (size_t i = 0; i < call.size(); ++i) {
+    const JsonPath at = path.index(i);
+    tensors.push_back(tensor_of(call[i], models, at));
+    if (call[i].size() < 4 || !call[i][3].is_object()) continue;
+    for (const auto& [key, value] : call[i][3].items()) {
+      kwargs[key] = named_argument(value, models, at.index(3).key(key));
+    }
+  }
+  Json args = Json::array();
+  args.push_back(tensors.size() == 1 ? tensors[0] : tensors);
+  return {{"args", args}, {"kwargs", kwargs}};
+}
+
+void Translation::functional(Json& config, const JsonPath& path, int depth) {
+  if (!config.contains("layers") || !config["layers"].is_array()) return;
+  std::set<std::string> models, chains;
+  for (const Json& entry : config["layers"]) {
+    if (!is_model_class(entry)) continue;
+    models.insert(text_at(entry, "name"));
+    if (text_at(entry, "class_name") == "Sequential") chains.insert(text_at(entry, "name"));
+  }
+  bool lists = false;
+  for (size_t i = 0; i < config["layers"].size(); ++i) {
+    Json& entry = config["layers"][i];
+    const JsonPath at = path.key("layers").index(i);
+    object(entry, at, depth + 1);
+    if (!entry.is_object() || !entry.contains("inbound_nodes")) continue;
+    Json& calls = entry["inbound_nodes"];
+    for (size_t c = 0; calls.is_array() && c < calls.size(); ++c) {
+      if (!calls[c].is_array()) continue;
+      lists = true;
+      calls[c] = todays_call(calls[c], models, at.key("inbound_nodes").index(c));
+    }
+  }
+  // Here Keras counts the calls of a Functional model from 1 to this day.
+  for (const char* key : {"input_layers", "output_layers"}) {
+    if (!lists || !config.contains(key) || !config[key].is_array()) continue;
+    count_from_0(config[key], chains);
+    for (Json& end : config[key]) count_from_0(end, chains);
+  }
+}
+
+void Translation::layer(Json& config, const std::string& class_name, const JsonPath& path,
+                        int depth) {
+  for (const auto& [kind, keys] : dropped_keys()) {
+    if (!class_name.ends_with(kind)) continue;
+    for (const DroppedKey& dropped : keys) {
+      if (!config.contains(dropped.key)) continue;
+      const Json& value = config[dropped.key];
+      bool known = dropped.values.empty();
+      for (const Json& harmless : dropped.values) known = known || value == harmless;
+      if (!known) {
+        json_fail(value, path.key(dropped.key),
+                  str(dropped.values.back().dump(), " in ", in_quotes(text_at(config, "name")),
+                      ": Keras 3 has no other"));
+      }
+      config.erase(dropped.key);
+    }
+  }
+  for (const auto& [key, value] : config.items()) translate_argument(key, value);
+  for (const char* inner : {"layer", "backward_layer", "activation", "recurrent_activation"}) {
+    if (config.contains(inner)) object(config[inner], path.key(inner), depth + 1);
+  }
+  if (class_name == "BatchNormalization" && config.contains("axis")) {
+    const Json axis = config["axis"];
+    if (axis.is_array() && axis.size() == 1) config["axis"] = axis[0];
+  }
+  if (class_name == "LeakyReLU" && config.contains("alpha")) {
+    config["negative_slope"] = Json(config["alpha"]);
+    config.erase("alpha");
+  }
+  if (class_name == "GRU" && keras_2_ && !config.contains("reset_after")) {
+    config["reset_after"] = false;
+  }
+}
+
+/// A loss or metric, or lists and dicts of them.
+void translate_measure(Json& json) {
+  if (!json.is_object()) {
+    if (!json.is_array()) return;
+    for (Json& one : json) translate_measure(one);
+    return;
+  }
+  Json* config = config_of_layer(json);
+  if (!config) {
+    for (auto& [name, one] : json.items()) translate_measure(one);
+    return;
+  }
+  const std::string function = text_at(*config, "fn");
+  if (text_at(json, "class_name") == "MeanMetricWrapper" && !function.empty()) {
+    json = function;
+    return;
+  }
+  config->erase("fn");
+  if (text_at(*config, "reduction") == "auto") config->erase("reduction");
+}
+
+/// Class and "config" of an optimizer; a rate that decays is a schedule today.
+void translate_optimizer(Json& json, const JsonPath& path) {
+  Json* config = config_of_layer(json);
+  if (!config) json_fail(json, path, "an object with \"class_name\" and \"config\"");
+  const std::string name = text_at(json, "class_name"), custom = "Custom>";
+  if (name.starts_with(custom)) json["class_name"] = name.substr(custom.size());
+  for (const char* key : {"jit_compile", "is_legacy_optimizer"}) config->erase(key);
+  if (config->contains("epsilon") && (*config)["epsilon"].is_null()) config->erase("epsilon");
+  if (config->contains("lr")) {
+    (*config)["learning_rate"] = Json((*config)["lr"]);
+    config->erase("lr");
+  }
+  if (!config->contains("decay")) return;
+  const double decay = json_as<double>((*config)["decay"], path.key("config").key("decay"));
+  config->erase("decay");
+  if (decay == 0) return;
+  if (text_at(json, "class_name") == "Nadam" || !config->contains("learning_rate")) {
+    json_fail(decay, path.key("config").key("decay"), "0 of this optimizer");
+  }
+  (*config)["learning_rate"] = {{"class_name", "InverseTimeDecay"},
+                                {"config",
+                                 {{"initial_learning_rate", (*config)["learning_rate"]},
+                                  {"decay_steps", 1},
+                                  {"decay_rate", decay}}}};
+}
+
+}  // namespace
+
+Json todays_config(Json serialized, const JsonPath& path) {
+  if (!serialized.is_object()) return serialized;
+  Translation translation(text_at(serialized, "keras_version"));
+  serialized.erase("keras_version");
+  serialized.erase("backend");
+  translation.object(serialized, path, 0);
+  return serialized;
+}
+
+Json todays_compile_config(Json training, const JsonPath& path) {
+  if (!training.is_object()) json_fail(training, path, "an object");
+  if (training.contains("optimizer_config")) {
+    Json optimizer = training["optimizer_config"];
+    translate_optimizer(optimizer, path.key("optimizer_config"));
+    training.erase("optimizer_config");
+    training["optimizer"] = std::move(optimizer);
+  }
+  training.erase("sample_weight_mode");
+  for (const char* key : {"loss", "metrics", "weighted_metrics"}) {
+    if (training.contains(key)) translate_measure(training[key]);
+  }
+  return training;
+}
+
+}  // namespace tessera::detail

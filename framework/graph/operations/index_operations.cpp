@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/graph/operations/operation.hpp>
+#include <tessera/framework/ops/ops.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Positions from `begin` in steps up to `end`, as Python's slices of an axis have them.
+struct Range {
+  int64_t begin, end, step;
+};
+
+Range range_of(const Json& slice, const JsonPath& path, int64_t extent) {
+  JsonObject config(slice.at("config"), path.key("config"));
+  const int64_t step = config.take_or<int64_t>("step", 1);
+  const auto start = config.take_optional<int64_t>("start");
+  const auto stop = config.take_optional<int64_t>("stop");
+  config.finish();
+  if (step == 0) json_fail(slice["config"], path, "a step that is not 0");
+  const int64_t first = step > 0 ? 0 : -1, last = step > 0 ? extent : extent - 1;
+  const auto clipped = [&](int64_t at) {
+    return std::clamp(at < 0 ? at + extent : at, first, last);
+  };
+  return {start ? clipped(*start) : (step > 0 ? first : last),
+          stop ? clipped(*stop) : (step > 0 ? last : first), step};
+}
+
+bool is_kind(const Json& json, const char* kind) {
+  return json.is_object() && json.contains("class_name") && json["class_name"] == kind;
+}
+
+DTensor sliced(const OperationCall& call, const DTensor& x, int64_t axis, const Range& range) {
+  const auto [begin, end, step] = range;
+  if (step == 1) {
+    const int64_t size = std::max<int64_t>(end - begin, 0);
+    return begin == 0 && size == x.size(axis) ? x : ops::slice(x, axis, begin, size);
+  }
+  check_parts((end - begin) / step, call.place("key"));
+  std::vector<int64_t> positions;
+  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step) positions.push_back(at);
+  return ops::gather(x, call.constant(at::tensor(positions, at::kLong)), axis);
+}
+
+/// x[key], the key of places, slices, an ellipsis and nulls, which are new axes.
+DTensor item(const OperationCall& call) {
+  DTensor x = call.tensor("x");
+  const JsonPath path = call.place("key");
+  Json key = call.argument("key");
+  if (!key.is_array()) key = Json::array({key});
+  int64_t taken = 0;
+  for (const Json& one : key) taken += one.is_number() || is_kind(one, "__slice__");
+  if (taken > x.rank()) json_fail(key, path, str("at most ", x.rank(), " places and slices"));
+  int64_t axis = 0;
+  for (size_t i = 0; i < key.size(); ++i) {
+    const JsonPath at = path.index(i);
+    if (key[i].is_null()) {
+      x = ops::expand_dims(x, axis++);
+    } else if (is_kind(key[i], "__ellipsis__")) {
+      axis = x.rank();
+      for (size_t j = i + 1; j < key.size(); ++j) axis -= !key[j].is_null();
+    } else if (is_kind(key[i], "__slice__")) {
+      x = sliced(call, x, axis, range_of(key[i], at, x.size(axis)));
+      ++axis;
+    } else if (key[i].is_number_integer()) {
+      const auto place = json_as<int64_t>(key[i], at);
+      const int64_t extent = x.size(axis);
+      if (place < -extent || place >= extent) {
+        json_fail(key[i], at, str("a place on an axis of ", extent));
+      }
+      x = ops::squeeze(ops::slice(x, axis, place < 0 ? place + extent : place, 1), {axis});
+    } else {
+      json_fail(key[i], at, "a place, a slice, an ellipsis or null");
+    }
+  }
+  return x;
+}
+
+/// Slices of an axis by number; numbers of the configuration count from the end if negative.
+DTensor taken(const OperationCall& call) {
+  const DTensor x = call.tensor("x");
+  const Json& indices = call.argument("indices");
+  const auto axis = call.option<std::optional<int64_t>>("axis");
+  const DTensor from = axis ? x : ops::flatten(x);
+  const int64_t along = normalize_axis(axis.value_or(0), from.rank(), "take");
+  if (tensor_at(indices)) return ops::gather(from, call.tensor("indices"), along);
+  const bool one = !indices.is_array();
+  auto numbers = one ? std::vector{json_as<int64_t>(indices, call.place("indices"))}
+                     : json_as<std::vector<int64_t>>(indices, call.place("indices"));
+  for (int64_t& number : numbers) number += number < 0 ? from.size(along) : 0;
+  const at::Tensor places = at::tensor(numbers, at::kLong);
+  return ops::gather(from, call.constant(one ? places[0] : places), along);
+}
+
+/// Elements of an axis, or of all, by a row of indices each.
+DTensor taken_along(const OperationCall& call) {
+  const DTensor x = call.tensor("x");
+  const auto axis = call.option<std::optional<int64_t>>("axis");
+  return ops::take_along_axis(axis ? x : ops::flatten(x), call.tensor("indices"), axis.value_or(0));
+}
+
+DTensor one_hot(const OperationCall& call) {
+  if (call.option<Json>("sparse") != false) {
+    json_fail(call.option<Json>("sparse"), call.place("sparse"), "false");
+  }
+  const auto dtype = call.option<std::optional<std::string>>("dtype").value_or("float32");
+  const DTensor y = ops::one_hot(call.tensor("x"), call.option<int64_t>("num_classes"));
+  if (call.option<int64_t>("axis") != -1) {
+    json_fail(call.option<Json>("axis"), call.place("axis"), "-1");
+  }
+  if (dtype != "float32") json_fail(dtype, call.place("dtype"), "\"float32\"");
+  return y;
+}
+
+}  // namespace
+
+std::vector<GraphOperation> index_operations() {
+  return {
+      numpy_operation("GetItem", {"x", "key"}, Json::object(), item),
+      numpy_operation("Take", {"x", "indices"}, {{"axis", nullptr}}, taken),
+      numpy_operation("TakeAlongAxis", {"x", "indices"}, {{"axis", nullptr}}, taken_along),
+      {"OneHot",
+       nn,
+       {"x"},
+       {{"num_classes", nullptr}, {"axis", -1}, {"dtype", nullptr}, {"sparse", false}},
+       [](const OperationCall& call) { return std::vector{one_hot(call)}; }},
+  };
+}
+
+}  // namespace tessera::detail

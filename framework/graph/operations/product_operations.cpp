@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cctype>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/operations/operation.hpp>
+#include <tessera/framework/ops/ops.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// The letters that the test accepts, in their order.
+template <class Test>
+std::string letters_that(const Test& test) {
+  std::string letters;
+  for (int c = 'A'; c <= 'z'; ++c) {
+    if (std::isalpha(c) && test(char(c))) letters += char(c);
+  }
+  return letters;
+}
+
+/// The terms of an equation without spaces, the output last, each with letters for its "..."; an
+/// output that is not given has the axes of "..." and the letters that stand once, as in NumPy.
+std::vector<std::string> terms_of(const std::string& equation, const std::vector<DTensor>& x) {
+  const size_t arrow = std::min(equation.find("->"), equation.size());
+  const auto count = [&](char c) { return std::count(equation.begin(), equation.end(), c); };
+  const std::string free = letters_that([&](char c) { return count(c) == 0; });
+  std::vector<std::string> terms = {""};
+  for (const char c : equation.substr(0, arrow)) {
+    if (c == ',') {
+      terms.emplace_back();
+    } else {
+      terms.back() += c;
+    }
+  }
+  const std::string dots = "...";
+  // Axes of "..." are counted from the last one.
+  const auto spell = [&](std::string& term, size_t axes) {
+    const size_t at = term.find(dots);
+    if (at != std::string::npos) term.replace(at, dots.size(), free.substr(free.size() - axes));
+  };
+  size_t most = 0;
+  for (size_t i = 0; i < std::min(terms.size(), x.size()); ++i) {
+    const auto rank = static_cast<size_t>(x[i].rank());
+    const bool open = terms[i].find(dots) != std::string::npos;
+    const size_t named = terms[i].size() - (open ? dots.size() : 0);
+    const size_t axes = open && rank > named ? std::min(rank - named, free.size()) : 0;
+    spell(terms[i], axes);
+    most = std::max(most, axes);
+  }
+  std::string output = dots + letters_that([&](char c) { return count(c) == 1; });
+  if (arrow < equation.size()) output = equation.substr(arrow + 2);
+  spell(output, most);
+  terms.push_back(output);
+  return terms;
+}
+
+DTensor summed(const OperationCall& call) {
+  std::vector<DTensor> x = {call.tensor("x1")};
+  if (!call.argument("x2").is_null()) x = call.promoted({"x1", "x2"});
+  const auto given = call.option<std::string>("subscripts");
+  std::string equation = given;
+  std::erase(equation, ' ');
+  std::vector<std::string> terms = terms_of(equation, x);
+  for (const std::string& term : terms) {
+    const bool letters =
+        std::all_of(term.begin(), term.end(), [](unsigned char c) { return std::isalpha(c); });
+    if (!letters) json_fail(given, call.place("subscripts"), "letters, \",\", \"->\" and \"...\"");
+  }
+  const std::string output = terms.back();
+  terms.pop_back();
+  return ops::einsum(join(terms, ",") + "->" + output, x);
+}
+
+}  // namespace
+
+std::vector<GraphOperation> product_operations() {
+  return {
+      numpy_operation("Matmul", {"x1", "x2"}, Json::object(),
+                      [](const OperationCall& call) {
+                        const std::vector<DTensor> x = call.promoted({"x1", "x2"});
+                        return ops::matmul(x[0], x[1]);
+                      }),
+      numpy_operation("Einsum", {"x1", "x2"}, {{"subscripts", nullptr}}, summed),
+  };
+}
+
+}  // namespace tessera::detail

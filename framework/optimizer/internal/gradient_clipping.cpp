@@ -1,0 +1,391 @@
+#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
+
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Values cut over the same mesh dimensions.
+struct CutSet {
+  Layout layout;  ///< of the vector of their sums: pending over these dimensions
+  std::vector<size_t> members;
+};
+
+/// The value of each of blocks_of(values).
+std::vector<size_t> owners_of(const std::vector<DTensor>& values) {
+  std::vector<size_t> owners;
+  for (size_t v = 0; v < values.size(); ++v) {
+    owners.insert(owners.end(), values[v].blocks().size(), v);
+  }
+  return owners;
+}
+
+/// Every block f(value, block), in new values.
+template <class F>
+std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  const std::vector<size_t> owners = owners_of(values);
+  std::vector<at::Tensor> made(blocks.size());
+  for_each_block(
+      blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); }, owners_of_memory(values));
+  return values_of(values, made);
+}
+
+/// Every block f(block), in new values; those of GPUs that are alike are together(list).
+template <class F, class Together>
+std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
+                               const Together& together) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  std::vector<at::Tensor> made(blocks.size());
+  for_each_list(
+      blocks, [&](size_t b) { made[b] = f(blocks[b]); },
+      [&](const std::vector<size_t>& places) {
+        const std::vector<at::Tensor> list = together(chosen(blocks, places));
+        for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list[i];
+      },
+      owners_of_memory(values));
+  return values_of(values, made);
+}
+
+/// What is summed over whole values, block by block.
+enum class Sum { squares, not_finite };
+
+double sum_on_host(Sum sum, const at::Tensor& block) {
+  if (sum == Sum::not_finite) {
+    return static_cast<double>(block.numel() - at::isfinite(block).sum().item<int64_t>());
+  }
+  // Squares of half types overflow.
+  const bool half = block.element_size() < 4;
+  return at::sum(at::square(half ? block.to(at::kFloat) : block)).item<double>();
+}
+
+/// What blocks add to a sum: those of the CPU numbers, those of GPUs norms, which lie there.
+struct Addends {
+  std::vector<double> numbers;
+  std::vector<at::Tensor> norms;
+};
+
+Addends addends_of(Sum sum, const std::vector<DTensor>& values) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  const double order = sum == Sum::squares ? 2 : std::numeric_limits<double>::infinity();
+  Addends made{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
+  for_each_list(
+      blocks, [&](size_t b) { made.numbers[b] = sum_on_host(sum, blocks[b]); },
+      [&](const std::vector<size_t>& places) {
+        const std::vector<at::Tensor> list = chosen(blocks, places);
+        const at::ScalarType wide = at::toOpMathType(list[0].scalar_type());
+        const std::vector<at::Tensor> norms = at::_foreach_norm(list, order, wide);
+        for (size_t i = 0; i < places.size(); ++i) made.norms[places[i]] = norms[i];
+      },
+      owners_of_memory(values));
+  return made;
+}
+
+/// Sums of some blocks' addends each, float64.
+at::Tensor sums_of_numbers(const std::vector<double>& numbers,
+                           const std::vector<std::vector<size_t>>& parts,
+                           const at::TensorOptions& options) {
+  at::Tensor sums = at::zeros({static_cast<int64_t>(parts.size())}, options);
+  double* const sum = sums.mutable_data_ptr<double>();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t b : parts[i]) sum[i] += numbers[b];
+  }
+  return sums;
+}
+
+/// The same of norms, on a GPU. What is not finite makes a sum NaN, as many as there may be.
+at::Tensor sums_of_norms(Sum sum, const std::vector<at::Tensor>& norms,
+                         const std::vector<std::vector<size_t>>& parts,
+                         const at::TensorOptions& options) {
+  std::vector<at::Tensor> list;
+  for (const std::vector<size_t>& blocks : parts) {
+    std::vector<at::Tensor> here;
+    for (size_t b : blocks) here.push_back(moved_to(norms[b], options.device()));
+    at::Tensor norm = here.empty() ? at::zeros({}, options) : here[0];
+    if (here.size() > 1) {
+      norm = at::stack(here);
+      norm = sum == Sum::squares ? at::linalg_vector_norm(norm) : norm.amax();
+    }
+    list.push_back(norm);
+  }
+  const at::Tensor vector = at::stack(list).to(at::kDouble);
+  return sum == Sum::squares ? vector.square() : vector.mul(0);
+}
+
+/// The dimensions of more than one device that cut a value.
+DimMask cutting_dims(const Layout& layout) {
+  DimMask dims = layout.sharded_dims();
+  for (int d = 0; d < layout.mesh().rank(); ++d) {
+    if (layout.mesh().dim_size(d) == 1) dims &= ~(DimMask{1} << d);
+  }
+  return dims;
+}
+
+std::vector<CutSet> cut_sets(const std::vector<DTensor>& values) {
+  std::vector<CutSet> sets;
+  for (size_t v = 0; v < values.size(); ++v) {
+    Layout layout = Layout::replicated(values[v].mesh(), 1);
+    const DimMask dims = cutting_dims(values[v].layout());
+    if (dims) layout = layout.with_pending(dims, Reduce::sum);
+    const auto found = std::find_if(sets.begin(), sets.end(),
+                                    [&](const CutSet& set) { return set.layout == layout; });
+    if (found == sets.end()) {
+      sets.push_back({layout, {v}});
+    } else {
+      found->members.push_back(v);
+    }
+  }
+  return sets;
+}
+
+/// Coordinates along a mesh dimension that a block stands for in this process.
+Interval coordinates(const Sharding& sharding, const BlockInfo& block, size_t d) {
+  const int64_t size = sharding.mesh().dim_size(static_cast<int>(d));
+  return intersect(group_range(size, sharding.groups[d], block.group[d]),
+                   sharding.mesh().local_box()[d]);
+}
+
+/// Whether a value's block belongs to a block of its set's sums: to exactly one of them along the
+/// dimensions that cut the value; along the others each sum takes one replica.
+bool adds_to(const Sharding& from, const BlockInfo& block, const Sharding& sums,
+             const BlockInfo& sum) {
+  for (size_t d = 0; d < block.group.size(); ++d) {
+    const Interval have = coordinates(from, block, d), want = coordinates(sums, sum, d);
+    const bool cut = sums.layout.pending_dims() >> d & 1;
+    const Interval range = cut ? want : have;
+    const int64_t first = cut ? have.lo : want.lo;
+    if (first < range.lo || first >= range.hi) return false;
+  }
+  return true;
+}
+
+/// What each sum of a set is made of: the blocks of each member that add to it, as blocks_of()
+/// counts them; `first` are those that each value begins with.
+std::vector<std::vector<size_t>> parts_of(const CutSet& set, const std::vector<DTensor>& values,
+                                          const std::vector<size_t>& first, const Sharding& form,
+                                          const BlockInfo& sum) {
+  std::vector<std::vector<size_t>> parts;
+  for (size_t v : set.members) {
+    const Sharding& from = *values[v].sharding();
+    parts.emplace_back();
+    for (size_t b = 0; b < from.blocks.size(); ++b) {
+      if (adds_to(from, from.blocks[b], form, sum)) parts.back().push_back(first[v] + b);
+    }
+  }
+  return parts;
+}
+
+/// Sums over whole values. Collective; nothing is read from GPUs.
+std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
+  const Addends addends = addends_of(sum, values);
+  std::vector<size_t> first = {0};
+  for (const DTensor& value : values) first.push_back(first.back() + value.blocks().size());
+  std::vector<ValueSet> results;
+  for (const CutSet& set : cut_sets(values)) {
+    const auto count = static_cast<int64_t>(set.members.size());
+    const ShardingPtr form = intern({count}, at::kDouble, set.layout);
+    Blocks totals;
+    for (const BlockInfo& info : form->blocks) {
+      const auto parts = parts_of(set, values, first, *form, info);
+      const at::TensorOptions options = block_options(*form, info);
+      totals.push_back(options.device().is_cpu()
+                           ? sums_of_numbers(addends.numbers, parts, options)
+                           : sums_of_norms(sum, addends.norms, parts, options));
+    }
+    results.push_back(
+        {set.members, relayout_value(DTensor(form, std::move(totals)), set.layout.resolved())});
+  }
+  return results;
+}
+
+/// What brings a norm below a bound, of sums of squares: 1 for one that is below, NaN for NaN.
+at::Tensor factors_of(const at::Tensor& squares, double bound) {
+  return at::scalar_tensor(bound, at::kDouble).div(squares.sqrt()).clamp_max_(1);
+}
+
+/// A number for each of several values, on every device that has some of its blocks.
+class ValueNumbers {
+ public:
+  explicit ValueNumbers(size_t values) : places_(values) {}
+
+  /// Those of some values: a vector of float64 for each device.
+  void add(const std::vector<size_t>& members, NumberOnDevices vectors) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      places_[members[i]] = {vectors_.size(), static_cast<int64_t>(i)};
+    }
+    for (auto& [device, vector] : vectors) vector = vector.contiguous();
+    vectors_.push_back(std::move(vectors));
+  }
+
+  double on_host(size_t value) const {
+    return vector(value, at::kCPU).const_data_ptr<double>()[places_[value].index];
+  }
+  at::Tensor on_gpu(size_t value, c10::Device gpu) const {
+    return vector(value, gpu)[places_[value].index];
+  }
+
+ private:
+  struct Place {
+    size_t vectors = 0;
+    int64_t index = 0;
+  };
+  const at::Tensor& vector(size_t value, c10::Device device) const {
+    return vectors_[places_[value].vectors].at(device);
+  }
+
+  std::vector<Place> places_;
+  std::vector<NumberOnDevices> vectors_;
+};
+
+/// f(numbers) on each device that has numbers of a set.
+template <class F>
+NumberOnDevices on_each_device(const ValueSet& set, const F& f) {
+  NumberOnDevices made;
+  for (const at::Tensor& block : set.numbers.blocks()) {
+    at::Tensor& here = made[block.device()];
+    if (!here.defined()) here = f(block);
+  }
+  return made;
+}
+
+/// The sum of all sets' sums, on a device.
+at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
+  at::Tensor total;
+  for (const ValueSet& set : sets) {
+    const Blocks& blocks = set.numbers.blocks();
+    if (blocks.empty()) continue;
+    const auto near = std::find_if(blocks.begin(), blocks.end(),
+                                   [device](const at::Tensor& b) { return b.device() == device; });
+    const at::Tensor sum = moved_to((near == blocks.end() ? blocks[0] : *near).sum(), device);
+    total = total.defined() ? total + sum : sum;
+  }
+  return total;
+}
+
+/// Gradients whose norms are each below a bound.
+std::vector<DTensor> clip_each(const std::vector<DTensor>& gradients, double bound) {
+  ValueNumbers factors(gradients.size());
+  for (const ValueSet& set : squared_norms(gradients)) {
+    factors.add(set.members, on_each_device(set, [bound](const at::Tensor& squares) {
+                  return factors_of(squares, bound);
+                }));
+  }
+  return map_blocks(gradients, [&](size_t v, const at::Tensor& block) {
+    if (!block.is_cpu()) return block.mul(factors.on_gpu(v, block.device()));
+    const double factor = factors.on_host(v);
+    return factor == 1 ? block : block.mul(factor);
+  });
+}
+
+/// Gradients whose norm together is below a bound.
+std::vector<DTensor> clip_together(const std::vector<DTensor>& gradients, double bound) {
+  const std::vector<ValueSet> sets = squared_norms(gradients);
+  NumberOnDevices factors;
+  for (const at::Tensor& block : blocks_of(gradients)) {
+    at::Tensor& factor = factors[block.device()];
+    if (factor.defined()) continue;
+    const at::Tensor total = total_of(sets, block.device());
+    // Zero times what is not finite is NaN.
+    factor = factors_of(total, bound).add_(total.mul(0));
+  }
+  return scaled(gradients, factors);
+}
+
+}  // namespace
+
+std::vector<ValueSet> squared_norms(const std::vector<DTensor>& values) {
+  return sums_of(values, Sum::squares);
+}
+
+void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTensor>& steps,
+                     const std::function<at::Tensor(const StepNorms& norms)>& factors) {
+  std::vector<DTensor> both = values;
+  both.insert(both.end(), steps.begin(), steps.end());
+  ValueNumbers numbers(values.size());
+  for (const ValueSet& set : squared_norms(both)) {
+    // A value and its step are cut alike, and values come first.
+    const size_t count = set.members.size() / 2;
+    const std::vector<size_t> members(set.members.begin(), set.members.begin() + count);
+    numbers.add(members, on_each_device(set, [&](const at::Tensor& squares) {
+                  const std::vector<at::Tensor> halves = squares.chunk(2);
+                  return factors({members, halves[0], halves[1]});
+                }));
+  }
+  const std::vector<at::Tensor> blocks = blocks_of(values), changes = blocks_of(steps);
+  const std::vector<size_t> owners = owners_of(values);
+  for_each_block(blocks, [&](size_t b) {
+    const size_t v = owners[b];
+    if (blocks[b].is_cpu()) {
+      blocks[b].sub_(changes[b], numbers.on_host(v));
+    } else {
+      blocks[b].addcmul_(changes[b], numbers.on_gpu(v, blocks[b].device()), -1);
+    }
+  });
+}
+
+bool all_finite(const std::vector<DTensor>& values) {
+  const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
+  return std::none_of(sets.begin(), sets.end(), [](const ValueSet& set) {
+    const Blocks& counts = set.numbers.blocks();
+    return !counts.empty() && counts[0].any().item<bool>();
+  });
+}
+
+NumberOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places) {
+  const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
+  NumberOnDevices found;
+  for (const at::Tensor& place : places) {
+    at::Tensor& here = found[place.device()];
+    if (!here.defined()) here = total_of(sets, place.device()).ne(0).to(at::kFloat);
+  }
+  return found;
+}
+
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, const NumberOnDevices& factors) {
+  return map_lists(
+      values,
+      [&](const at::Tensor& block) {
+        const double factor = factors.at(block.device()).item<double>();
+        return factor == 1 ? block : block.mul(factor);
+      },
+      [&](const std::vector<at::Tensor>& list) {
+        return at::_foreach_mul(list, factors.at(list[0].device()).to(list[0].scalar_type()));
+      });
+}
+
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, double factor) {
+  if (factor == 1) return values;
+  return map_lists(
+      values, [factor](const at::Tensor& block) { return block.mul(factor); },
+      [factor](const std::vector<at::Tensor>& list) { return at::_foreach_mul(list, factor); });
+}
+
+std::vector<DTensor> clip_gradients(const std::vector<DTensor>& gradients,
+                                    const BaseOptions& options) {
+  const double bound = options.clipnorm.value_or(0);
+  const double global = options.global_clipnorm.value_or(0);
+  const double value = options.clipvalue.value_or(0);
+  if (value > 0) {
+    return map_lists(
+        gradients, [value](const at::Tensor& block) { return block.clamp(-value, value); },
+        [value](const std::vector<at::Tensor>& list) {
+          const std::vector<at::Tensor> clipped = at::_foreach_clamp_min(list, -value);
+          at::_foreach_clamp_max_(clipped, value);
+          return clipped;
+        });
+  }
+  if (bound > 0) return clip_each(gradients, bound);
+  if (global > 0) return clip_together(gradients, global);
+  return gradients;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,203 @@
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/relayout_step.hpp>
+
+namespace tessera::detail {
+namespace {
+
+constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
+
+/// Whether nothing but an all-reduce is between the gradient and its form.
+bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& form) {
+  const Layout& layout = gradient.layout();
+  return layout.is_pending() && layout.resolved() == form->layout &&
+         gradient.dtype() == form->dtype;
+}
+
+CommEntry entry_of(const DTensor& gradient) {
+  const Layout& layout = gradient.layout();
+  const RelayoutStep step{RelayoutStep::Kind::all_reduce, dims_of(layout.pending_dims()), 0, 0,
+                          layout.resolved()};
+  return step_entry(gradient.shape(), gradient.dtype(), layout, step);
+}
+
+}  // namespace
+
+void GradientReducer::set_bucket_cap_mb(double megabytes) {
+  if (!(megabytes >= 0)) {
+    throw ConfigError("bucket_cap_mb", "gradients travel in buckets of 0 megabytes or more",
+                      str(megabytes), "leave it at 25, or give 0 for one gradient at a time");
+  }
+  cap_bytes_ = megabytes * bytes_per_megabyte;
+}
+
+bool GradientReducer::concerns(const DTensor& gradient) {
+  return !is_abstract() && !gradient.mesh().is_local();
+}
+
+void GradientReducer::ready(const std::string& path, const DTensor& gradient,
+                            const ShardingPtr& form) {
+  if (!concerns(gradient)) return;
+  note_done();
+  const auto [seen, fresh] = seen_.try_emplace(gradient.id());
+  if (!fresh) return;
+  if (!needs_all_reduce(gradient, form) || !Bucket(pool_).fits(gradient)) {
+    std::vector<at::Tensor> late;
+    for (const at::Tensor& addend : gradient.blocks()) {
+      if (!addend.defined()) continue;
+      if (!addend.is_cpu()) {
+        late.push_back(addend);
+      } else if (!all_finite(addend)) {
+        note_non_finite(path);
+      }
+    }
+    check_on_gpus(std::vector(late.size(), path), late);
+    return;
+  }
+  seen->second = std::make_unique<CommEntry>(entry_of(gradient));
+  auto place = std::find_if(filling_.begin(), filling_.end(),
+                            [&](const OpenPtr& open) { return open->bucket.fits(gradient); });
+  if (place == filling_.end()) {
+    place = filling_.insert(place, std::make_unique<Open>(pool_));
+  }
+  (*place)->bucket.add(gradient);
+  (*place)->paths.push_back(path);
+  const double first = started_.empty() ? first_bucket_bytes : cap_bytes_;
+  if ((*place)->bucket.bytes() < std::min(first, cap_bytes_)) return;
+  OpenPtr full = std::move(*place);
+  filling_.erase(place);
+  start(std::move(full));
+}
+
+void GradientReducer::start(OpenPtr open) {
+  const std::vector<std::string>& paths = open->paths;
+  // What an error names: the gradients come in the order of the backward pass.
+  const std::string what = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
+  const CommLabel place(what);
+  open->started = Clock::now();
+  started_.push_back(std::move(open));
+  Open& added = *started_.back();
+  times_.bytes += added.bucket.bytes();
+  ++times_.messages;
+  added.bucket.start();
+}
+
+/// Reductions run one after the other, so that looking now and then tells what each took.
+void GradientReducer::note_done() {
+  for (const OpenPtr& open : started_) {
+    if (open->over) continue;
+    if (!open->bucket.done()) return;
+    open->over = true;
+    open->ended = Clock::now();
+  }
+}
+
+std::string GradientReducer::take_non_finite(bool all) {
+  constexpr int64_t steps_behind = 2;
+  for (; !late_.empty() && (all || late_.front().step + steps_behind <= steps_);
+       late_.pop_front()) {
+    Late& late = late_.front();
+    const double* const largest = late.largest.get().const_data_ptr<double>();
+    for (size_t i = 0; i < late.paths.size(); ++i) {
+      if (!std::isfinite(largest[i])) note_non_finite(late.paths[i]);
+    }
+  }
+  return std::exchange(non_finite_, {});
+}
+
+/// Of each addend its largest number, which is NaN if one is; read later.
+void GradientReducer::check_on_gpus(const std::vector<std::string>& paths,
+                                    const std::vector<at::Tensor>& addends) {
+  const c10::InferenceMode inference;
+  for (const std::vector<size_t>& places : alike(addends)) {
+    const std::vector<at::Tensor> list = chosen(addends, places);
+    const c10::DeviceGuard guard(list[0].device());
+    const std::vector<at::Tensor> largest =
+        at::_foreach_norm(list, std::numeric_limits<double>::infinity());
+    std::vector<std::string> of;
+    for (size_t place : places) of.push_back(paths[place]);
+    late_.push_back({steps_, std::move(of), Download(at::stack(largest).to(at::kDouble))});
+  }
+}
+
+void GradientReducer::note_non_finite(const std::string& path) {
+  if (non_finite_.empty()) non_finite_ = path;
+}
+
+void GradientReducer::check_finite(const Open& open) {
+  if (on_gpus(open.bucket.values()[0].mesh())) {
+    std::vector<std::string> paths;
+    std::vector<at::Tensor> addends;
+    for (const auto& [value, addend] : open.bucket.addends()) {
+      paths.push_back(open.paths[value]);
+      addends.push_back(addend);
+    }
+    return check_on_gpus(paths, addends);
+  }
+  const std::optional<size_t> bad = open.bucket.find_non_finite();
+  if (bad) note_non_finite(open.paths[*bad]);
+}
+
+void GradientReducer::end(Open& open) {
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  check_finite(open);
+  const Clock::time_point before = Clock::now();
+  open.bucket.finish();
+  const Clock::time_point after = Clock::now();
+  if (!open.over) open.ended = after;
+  open.over = true;
+  times_.blocked += seconds(after - before);
+}
+
+void GradientReducer::finish() {
+  for (OpenPtr& open : std::exchange(filling_, {})) start(std::move(open));
+  note_done();
+  Clock::time_point free = {};
+  for (const OpenPtr& open : started_) {
+    end(*open);
+    const Clock::time_point begun = std::max(open->started, free);
+    times_.total += std::chrono::duration<double>(open->ended - begun).count();
+    free = open->ended;
+  }
+  started_.clear();
+  last_ = std::exchange(times_, {});
+  ++steps_;
+}
+
+void GradientReducer::log(const DTensor& gradient) const {
+  CommLog* log = CommLogScope::current();
+  const auto found = seen_.find(gradient.id());
+  if (log && found != seen_.end() && found->second) log->add(*found->second);
+}
+
+void GradientReducer::reset() noexcept {
+  for (const OpenPtr& open : started_) {
+    try {
+      // Nothing may still write, or be told of an error, when the next step begins.
+      open->bucket.wait();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  filling_.clear();
+  started_.clear();
+  seen_.clear();
+  times_ = {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,380 @@
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
+
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/optimizer/internal/update_strategy.hpp>
+#include <tessera/framework/optimizer/optimizer.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+/// A variable's blocks, to be changed in place.
+const Blocks& writable_blocks(Variable& variable) {
+  const Blocks& blocks = variable.value().blocks();
+  return blocks.empty() ? blocks : variable.writable();
+}
+
+/// A variable's value in other blocks, in memory of their own.
+DTensor copy_in_layout(const Variable& variable, const ShardingPtr& form) {
+  const DTensor pieces = relayout_to(variable.value(), form);
+  Blocks copies;
+  for (size_t b = 0; b < form->blocks.size(); ++b) {
+    const DeviceMemory::For memory(form->blocks[b].devices.front());
+    copies.push_back(pieces.blocks()[b].contiguous().clone());
+  }
+  return DTensor(form, std::move(copies));
+}
+
+/// Adds `from` times a factor to `to`, block by block.
+void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from,
+                       double factor) {
+  for_each_list(
+      to,
+      [&](size_t b) {
+        const ProfileSpan span(SpanKind::aten, "accumulate");
+        to[b].add_(from[b], factor);
+      },
+      [&](const std::vector<size_t>& places) {
+        std::vector<at::Tensor> list = chosen(to, places);
+        at::_foreach_add_(list, chosen(from, places), factor);
+      });
+}
+
+/// The blocks of variables, which are on GPUs, in memory of their own.
+std::vector<at::Tensor> copies_of(const std::vector<Variable>& variables) {
+  std::vector<DTensor> values;
+  for (const Variable& variable : variables) values.push_back(variable.value());
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& block : blocks) copies.push_back(at::empty_like(block));
+  for (const std::vector<size_t>& places : alike(blocks)) {
+    std::vector<at::Tensor> list = chosen(copies, places);
+    const c10::DeviceGuard guard(list[0].device());
+    at::_foreach_copy_(list, chosen(blocks, places));
+  }
+  return copies;
+}
+
+/// Multiplies blocks by numbers.
+void scale_blocks(const std::vector<at::Tensor>& blocks, const std::vector<at::Scalar>& factors) {
+  for_each_list(
+      blocks, [&](size_t b) { blocks[b].mul_(factors[b]); },
+      [&](const std::vector<size_t>& places) {
+        std::vector<at::Scalar> here;
+        for (size_t place : places) here.push_back(factors[place]);
+        std::vector<at::Tensor> list = chosen(blocks, places);
+        at::_foreach_mul_(list, here);
+      });
+}
+
+}  // namespace
+
+/// The variables that have a gradient, and these: each in the blocks of its variable's update.
+struct Optimizer::Step {
+  std::vector<State*> states;
+  std::vector<DTensor> gradients;
+};
+
+void Optimizer::apply(const std::vector<DTensor>& gradients,
+                      const std::vector<Variable>& variables) {
+  const ProfileSpan span(SpanKind::optimizer, "apply");
+  stop_tracing("Optimizer::apply() was called outside of minimize()");
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  check_step(gradients, variables);
+  build(variables);
+  const Step step = reduced(gradients, variables);
+  std::vector<Variable> updated;
+  for (const State* state : step.states) updated.push_back(state->variable);
+  apply_reduced(*this, step.gradients, updated);
+}
+
+void Optimizer::apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,
+                              const std::vector<Variable>& variables) {
+  inner.take_gradients(gradients, variables);
+  if (!is_abstract()) ++inner.steps_;
+}
+
+void Optimizer::apply_unless(const NumberOnDevices& skip, Optimizer& inner,
+                             const std::vector<DTensor>& gradients,
+                             const std::vector<Variable>& variables) {
+  std::vector<Variable> changed = inner.changed_if_skipped();
+  const std::vector<at::Tensor> before = copies_of(changed);
+  {
+    inner.skip_ = &skip;
+    const auto over = c10::make_scope_exit([&inner] { inner.skip_ = nullptr; });
+    apply_reduced(inner, gradients, variables);
+  }
+  NumberOnDevices skipped;
+  for (const auto& [gpu, number] : skip) skipped[gpu] = number.to(at::kBool);
+  auto former = before.begin();
+  for (Variable& variable : changed) {
+    for (at::Tensor block : writable_blocks(variable)) {
+      at::where_out(block, skipped.at(block.device()), *former++, block);
+    }
+  }
+}
+
+/// What a step changes though its skip_on() is 1.
+std::vector<Variable> Optimizer::changed_if_skipped() const {
+  std::vector<Variable> changed;
+  if (!heeds_skip()) {
+    changed = built_for();
+    for (const Variable& kept : variables()) changed.push_back(kept);
+    return changed;
+  }
+  for (uint64_t id : order_) {
+    const State& state = states_.at(id);
+    const bool overwritten = options_.ema_overwrite_frequency || state.variable.spec().constraint;
+    if (overwritten || state.decay > 0) changed.push_back(state.variable);
+    if (state.average.defined()) changed.push_back(state.average);
+    if (state.accumulator.defined()) changed.push_back(state.accumulator);
+  }
+  return changed;
+}
+
+void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
+                               const std::vector<Variable>& variables) {
+  Step step{{}, gradients};
+  for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
+  if (accumulate(step)) {
+    if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
+    if (strategy_) {
+      hand_over(step);
+    } else {
+      update_weights(step);
+    }
+    reset_accumulators();
+  }
+  if (!strategy_) finish(step);
+}
+
+/// One update by gradients that an UpdateStrategy was given.
+void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
+                            const std::vector<Variable>& variables) {
+  const NoRecording untaped;
+  const c10::InferenceMode inference;
+  const ProfileSpan span(SpanKind::optimizer, "apply");
+  check_step(gradients, variables);
+  build(variables);
+  const Step step = step_of(gradients, variables);
+  update_weights(step);
+  finish(step);
+  steps_ += options_.gradient_accumulation_steps.value_or(1);
+}
+
+void Optimizer::finish(const Step& step) const {
+  if (averages_) update_averages();
+  constrain(step);
+}
+
+/// Every ema_overwrite_frequency iterations the weights become their means.
+void Optimizer::update_averages() const {
+  averages_->update(iterations() == 0 ? 0 : options_.ema_momentum);
+  const auto every = options_.ema_overwrite_frequency;
+  if (every && (iterations() + 1) % *every == 0) averages_->overwrite();
+}
+
+void Optimizer::hand_over(const Step& step) const {
+  if (is_abstract()) return;
+  std::vector<Variable> variables;
+  for (const State* state : step.states) variables.push_back(state->variable);
+  strategy_->update(variables, step.gradients);
+}
+
+/// The blocks that a variable is updated in: those of what is kept for it, else its own.
+ShardingPtr Optimizer::update_form(const State& state) const {
+  const Variable& variable = state.variable;
+  for (const Variable& kept : variables_of(variable)) {
+    if (kept.shape() == variable.shape()) return kept.value().sharding();
+  }
+  if (update_layout(variable) == variable.layout()) return variable.value().sharding();
+  return intern(variable.shape(), variable.dtype(), abstract_layout(update_layout(variable)));
+}
+
+void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
+  if (!GradientReducer::concerns(gradient)) return;
+  reducer_->ready(variable.path(), gradient, update_form(states_.at(variable.id())));
+}
+
+std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
+    const std::vector<Variable>& variables) {
+  struct Ready {
+    std::vector<Variable> variables;
+    bool built = false;
+  };
+  // A recorded step keeps it.
+  const auto ready = std::make_shared<Ready>(Ready{variables});
+  return [this, ready](size_t i, const DTensor& gradient) {
+    if (!GradientReducer::concerns(gradient)) return;
+    traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
+      const NoRecording untaped;
+      const c10::InferenceMode inference;
+      if (!std::exchange(ready->built, true)) build(ready->variables);
+      reduce_early(ready->variables[i], in[0]);
+    });
+  };
+}
+
+Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
+                                   const std::vector<Variable>& variables) {
+  const auto over = c10::make_scope_exit([this] { reducer_->reset(); });
+  // The order of a backward pass, in which the ones that are not there yet would have come.
+  for (size_t i = variables.size(); i-- > 0;) {
+    if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
+  }
+  reducer_->finish();
+  Step step = step_of(gradients, variables);
+  if (AbstractNotes* notes = abstract_notes()) {
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
+    }
+  }
+  return step;
+}
+
+/// The gradients where their variables are updated. Collective.
+Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
+                                   const std::vector<Variable>& variables) {
+  Step step;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    State& state = states_.at(variables[i].id());
+    const ShardingPtr form = update_form(state);
+    const CommLabel place(variables[i].path());
+    reducer_->log(gradients[i]);
+    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
+    step.states.push_back(&state);
+    step.gradients.push_back(moved);
+  }
+  return step;
+}
+
+/// Divides by the loss scale and averages over the accumulated steps. False before the last.
+bool Optimizer::accumulate(Step& step) {
+  const double factor = 1 / options_.loss_scale_factor.value_or(1);
+  if (!options_.gradient_accumulation_steps) {
+    step.gradients = scaled(step.gradients, factor);
+    return true;
+  }
+  std::vector<at::Tensor> sums;
+  for (State* state : step.states) {
+    for (const at::Tensor& block : writable_blocks(state->accumulator)) sums.push_back(block);
+  }
+  accumulate_blocks(sums, blocks_of(step.gradients), factor);
+  const int64_t steps = *options_.gradient_accumulation_steps;
+  // A plan is of a step that updates.
+  if (!is_abstract() && (steps_ + 1) % steps != 0) return false;
+  std::vector<DTensor> totals;
+  for (const State* state : step.states) totals.push_back(state->accumulator.value());
+  step.gradients = scaled(totals, 1 / static_cast<double>(steps));
+  return true;
+}
+
+void Optimizer::update_weights(const Step& step) {
+  const double rate = learning_rate();
+  std::vector<VariableUpdate> updates;
+  std::vector<at::Tensor> decaying;
+  std::vector<at::Scalar> shares;
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    State& state = *step.states[i];
+    const DTensor& gradient = step.gradients[i];
+    // A slot may begin as the variable that has not changed yet.
+    for (Variable& slot : state.slots) writable_blocks(slot);
+    const bool cut = gradient.sharding() != state.variable.value().sharding();
+    if (!cut) writable_blocks(state.variable);
+    const DTensor weight =
+        cut ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
+    for (const at::Tensor& block : weight.blocks()) {
+      if (!(state.decay > 0)) break;
+      decaying.push_back(block);
+      shares.emplace_back(1 - rate * state.decay);
+    }
+    updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
+  }
+  scale_blocks(decaying, shares);
+  {
+    const ProfileSpan span(SpanKind::aten, "update");
+    update_variables(updates);
+  }
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    Variable& variable = step.states[i]->variable;
+    const ShardingPtr& form = variable.value().sharding();
+    if (updates[i].weight.sharding() != form) {
+      variable.assign(relayout_to(updates[i].weight, form));
+    }
+  }
+}
+
+void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks) {
+  const std::vector<BlockInfo>& infos = update.gradient.sharding()->blocks;
+  for (size_t b = 0; b < infos.size(); ++b) {
+    if (infos[b].empty) continue;
+    const DeviceMemory::For memory(infos[b].devices.front());
+    UpdateArgs args{update.weight.blocks()[b],
+                    update.gradient.blocks()[b].contiguous(),
+                    {},
+                    update.learning_rate,
+                    update.step};
+    for (const Variable& slot : update.slots) args.slots.push_back(slot.value().blocks()[b]);
+    blocks.push_back(std::move(args));
+  }
+}
+
+void Optimizer::update_variables(const std::vector<VariableUpdate>& updates) const {
+  std::vector<UpdateArgs> blocks;
+  for (const VariableUpdate& update : updates) add_blocks(update, blocks);
+  update_all(blocks);
+}
+
+void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
+  std::vector<at::Tensor> weights;
+  for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
+  for_each_block(weights, [&](size_t b) {
+    const ProfileSpan span(SpanKind::aten, "update");
+    update(blocks[b]);
+  });
+}
+
+void Optimizer::update(const UpdateArgs&) const {}
+
+void Optimizer::reset_accumulators() {
+  if (!options_.gradient_accumulation_steps) return;
+  std::vector<at::Tensor> sums;
+  for (uint64_t id : order_) {
+    for (const at::Tensor& block : writable_blocks(states_.at(id).accumulator)) {
+      sums.push_back(block);
+    }
+  }
+  for_each_list(
+      sums, [&](size_t b) { sums[b].zero_(); },
+      [&](const std::vector<size_t>& places) { at::_foreach_zero_(chosen(sums, places)); });
+}
+
+void Optimizer::constrain(const Step& step) const {
+  for (State* state : step.states) {
+    const ConstraintHandle& constraint = state->variable.spec().constraint;
+    if (constraint) state->variable.assign((*constraint)(state->variable.value()));
+  }
+}
+
+}  // namespace tessera
