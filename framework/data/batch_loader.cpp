@@ -12,6 +12,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/data/internal/batch_reader.hpp>
+#include <tessera/framework/data/internal/pinned_batches.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -43,6 +44,17 @@ void pin(Examples& batch) {
   for (auto* const tensors : {&batch.x, &batch.y, &batch.sample_weight}) {
     for (at::Tensor& tensor : *tensors) tensor = tensor.contiguous().pin_memory();
   }
+}
+
+/// Sets the number of threads that loops of this thread run on. With a mesh of CPUs one, since ATen
+/// would give this thread a pool of its own beside the pool of the thread that trains. With GPUs
+/// the thread that trains needs none, and one thread copies too slowly: at 10 GB/s, images of a
+/// batch take longer than the GPU's step.
+void use_reader_threads(bool on_gpu) {
+  constexpr int max_threads = 4;
+  // The first call makes ATen set this thread's number, which the second then replaces.
+  const int all = at::get_num_threads();
+  omp_set_num_threads(on_gpu ? std::min(all, max_threads) : 1);
 }
 
 /// A dataset that its owner keeps alive.
@@ -80,16 +92,15 @@ std::vector<int64_t> BatchLoader::rows(int64_t step) const {
 
 void BatchLoader::read_all(const std::stop_token& stop) {
   const c10::InferenceMode inference;
-  // ATen would give this thread a pool of its own beside the one that trains. The first call makes
-  // ATen set this thread's number, which the second then replaces.
-  at::get_num_threads();
-  omp_set_num_threads(1);
   std::exception_ptr error;
   try {
     BatchReader reader(data_, options_);
     const bool on_gpu = options_.layouts.defined() && on_gpus(options_.layouts.mesh());
-    // Before there are any, nothing can be pinned.
+    // Nothing can be pinned before GPUs are loaded.
     if (on_gpu) load_gpus();
+    use_reader_threads(on_gpu);
+    std::optional<PinnedBatchesScope> pinned;
+    if (on_gpu) pinned.emplace();
     for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return !ready_; });

@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/data/internal/pinned_batches.hpp>
 
 namespace tessera {
 
@@ -95,15 +96,24 @@ TensorDataset::TensorDataset(at::Tensor x, at::Tensor y, std::string name)
 Examples TensorDataset::get(std::span<const int64_t> rows) const {
   const c10::InferenceMode inference;
   const auto count = static_cast<int64_t>(rows.size());
+  const auto batch = [&](const at::Tensor& tensor) {
+    Shape shape = tensor.sizes().vec();
+    shape[0] = count;
+    return empty_batch(shape, tensor.scalar_type());
+  };
   if (consecutive(rows, size(), name_)) {
     const int64_t first = rows.empty() ? 0 : rows[0];
     return transformed(all_, [&](const at::Tensor& tensor) {
-      return tensor.narrow(0, first, count).clone(at::MemoryFormat::Contiguous);
+      return batch(tensor).copy_(tensor.narrow(0, first, count));
     });
   }
   const at::Tensor index = at::empty({count}, at::kLong);
   std::copy(rows.begin(), rows.end(), index.data_ptr<int64_t>());
-  return transformed(all_, [&](const at::Tensor& tensor) { return tensor.index_select(0, index); });
+  return transformed(all_, [&](const at::Tensor& tensor) {
+    at::Tensor out = batch(tensor);
+    at::index_select_out(out, tensor, 0, index);
+    return out;
+  });
 }
 
 std::vector<Shape> TensorDataset::input_shapes() const {

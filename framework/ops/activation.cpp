@@ -35,6 +35,14 @@ constexpr double selu_scale = 1.0507009873554804934193349852946;
 
 const char* gelu_kind(const Constants& n) { return n[0] != 0 ? "tanh" : "none"; }
 
+/// Whether ATen would compute with a sixth in float32 though the tensor is float64: its kernels for
+/// GPUs do so in hardsigmoid and hardswish.
+bool float64_on_gpu(const Tensor& x) { return x.is_cuda() && x.scalar_type() == at::kDouble; }
+
+Tensor hard_sigmoid_of(const Tensor& x) {
+  return float64_on_gpu(x) ? x.add(3).clamp_(0, 6).div_(6) : at::hardsigmoid(x);
+}
+
 /// Of straight pieces.
 DTensor straight(const DTensor& x) { return x * 0.0; }
 
@@ -67,7 +75,7 @@ constexpr ActivationRow activation_rows[] = {
      straight},
     {"hard_sigmoid",
      "hard_sigmoid_grad",
-     [](const Tensor& x, const Constants&) { return at::hardsigmoid(x); },
+     [](const Tensor& x, const Constants&) { return hard_sigmoid_of(x); },
      // ATen's own takes a sixth in float32.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -3, 3).div_(6);
@@ -75,9 +83,14 @@ constexpr ActivationRow activation_rows[] = {
      {},
      straight},
     {"hard_silu", "hard_silu_grad",
-     [](const Tensor& x, const Constants&) { return at::hardswish(x); },
+     [](const Tensor& x, const Constants&) {
+       return float64_on_gpu(x) ? hard_sigmoid_of(x).mul_(x) : at::hardswish(x);
+     },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
-       return at::hardswish_backward(dy, x);
+       if (!float64_on_gpu(x)) return at::hardswish_backward(dy, x);
+       // 0 below -3, 1 above 3, x/3 + 1/2 between.
+       const Tensor inner = x.div(3).add_(0.5);
+       return at::where(x.le(-3), 0, at::where(x.lt(3), inner, 1)).mul_(dy);
      }},
     {"leaky_relu",
      "leaky_relu_grad",

@@ -181,6 +181,14 @@ at::Tensor moved(const at::Tensor& positions, const std::vector<int64_t>& from, 
          (column + from[1]).clamp(0, extents[1] - 1);
 }
 
+/// The image as ATen's max pooling takes it. For channels-last images of float64, ATen's kernel for
+/// GPUs puts the values behind an array of int32 in shared memory, at an address that need not be a
+/// multiple of 8; images of planes have another kernel.
+at::Tensor for_max_pool(at::Tensor x) {
+  const bool misaligned = x.is_cuda() && x.scalar_type() == at::kDouble;
+  return misaligned ? x.clone(at::MemoryFormat::Contiguous) : x;
+}
+
 struct MaxPoolOp : Pooling {
   static constexpr std::string_view name = "max_pool";
   auto attributes() const { return std::tie(windows); }
@@ -196,7 +204,7 @@ struct MaxPoolOp : Pooling {
   }
   Tensors forward(const LocalArgs& in) const {
     const std::vector<Interval> cover = covered(out_ranges(in), in_ranges(in, 0));
-    const at::Tensor x = padded(in, cover, -std::numeric_limits<double>::infinity());
+    const at::Tensor x = for_max_pool(padded(in, cover, -std::numeric_limits<double>::infinity()));
     const auto [values, positions] = at::max_pool2d_with_indices(x, sizes(), strides());
     std::vector<int64_t> from;
     for (const Interval& cells : cover) from.push_back(cells.lo);

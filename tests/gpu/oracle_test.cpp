@@ -1,5 +1,7 @@
 #include <cstdint>
 #include <iostream>
+#include <set>
+#include <string_view>
 
 #include "tests/gpu/meshes.hpp"
 #include "tests/support/catch.hpp"
@@ -11,6 +13,19 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
+namespace {
+
+/// Operations that add or multiply by draws made with logarithms, sines or roots in float32, which
+/// a GPU rounds otherwise than the host (docs/gpus.md).
+double draw_tolerance(std::string_view op) {
+  static const std::set<std::string_view> draws = {"gaussian_dropout", "gaussian_noise",
+                                                   "gumbel_noise", "random_normal",
+                                                   "random_truncated_normal"};
+  return draws.contains(op) ? 1e-6 : 0;
+}
+
+}  // namespace
+
 TEST_CASE("every registered operation gives on GPUs what one CPU gives") {
   OracleStats stats;
   for (const OpInfo* info : op_registry()) {
@@ -18,7 +33,8 @@ TEST_CASE("every registered operation gives on GPUs what one CPU gives") {
     ++stats.ops;
     for (const OracleCase& c : op_cases(*info)) {
       ++stats.samples;
-      const Reference reference = make_reference(c, failures);
+      Reference reference = make_reference(c, failures);
+      reference.min_tolerance = draw_tolerance(info->name);
       const auto check = [&](const MeshDims& dims, BlockPolicy policy) {
         const Failures wrong = check_layouts(c, reference, gpu_mesh(dims), policy,
                                              full_oracle() ? SIZE_MAX : 24, stats);

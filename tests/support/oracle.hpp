@@ -31,6 +31,7 @@ struct Reference {
   std::vector<at::Tensor> out;
   std::vector<at::Tensor> cotangents;  ///< undefined for an output that is not floating
   std::vector<at::Tensor> gradients;   ///< undefined for an input that wants none
+  double min_tolerance = 0;            ///< relative and absolute, whatever the dtype
 };
 
 struct OracleStats {

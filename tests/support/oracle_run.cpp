@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/support/oracle_run.hpp"
 
 #include <tessera/framework/autodiff/tape.hpp>
@@ -84,7 +86,7 @@ class Runner {
 
   void compare(const std::string& what, const DTensor& value, const at::Tensor& expected) {
     if (!outcome_.wrong.empty()) return;
-    const double tolerance = tolerance_of(expected.scalar_type());
+    const double tolerance = std::max(tolerance_of(expected.scalar_type()), ref_.min_tolerance);
     std::string wrong;
     if (!value.mesh().is_local()) {
       wrong = wrong_locally(value, expected, tolerance);

@@ -44,6 +44,8 @@ struct ThreadState {
   std::vector<OpListener*> tapes = {};
   OpListener* tracer = nullptr;  ///< TracerScope
 
+  bool pinned_batches = false;  ///< PinnedBatchesScope
+
   const CallContext* call_context = nullptr;         ///< of the innermost call of a layer
   std::shared_ptr<StepExecutor> step_executor = {};  ///< StepExecutorScope
   const strategy::Strategy* strategy = nullptr;      ///< StrategyScope; null: the default one

@@ -81,57 +81,110 @@ TESSERA_DEVICE void normals_of(unsigned int a, unsigned int b, float& first, flo
   second = cosf(angle) * radius;
 }
 
-/// Group `g` of four values.
-TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, float* values) {
-  if (p.kind == truncated_normal_draw) {
-    int filled = 0;
-    for (unsigned long long block = 0; filled < 4; ++block) {
-      const unsigned long long lower = (g << 8) + block;
-      const DrawWords words = block_of_words(p, lower, (g >> 56) + (lower < block ? 1 : 0));
-      for (int i = 0; i < 4 && filled < 4; i += 2) {
-        float pair[2];
-        normals_of(words.w[i], words.w[i + 1], pair[0], pair[1]);
-        for (int j = 0; j < 2 && filled < 4; ++j) {
-          if (fabsf(pair[j]) < 2.0f) values[filled++] = pair[j];
-        }
+/// Group `g` of four truncated normal values: pairs are drawn until four lie within 2.
+TESSERA_DEVICE void truncated_normals_of(const DrawParameters& p, unsigned long long g,
+                                         float* values) {
+  // An array of its own: one that is indexed by a variable lies in memory, not in registers.
+  float drawn[4];
+  int filled = 0;
+  for (unsigned long long block = 0; filled < 4; ++block) {
+    const unsigned long long lower = (g << 8) + block;
+    const DrawWords words = block_of_words(p, lower, (g >> 56) + (lower < block ? 1 : 0));
+    for (int i = 0; i < 4 && filled < 4; i += 2) {
+      float pair[2];
+      normals_of(words.w[i], words.w[i + 1], pair[0], pair[1]);
+      for (int j = 0; j < 2 && filled < 4; ++j) {
+        if (fabsf(pair[j]) < 2.0f) drawn[filled++] = pair[j];
       }
     }
-    return;
   }
+  for (int i = 0; i < 4; ++i) values[i] = drawn[i];
+}
+
+/// Group `g` of four values of the other kinds.
+TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, float* values) {
   const DrawWords words = block_of_words(p, g, 0);
-  for (int i = 0; i < 4; i += 2) {
-    if (p.kind == normal_draw) {
-      normals_of(words.w[i], words.w[i + 1], values[i], values[i + 1]);
-    } else {
-      values[i] = unit_of(words.w[i]);
-      values[i + 1] = unit_of(words.w[i + 1]);
-    }
+  if (p.kind == normal_draw) {
+    normals_of(words.w[0], words.w[1], values[0], values[1]);
+    normals_of(words.w[2], words.w[3], values[2], values[3]);
+  } else {
+    for (int i = 0; i < 4; ++i) values[i] = unit_of(words.w[i]);
   }
+}
+
+/// Four floats, in one access of a GPU.
+struct Four {
+  float v[4];
+};
+
+TESSERA_DEVICE bool is_aligned(const void* address) {
+  return reinterpret_cast<unsigned long long>(address) % sizeof(Four) == 0;
+}
+
+TESSERA_DEVICE Four load(const float* from) {
+#ifdef __CUDACC_RTC__
+  const float4 all = *reinterpret_cast<const float4*>(from);
+  return {{all.x, all.y, all.z, all.w}};
+#else
+  Four all;
+  std::memcpy(&all, from, sizeof all);
+  return all;
+#endif
+}
+
+TESSERA_DEVICE void store(float* to, const Four& all) {
+#ifdef __CUDACC_RTC__
+  *reinterpret_cast<float4*>(to) = make_float4(all.v[0], all.v[1], all.v[2], all.v[3]);
+#else
+  std::memcpy(to, &all, sizeof all);
+#endif
+}
+
+/// What a draw makes of a value, and of the element `in` where dropout drops some.
+TESSERA_DEVICE float finished(const DrawParameters& p, float value, float in) {
+  // Not a product with the mask: a dropped infinity is 0.
+  if (p.kind == dropout_draw) return value >= p.a ? in * p.b : 0.0f;
+  return value * p.b + p.a;
 }
 
 /// Call `index` of as many as there are runs times groups().
 TESSERA_DEVICE void draw_group(const DrawParameters& p, unsigned long long index) {
-  const unsigned long long row = index / p.groups(), group = index % p.groups();
-  unsigned long long begin = p.start, rest = row;
-  for (int axis = p.axes - 1; axis >= 0; --axis) {
-    const unsigned long long extent = static_cast<unsigned long long>(p.extent[axis]);
-    begin += (static_cast<unsigned long long>(p.first[axis]) + rest % extent) * p.step[axis];
-    rest /= extent;
-  }
-  const unsigned long long number = begin / 4 + group;
-  if (4 * number >= begin + p.run) return;
-  float values[4];
-  values_of(p, number, values);
-  for (int i = 0; i < 4; ++i) {
-    const unsigned long long element = 4 * number + static_cast<unsigned long long>(i);
-    if (element < begin || element >= begin + p.run) continue;
-    const unsigned long long at = row * p.run + (element - begin);
-    if (p.kind == dropout_draw) {
-      // Not a product with the mask: a dropped infinity is 0.
-      p.out[at] = values[i] >= p.a ? p.in[at] * p.b : 0.0f;
-    } else {
-      p.out[at] = values[i] * p.b + p.a;
+  unsigned long long begin = p.start, row = 0, group = index;
+  // Divisions of 64 bits cost as much as a draw: one run, as most draws are, does without.
+  if (p.axes > 0) {
+    row = index / p.groups();
+    group = index - row * p.groups();
+    unsigned long long rest = row;
+    for (int axis = p.axes - 1; axis >= 0; --axis) {
+      const unsigned long long extent = static_cast<unsigned long long>(p.extent[axis]);
+      begin += (static_cast<unsigned long long>(p.first[axis]) + rest % extent) * p.step[axis];
+      rest /= extent;
     }
+  }
+  const unsigned long long number = begin / 4 + group, first = 4 * number;
+  const unsigned long long end = begin + p.run;
+  if (first >= end) return;
+  float values[4];
+  if (p.kind == truncated_normal_draw) {
+    truncated_normals_of(p, number, values);
+  } else {
+    values_of(p, number, values);
+  }
+  if (first >= begin && first + 4 <= end) {
+    const unsigned long long at = row * p.run + (first - begin);
+    if (is_aligned(p.out + at) && (p.kind != dropout_draw || is_aligned(p.in + at))) {
+      Four all = {{0.0f, 0.0f, 0.0f, 0.0f}};
+      if (p.kind == dropout_draw) all = load(p.in + at);
+      for (int i = 0; i < 4; ++i) all.v[i] = finished(p, values[i], all.v[i]);
+      store(p.out + at, all);
+      return;
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    const unsigned long long element = first + static_cast<unsigned long long>(i);
+    if (element < begin || element >= end) continue;
+    const unsigned long long at = row * p.run + (element - begin);
+    p.out[at] = finished(p, values[i], p.kind == dropout_draw ? p.in[at] : 0.0f);
   }
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
+
+namespace tessera::detail {
+
+/// While alive, data sets of this thread write batches into pinned memory, from which GPUs copy
+/// without a second copy on the host. GPUs must have been loaded.
+class PinnedBatchesScope {
+ public:
+  PinnedBatchesScope() : value_(thread_state().pinned_batches, true) {}
+
+ private:
+  ScopedValue<bool> value_;
+};
+
+/// Memory for a batch in the host's memory: pinned inside a PinnedBatchesScope.
+at::Tensor empty_batch(const Shape& shape, at::ScalarType dtype);
+
+}  // namespace tessera::detail
